@@ -1,0 +1,1 @@
+"""Exact, certified credal uncertainty for classifiers you already have."""
