@@ -1,0 +1,1 @@
+"""The paper as a program: its numbers, data sets, corruptions, backbones, tables and figures."""
