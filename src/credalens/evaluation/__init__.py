@@ -1,0 +1,44 @@
+"""Evaluation: how well uncertainty finds OOD inputs, how calibrated predictions are, when to abstain.
+
+Scores, probabilities and labels go in as NumPy arrays, torch tensors or anything NumPy reads; frozen results
+with Python floats come out, each with ``as_dict()``.
+"""
+
+from credalens.evaluation._results import Comparison, Interval
+from credalens.evaluation.bootstrap import bootstrap_difference, bootstrap_interval
+from credalens.evaluation.calibration import (
+    CalibrationMetrics,
+    ReliabilityCurve,
+    calibration_metrics,
+    reliability_curve,
+)
+from credalens.evaluation.delong import auroc_interval, compare_auroc
+from credalens.evaluation.ood import OODMetrics, PRCurve, ROCCurve, ood_metrics, pr_curve, roc_curve
+from credalens.evaluation.selective import RejectionCurve, accuracy_rejection_curve
+from credalens.evaluation.sets import SetMetrics, set_metrics
+from credalens.evaluation.threshold import Threshold, select_threshold
+
+__all__ = [
+    "CalibrationMetrics",
+    "Comparison",
+    "Interval",
+    "OODMetrics",
+    "PRCurve",
+    "ROCCurve",
+    "RejectionCurve",
+    "ReliabilityCurve",
+    "SetMetrics",
+    "Threshold",
+    "accuracy_rejection_curve",
+    "auroc_interval",
+    "bootstrap_difference",
+    "bootstrap_interval",
+    "calibration_metrics",
+    "compare_auroc",
+    "ood_metrics",
+    "pr_curve",
+    "reliability_curve",
+    "roc_curve",
+    "select_threshold",
+    "set_metrics",
+]
