@@ -1,0 +1,1 @@
+"""Numbers only: no framework, no file, no plot."""

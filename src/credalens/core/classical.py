@@ -1,0 +1,72 @@
+"""The decomposition of averaged predictions that the credal one is compared with (paper, Eq. AU_BNN)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from credalens.checks import check_base, raise_bad_rows, read_members, row_tolerance
+from credalens.core.batches import for_each_chunk
+from credalens.core.entropy import shannon_entropy
+
+__all__ = ["ClassicalUncertainty", "classical_uncertainty", "mean_entropy_bits"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassicalUncertainty:
+    """Entropy of the mean, mean of the entropies, and their difference (mutual information), each of shape (*batch)."""
+
+    total: Any
+    aleatoric: Any
+    epistemic: Any
+
+
+def classical_uncertainty(
+    probs: Any, /, *, member_axis: int = 0, base: float = 2, threads: int | None = None
+) -> ClassicalUncertainty:
+    r"""Total, aleatoric and epistemic uncertainty of the averaged prediction.
+
+    .. math:: TU = H(\bar p), \quad AU = \frac1N \sum_n H(p_n), \quad EU = TU - AU \ge 0, \quad \bar p = \frac1N \sum_n p_n
+
+    Total is the entropy of the mean, aleatoric the mean of the entropies. (N + 1) C logarithms a row.
+
+    >>> result = classical_uncertainty([[1.0, 0.0], [0.0, 1.0]])
+    >>> float(result.total), float(result.aleatoric), float(result.epistemic)
+    (1.0, 0.0, 1.0)
+    """
+    from credalens.core.kernels.bounds import bounds_rows
+
+    scale = 1.0 / math.log2(check_base(base))
+    members = read_members(probs, member_axis=member_axis)
+    _, rows, classes = members.array.shape
+    tolerance = row_tolerance(members.origin.dtype)
+    total = np.empty(rows)
+
+    def work(start: int, stop: int) -> None:
+        low, high, mean = np.empty((3, stop - start, classes))
+        if not bounds_rows(members.array, start, stop, tolerance, low, high, mean):
+            raise_bad_rows(members)
+        total[start:stop] = shannon_entropy(mean)
+
+    for_each_chunk(work, rows, classes, threads=threads)
+    aleatoric = mean_entropy_bits(members.array, threads=threads)
+    restore, dtype = members.origin.restore, members.origin.result_dtype
+    parts = (total, aleatoric, np.maximum(total - aleatoric, 0.0))
+    return ClassicalUncertainty(*(restore((scale * x).astype(dtype).reshape(members.batch)) for x in parts))
+
+
+def mean_entropy_bits(members: Any, /, *, threads: int | None = None) -> Any:
+    """Mean over members of the entropy in bits of validated rows (members, rows, classes)."""
+    count, rows, classes = members.shape
+    result = np.zeros(rows)
+
+    def work(start: int, stop: int) -> None:
+        for p in members[:, start:stop]:
+            q = p.astype(np.float64)
+            result[start:stop] += shannon_entropy(q / q.sum(axis=-1, keepdims=True))
+
+    for_each_chunk(work, rows, classes, threads=threads)
+    return result / count

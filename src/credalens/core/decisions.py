@@ -1,0 +1,100 @@
+"""Set-valued decisions under intervals, each in closed form, and the usual scores of a set-valued prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.checks import check_choice, read_intervals
+
+__all__ = ["RULES", "credal_decision", "set_utility"]
+
+
+def credal_decision(lower: Any, upper: Any, /, rule: str) -> Any:
+    """The classes that remain possible decisions, as a boolean mask (*batch, classes); never empty.
+
+    Rules, from the most to the least cautious (each set contains the next):
+
+    - ``"interval_dominance"``: drop a class if another one's lower bound exceeds its upper bound.
+    - ``"maximality"``: drop a class if another one is more probable under every distribution in the set.
+    - ``"e_admissibility"``: keep a class if it is a most probable one under some distribution in the set.
+
+    And two that name one class (all of them in a tie): ``"gamma_maximin"`` (highest lower probability) and
+    ``"gamma_maximax"`` (highest upper probability).
+
+    >>> credal_decision([0.5, 0.2, 0.0], [0.8, 0.4, 0.1], "maximality")
+    array([ True, False, False])
+    """
+    decide = RULES[check_choice(rule, RULES, "rule")]
+    intervals = read_intervals(lower, upper)
+    return intervals.restore(decide(intervals.lower, intervals.upper))
+
+
+def _interval_dominance(low: NDArray, high: NDArray) -> NDArray:
+    """j is out if some l_i > u_j."""
+    return high >= low.max(axis=-1, keepdims=True)
+
+
+def _maximality(low: NDArray, high: NDArray) -> NDArray:
+    """i beats j if max(l_i - u_j, 2 l_i + S_l - 1, 1 - 2 u_j - S_u) > 0 with S the sums over the other classes.
+
+    The three terms are the least of p_i - p_j where no mass, only j, or only i can give way.
+    """
+    keep = np.empty(low.shape, dtype=bool)
+    sum_low, sum_high = low.sum(axis=-1), high.sum(axis=-1)
+    for j in range(low.shape[-1]):
+        low_j, high_j = low[:, j : j + 1], high[:, j : j + 1]
+        others_low = sum_low[:, None] - low - low_j
+        others_high = sum_high[:, None] - high - high_j
+        margin = np.maximum(low - high_j, np.maximum(2 * low + others_low - 1, 1 - 2 * high_j - others_high))
+        margin[:, j] = 0.0
+        keep[:, j] = (margin <= ROUNDING).all(axis=-1)
+    return keep
+
+
+def _e_admissibility(low: NDArray, high: NDArray) -> NDArray:
+    """Raise class i to t = min(u_i, 1 - sum_{j != i} l_j): in if t >= max l and t + sum_{j != i} min(u_j, t) >= 1."""
+    top = np.minimum(high, 1 - (low.sum(axis=-1, keepdims=True) - low))
+    keep = np.empty(low.shape, dtype=bool)
+    for i in range(low.shape[-1]):
+        t = top[:, i : i + 1]
+        room = np.minimum(high, t).sum(axis=-1) - np.minimum(high[:, i], t[:, 0]) + t[:, 0]
+        keep[:, i] = (t[:, 0] >= low.max(axis=-1) - ROUNDING) & (room >= 1 - ROUNDING)
+    return keep
+
+
+def _gamma_maximin(low: NDArray, high: NDArray) -> NDArray:
+    return low == low.max(axis=-1, keepdims=True)
+
+
+def _gamma_maximax(low: NDArray, high: NDArray) -> NDArray:
+    return high == high.max(axis=-1, keepdims=True)
+
+
+ROUNDING = 1e-12
+RULES: dict[str, Callable[[NDArray, NDArray], NDArray]] = {
+    "interval_dominance": _interval_dominance,
+    "maximality": _maximality,
+    "e_admissibility": _e_admissibility,
+    "gamma_maximin": _gamma_maximin,
+    "gamma_maximax": _gamma_maximax,
+}
+
+
+def set_utility(size: Any, correct: Any, /, *, reward: float = 0.65) -> Any:
+    r"""Discounted accuracy of a set of ``size`` classes that holds the true one: u65 by default, u80 for 0.8.
+
+    .. math:: u(n) = (a / n) - (b / n^2) \ \text{with}\ u(1) = 1,\ u(2) = reward; \quad 0 \text{ if the true class is missing}
+
+    u65 = 1.6/n - 0.6/n^2 and u80 = 2.2/n - 1.2/n^2.
+    """
+    n = np.asarray(size, dtype=np.float64)
+    if not 0.5 <= reward <= 1:
+        raise ValueError(f"reward is the utility of a correct pair and lies in [0.5, 1]; got {reward}.")
+    if not (n >= 1).all():
+        raise ValueError("every set needs at least one class; an empty decision has no utility.")
+    a = 4 * reward - 1
+    return np.where(correct, a / n - (a - 1) / n**2, 0.0)

@@ -1,0 +1,200 @@
+"""Probability intervals: from members, from users, tightened, reduced, and the one distribution they agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.checks import (
+    check_few_classes,
+    check_reduced_classes,
+    raise_bad_rows,
+    read_intervals,
+    read_members,
+    row_tolerance,
+)
+from credalens.core.batches import for_each_chunk
+
+__all__ = [
+    "ProbabilityIntervals",
+    "approximate_intervals",
+    "intersection_probability",
+    "probability_intervals",
+]
+
+MOST_VERTEX_CLASSES = 16
+
+
+@dataclass(frozen=True, eq=False)
+class ProbabilityIntervals:
+    """Lower and upper probability of every class, shape (*batch, classes) (paper, Eq. CredalPIs).
+
+    They stand for the credal set {p : lower <= p <= upper, sum p = 1}, which must not be empty. Unpacks as
+    ``lower, upper = intervals``.
+    """
+
+    lower: Any
+    upper: Any
+
+    def __post_init__(self) -> None:
+        read_intervals(self.lower, self.upper, reachable=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.lower, self.upper))
+
+    def contains(self, p: Any, /) -> Any:
+        """Whether each distribution (*batch, classes) lies in the credal set, up to the rounding of its dtype."""
+        intervals = read_intervals(self.lower, self.upper, reachable=False)
+        members = read_members(
+            np.asarray(p)[None] if not hasattr(p, "unsqueeze") else p.unsqueeze(0), name="p"
+        )
+        q, tolerance = members.array[0], row_tolerance(members.origin.dtype)
+        inside = (q >= intervals.lower - tolerance) & (q <= intervals.upper + tolerance)
+        return intervals.restore(inside.all(axis=-1) & (np.abs(q.sum(axis=-1) - 1) <= tolerance))
+
+    @property
+    def is_reachable(self) -> Any:
+        r"""Whether every single bound is attained by some distribution in the set.
+
+        .. math:: l_k + \sum_{j \ne k} u_j \ge 1 \ \text{and}\ u_k + \sum_{j \ne k} l_j \le 1 \quad \text{for all } k
+        """
+        intervals = read_intervals(self.lower, self.upper, reachable=False)
+        low, high = _tightened(intervals.lower, intervals.upper)
+        tolerance = row_tolerance(intervals.origin.dtype)
+        same = (low - intervals.lower <= tolerance) & (intervals.upper - high <= tolerance)
+        return intervals.restore(same.all(axis=-1))
+
+    def tighten(self) -> ProbabilityIntervals:
+        r"""The same credal set with every bound attained.
+
+        .. math:: l'_k = \max(l_k, 1 - \sum_{j \ne k} u_j), \quad u'_k = \min(u_k, 1 - \sum_{j \ne k} l_j)
+        """
+        intervals = read_intervals(self.lower, self.upper, reachable=False)
+        low, high = _tightened(intervals.lower, intervals.upper)
+        return ProbabilityIntervals(intervals.restore(low), intervals.restore(high))
+
+    def vertices(self) -> Any:
+        """The extreme points of the credal set: (vertices, classes), or a list of such arrays for a batch.
+
+        Every class at a bound except one. Exponential in the classes, for study and plots: at most 16 classes.
+        """
+        intervals = read_intervals(self.lower, self.upper, reachable=False)
+        check_few_classes(intervals.lower.shape[-1], MOST_VERTEX_CLASSES, "vertices()")
+        found = [
+            intervals.origin.restore(_vertices(low, high).astype(intervals.origin.result_dtype))
+            for low, high in zip(intervals.lower, intervals.upper, strict=True)
+        ]
+        return found if intervals.batch else found[0]
+
+
+def _tightened(low: NDArray, high: NDArray) -> tuple[NDArray, NDArray]:
+    others_high = high.sum(axis=-1, keepdims=True) - high
+    others_low = low.sum(axis=-1, keepdims=True) - low
+    return np.maximum(low, 1 - others_high), np.minimum(high, 1 - others_low)
+
+
+def _vertices(low: NDArray, high: NDArray) -> NDArray:
+    classes = low.size
+    up = (np.arange(2 ** (classes - 1))[:, None] >> np.arange(classes - 1)) & 1
+    found = []
+    for f in range(classes):
+        others = np.delete(np.arange(classes), f)
+        p = np.empty((len(up), classes))
+        p[:, others] = np.where(up, high[others], low[others])
+        p[:, f] = 1 - p[:, others].sum(axis=1)
+        inside = (p[:, f] >= low[f] - 1e-12) & (p[:, f] <= high[f] + 1e-12)
+        found.append(np.clip(p[inside], low, high))
+    points = np.concatenate(found)
+    _, first = np.unique(np.round(points, 11), axis=0, return_index=True)
+    return points[np.sort(first)]
+
+
+def probability_intervals(
+    probs: Any, /, *, member_axis: int = 0, threads: int | None = None
+) -> ProbabilityIntervals:
+    r"""Per class the lowest and the highest probability any member gives (paper, Eq. ExtractPI).
+
+    .. math:: l_k = \min_n p_{n,k}, \quad u_k = \max_n p_{n,k}
+
+    ``probs`` is (members, *batch, classes). The set is never empty and every bound is reached, since each member lies in
+    it (Eq. Proof).
+
+    >>> weather = [[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]]
+    >>> lower, upper = probability_intervals(weather)
+    >>> lower, upper
+    (array([0.1, 0.1, 0.2]), array([0.7, 0.6, 0.7]))
+    """
+    from credalens.core.kernels.bounds import bounds_rows
+
+    members = read_members(probs, member_axis=member_axis)
+    _, rows, classes = members.array.shape
+    dtype = members.origin.result_dtype
+    lower, upper = np.empty((rows, classes), dtype), np.empty((rows, classes), dtype)
+    tolerance = row_tolerance(members.origin.dtype)
+
+    def work(start: int, stop: int) -> None:
+        low, high, mean = np.empty((3, stop - start, classes))
+        if not bounds_rows(members.array, start, stop, tolerance, low, high, mean):
+            raise_bad_rows(members)
+        lower[start:stop], upper[start:stop] = low, high
+
+    for_each_chunk(work, rows, classes, threads=threads)
+    shape = (*members.batch, classes)
+    restore = members.origin.restore
+    return ProbabilityIntervals(restore(lower.reshape(shape)), restore(upper.reshape(shape)))
+
+
+def intersection_probability(lower: Any, upper: Any, /) -> Any:
+    r"""The one distribution that lies equally deep in every interval (paper, Eq. intersection, alpha).
+
+    .. math:: p^*_k = l_k + \alpha (u_k - l_k), \quad \alpha = (1 - \sum_k l_k) / \sum_k (u_k - l_k)
+
+    Where all members agree the intervals are points and are returned as they are.
+
+    >>> intersection_probability([0.1, 0.1, 0.2], [0.7, 0.6, 0.7]).round(3)
+    array([0.325, 0.288, 0.388])
+    """
+    from credalens.core.kernels.bounds import intersection_rows
+
+    intervals = read_intervals(lower, upper)
+    p = np.empty_like(intervals.lower)
+    intersection_rows(intervals.lower, intervals.upper, p)
+    return intervals.restore(p)
+
+
+def approximate_intervals(lower: Any, upper: Any, /, classes: int) -> ProbabilityIntervals:
+    r"""Probability interval approximation (PIA; paper, Alg. Interval Dimension Reduction), in its sound form.
+
+    Keeps the ``classes - 1`` classes with the highest intersection probability, in descending order, and merges the rest:
+
+    .. math:: r_L = \max(1 - \sum_{kept} u,\ \sum_{rest} l), \quad r_U = \min(1 - \sum_{kept} l,\ \sum_{rest} u)
+
+    The printed algorithm has the kept and the merged classes exchanged in these sums and can give an empty set: lower
+    (.6, .1, .1), upper (.8, .2, .2) and two classes would become [.6, .8] twice. With as many classes as there are, or
+    more, the intervals are returned unchanged.
+    """
+    intervals = read_intervals(lower, upper)
+    count = check_reduced_classes(classes)
+    if count >= intervals.lower.shape[-1]:
+        return ProbabilityIntervals(lower, upper)
+    low, high = _merge_rest(intervals.lower, intervals.upper, count)
+    return ProbabilityIntervals(intervals.restore(low), intervals.restore(high))
+
+
+def _merge_rest(low: NDArray, high: NDArray, count: int) -> tuple[NDArray, NDArray]:
+    from credalens.core.kernels.bounds import intersection_rows
+
+    p = np.empty_like(low)
+    intersection_rows(low, high, p)
+    order = np.argsort(-p, axis=-1, kind="stable")
+    low, high = np.take_along_axis(low, order, -1), np.take_along_axis(high, order, -1)
+    kept_low, rest_low = low[:, : count - 1], low[:, count - 1 :]
+    kept_high, rest_high = high[:, : count - 1], high[:, count - 1 :]
+    merged_low = np.maximum(1 - kept_high.sum(-1), rest_low.sum(-1))
+    merged_high = np.minimum(1 - kept_low.sum(-1), rest_high.sum(-1))
+    merged_high = np.maximum(merged_low, merged_high)  # equal up to rounding where all widths vanish
+    return np.c_[kept_low, merged_low], np.c_[kept_high, merged_high]
