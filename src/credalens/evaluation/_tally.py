@@ -45,10 +45,14 @@ def flagged(counts: Counts, /) -> Counts:
     return np.cumsum(counts[::-1])
 
 
+def twice_below(counts: Counts, /) -> Counts:
+    """Twice the number of samples below each distinct score, those equal to it counting half."""
+    return 2 * np.cumsum(counts) - counts
+
+
 def auroc(id_counts: Counts, ood_counts: Counts, /) -> float:
     """P(OOD score > ID score) + P(equal) / 2, from exact integer counts."""
-    twice_below = 2 * np.cumsum(id_counts) - id_counts
-    return int(ood_counts @ twice_below) / (2 * int(id_counts.sum()) * int(ood_counts.sum()))
+    return int(ood_counts @ twice_below(id_counts)) / (2 * int(id_counts.sum()) * int(ood_counts.sum()))
 
 
 def auprc(id_counts: Counts, ood_counts: Counts, /) -> float:

@@ -1,8 +1,8 @@
 """DeLong's interval for one AUROC and paired test for two, in O(n log n).
 
 V of a sample is the share of samples of the other kind that it is ordered rightly with, ties counting half;
-the AUROC is the mean of V over either kind (DeLong, DeLong and Clarke-Pearson 1988). Sorting one kind and
-looking the other up in it gives all V at once, where the definition compares every pair.
+the AUROC is the mean of V over either kind (DeLong, DeLong and Clarke-Pearson 1988). One sort of all scores
+gives every V at once, where the definition compares every pair.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from credalens.checks import check_choice
 from credalens.evaluation._inputs import fraction, paired_scores, sample_scores
 from credalens.evaluation._results import Comparison, Interval
+from credalens.evaluation._tally import encode, twice_below
 from credalens.evaluation.bootstrap import Seed, bootstrap_interval
 
 __all__ = ["auroc_interval", "compare_auroc"]
@@ -100,14 +101,9 @@ class _Wins(NamedTuple):
 
 
 def _wins(id_scores: NDArray[np.float64], ood_scores: NDArray[np.float64]) -> _Wins:
-    above_id = 2 * len(ood_scores) - _twice_below(id_scores, ood_scores)
-    return _Wins(above_id, _twice_below(ood_scores, id_scores))
-
-
-def _twice_below(x: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Twice the number of reference values below each x, those equal to it counting half."""
-    ordered = np.sort(reference)
-    return np.searchsorted(ordered, x, side="left") + np.searchsorted(ordered, x, side="right")
+    coded = encode(id_scores, ood_scores)
+    below_id, below_ood = (twice_below(counts) for counts in coded.counts())
+    return _Wins(2 * len(ood_scores) - below_ood[coded.id_codes], below_id[coded.ood_codes])
 
 
 def _quantile(level: float) -> float:
