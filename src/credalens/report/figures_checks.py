@@ -1,0 +1,68 @@
+"""What the figure functions ask of their arrays, checked before anything is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.arrays import to_numpy
+from credalens.checks import raise_bad_rows, read_members, row_tolerance
+
+
+def as_numbers(values: Any, what: str, /) -> NDArray[np.float64]:
+    """`values` as a finite, non-empty float64 array of one dimension."""
+    array, _ = to_numpy(values)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{what} must hold real numbers, got dtype {array.dtype}.")
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{what} must have shape (n,) with n >= 1, got shape {array.shape}.")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if len(bad):
+        first = f"the first is {array[bad[0]]} at index {bad[0]}"
+        raise ValueError(f"{what} must be finite; {len(bad)} of {array.size} entries are not, {first}.")
+    return array.astype(np.float64)
+
+
+def as_members(members: Any, /) -> NDArray[np.float64]:
+    """One input's member distributions, (members, classes), each renormalised in float64."""
+    read = read_members(members, name="members")
+    if read.batch:
+        raise ValueError(
+            f"a figure shows one input, members of shape (members, classes); got a batch {read.batch} of them. "
+            "Choose one, such as members[:, 0]."
+        )
+    array = read.array[:, 0].astype(np.float64)
+    sums = array.sum(axis=1, keepdims=True)
+    if not ((array >= 0).all() and (np.abs(sums - 1) <= row_tolerance(read.origin.dtype)).all()):
+        raise_bad_rows(read, "members")
+    return np.asarray(array / sums)
+
+
+def as_names(names: Sequence[str], count: int, what: str, /) -> list[str]:
+    """`count` names as strings."""
+    if isinstance(names, str) or len(names) != count:
+        came = f"the single string {names!r}" if isinstance(names, str) else f"{len(names)} names"
+        raise ValueError(f"{what} must be a sequence of {count} names, got {came}.")
+    return [str(name) for name in names]
+
+
+def as_mapping(named: Any, what: str, holds: str, /) -> Mapping[Any, Any]:
+    """A non-empty mapping from names to what a figure draws for them."""
+    if not isinstance(named, Mapping):
+        raise TypeError(f"{what} must be a mapping name -> {holds}, got {type(named).__name__}.")
+    if not named:
+        raise ValueError(f"{what} is empty: give at least one name -> {holds}.")
+    return named
+
+
+def as_pair(pair: Any, what: str, parts: tuple[str, str], /) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two number arrays of one length, such as the x and y of a curve."""
+    if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+        raise ValueError(f"{what} must be a pair ({parts[0]}, {parts[1]}), got {type(pair).__name__}.")
+    first, second = (as_numbers(part, f"{what}: {name}") for part, name in zip(pair, parts, strict=True))
+    if len(first) != len(second):
+        raise ValueError(f"{what}: {parts[0]} and {parts[1]} must have one length, got {len(first)} and {len(second)}.")
+    return first, second
