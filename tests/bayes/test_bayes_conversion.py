@@ -163,7 +163,7 @@ def test_hidden_weights_of_attention_are_left_alone():
         ({"prior_std": -1.0}, "got -1.0"),
         ({"prior_std": float("nan")}, "prior_std"),
         ({"initial_std": float("inf")}, "initial_std"),
-        ({"estimator": "dropout"}, "'reparameterization', 'flipout', got 'dropout'"),
+        ({"estimator": "dropout"}, "'reparameterization', 'flipout'; got 'dropout'"),
     ],
 )
 def test_bad_options(options, message):

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from credalens.bayes.estimators import ESTIMATORS
+from credalens.checks import check_choice
 
 Convertible = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 CONVERTIBLE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -93,8 +94,7 @@ class BayesianLayer(nn.Module):
 
 def check_options(estimator: str, prior_std: float, initial_std: float) -> None:
     """Refuse an unknown estimator and standard deviations that are not positive numbers."""
-    if estimator not in ESTIMATORS:
-        raise ValueError(f"estimator must be one of {', '.join(map(repr, ESTIMATORS))}, got {estimator!r}.")
+    check_choice(estimator, ESTIMATORS, "estimator")
     for name, std in (("prior_std", prior_std), ("initial_std", initial_std)):
         if not (std > 0 and math.isfinite(std)):
             raise ValueError(f"{name} must be a positive, finite standard deviation, got {std!r}.")

@@ -1,0 +1,1 @@
+"""Training: deep ensembles, Bayesian networks and ensemble distribution distillation."""
