@@ -97,6 +97,19 @@ def test_bins_are_half_open_and_the_last_is_closed():
     assert {int(b): int(count[b]) for b in count.nonzero()[0]} == {50: 1, 58: 1, 59: 1, 98: 1, 99: 2}
 
 
+@pytest.mark.parametrize("bins", [3, 7, 10, 15, 49, 100])
+def test_a_confidence_on_an_edge_opens_the_next_bin(bins):
+    confidences = np.arange((bins + 1) // 2, bins) / bins
+    probs = np.stack([confidences, 1 - confidences], axis=1)
+    count = reliability_curve(probs, np.zeros(len(probs), int), bins=bins).count
+    assert count.tolist() == [0] * ((bins + 1) // 2) + [1] * len(confidences)
+
+
+def test_a_probability_at_the_floor_is_not_floored():
+    assert calibration_metrics([[0.25, 0.75]] * 2, [0, 1], floor=0.25).n_floored == 0
+    assert calibration_metrics([[0.25, 0.75]] * 2, [0, 1], floor=0.26).n_floored == 1
+
+
 def test_certain_and_right_is_perfect_and_certain_and_wrong_is_finite():
     right, wrong = (calibration_metrics(np.eye(3), labels) for labels in ([0, 1, 2], [1, 2, 0]))
     assert (right.accuracy, right.ece, right.nll, right.brier, right.n_floored) == (1.0, 0.0, 0.0, 0.0, 0)
