@@ -68,9 +68,7 @@ def describe(label: str, /) -> str:
     >>> describe("Concept comparisons")
     'The two ways from members to a credal set on a simplex: probability intervals and convex hull.'
     """
-    entries = {
-        entry["label"]: entry["description"] for entry in _document()["tables"] + _document()["figures"]
-    }
+    entries = {entry["label"]: entry["description"] for entry in _document()["tables"] + _document()["figures"]}
     if label not in entries:
         raise ValueError(f"no table or figure {label!r} in the paper; it has {', '.join(entries)}")
     return str(entries[label])
@@ -96,9 +94,7 @@ def paper_cells(table: str, /, **keys: str | int | None) -> tuple[PaperCell, ...
     unknown = sorted(set(keys) - set(KEYS))
     if unknown:
         raise ValueError(f"unknown keys {unknown} for a table of the paper; the keys are {', '.join(KEYS)}")
-    return tuple(
-        cell for cell in _tables()[table] if all(getattr(cell, key) == value for key, value in keys.items())
-    )
+    return tuple(cell for cell in _tables()[table] if all(getattr(cell, key) == value for key, value in keys.items()))
 
 
 def paper_value(table: str, /, **keys: str | int | None) -> PaperCell:
