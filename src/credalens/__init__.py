@@ -1,1 +1,43 @@
-"""Exact, certified credal uncertainty for classifiers you already have."""
+"""Exact, certified credal uncertainty for classifiers you already have.
+
+>>> from credalens import wrap
+>>> prediction = wrap([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
+>>> prediction
+CredalPrediction(members=3, batch=(), classes=3, base=2)
+"""
+
+from credalens.core.classical import ClassicalUncertainty, classical_uncertainty
+from credalens.core.decisions import credal_decision, set_utility
+from credalens.core.entropy import lower_entropy, upper_entropy
+from credalens.core.hartley import generalized_hartley
+from credalens.core.hull import ConvexHull
+from credalens.core.intervals import (
+    ProbabilityIntervals,
+    approximate_intervals,
+    intersection_probability,
+    probability_intervals,
+)
+from credalens.core.members import MemberSummary
+from credalens.prediction import CredalPrediction, wrap, wrap_logits
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ClassicalUncertainty",
+    "ConvexHull",
+    "CredalPrediction",
+    "MemberSummary",
+    "ProbabilityIntervals",
+    "__version__",
+    "approximate_intervals",
+    "classical_uncertainty",
+    "credal_decision",
+    "generalized_hartley",
+    "intersection_probability",
+    "lower_entropy",
+    "probability_intervals",
+    "set_utility",
+    "upper_entropy",
+    "wrap",
+    "wrap_logits",
+]

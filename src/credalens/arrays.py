@@ -1,4 +1,4 @@
-"""The only place that asks which array library this is: NumPy, torch, JAX, CuPy or any array-API array in, the same out."""
+"""The only place that asks which array library this is: NumPy, torch, JAX, CuPy, array API in, the same out."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NUMPY", "Origin", "to_numpy"]
+__all__ = ["NUMPY", "Origin", "namespace", "origin_of", "to_numpy", "widen"]
 
 NARROW_FLOATS = ("float16", "bfloat16", "float32")
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where an array came from: enough to hand a result back in the caller's library, device and precision."""
+    """Where an array came from: enough to hand results back in the caller's library, device and precision."""
 
     library: str
     device: Any
@@ -49,25 +49,45 @@ def to_numpy(x: Any, /) -> tuple[NDArray, Origin]:
 
     Float16 stays float16; bfloat16, which NumPy does not have, becomes float32. Nothing is validated here.
     """
+    origin = origin_of(x)
+    if origin.library == "torch":
+        x = x.detach().cpu()
+        return (x.float() if origin.dtype == "bfloat16" else x).numpy(), origin
+    if origin.library == "cupy":
+        return x.get(), origin
+    array = np.asarray(x) if origin.library in ("numpy", "jax") else np.from_dlpack(x)
+    if array.dtype.name == "bfloat16":
+        array = array.astype(np.float32)
+    return array, origin
+
+
+def origin_of(x: Any, /) -> Origin:
+    """Library, device and dtype of ``x``. Lists and numbers count as NumPy's."""
     library = type(x).__module__.partition(".")[0]
     if library == "torch":
-        return _from_torch(x)
+        return Origin("torch", x.device, str(x.dtype).removeprefix("torch."))
     if library in ("jax", "jaxlib"):
-        return _widen(np.asarray(x)), Origin("jax", next(iter(x.devices())), str(x.dtype))
+        return Origin("jax", next(iter(x.devices())), str(x.dtype))
     if library == "cupy":
-        return x.get(), Origin("cupy", x.device, str(x.dtype))
-    if not isinstance(x, np.ndarray) and hasattr(x, "__array_namespace__") and hasattr(x, "__dlpack__"):
-        namespace = x.__array_namespace__().__name__
-        return np.from_dlpack(x), Origin(namespace, x.device, str(x.dtype).rpartition(".")[2])
-    array = np.asarray(x)
-    return _widen(array), Origin("numpy", "cpu", array.dtype.name)
+        return Origin("cupy", x.device, str(x.dtype))
+    if not isinstance(x, np.ndarray | np.generic) and hasattr(x, "__array_namespace__"):
+        return Origin(x.__array_namespace__().__name__, x.device, str(x.dtype).rpartition(".")[2])
+    return Origin("numpy", "cpu", np.asarray(x).dtype.name)
 
 
-def _from_torch(x: Any) -> tuple[NDArray, Origin]:
-    origin = Origin("torch", x.device, str(x.dtype).removeprefix("torch."))
-    x = x.detach().cpu()
-    return (x.float() if origin.dtype == "bfloat16" else x).numpy(), origin
+def namespace(origin: Origin, /) -> Any:
+    """The module with ``minimum``, ``maximum``, ``where`` and ``log2`` for arrays of this origin."""
+    if origin.library == "numpy":
+        return np
+    if origin.library == "jax":
+        return sys.modules["jax"].numpy
+    return sys.modules[origin.library]
 
 
-def _widen(array: NDArray) -> NDArray:
-    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+def widen(x: Any, origin: Origin, /) -> Any:
+    """``x`` in float64 where its library has it (JAX only with 64-bit enabled), on its device."""
+    if origin.library == "torch":
+        return x.double()
+    if origin.library == "jax":
+        return x.astype(namespace(origin).float64 if sys.modules["jax"].config.jax_enable_x64 else "float32")
+    return namespace(origin).astype(x, namespace(origin).float64) if origin.library != "numpy" else x.astype(np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,17 @@ __all__ = [
     "check_classes",
     "check_few_classes",
     "check_max_nodes",
+    "check_member_axis",
+    "check_merge",
+    "check_not_empty_summary",
     "check_reduced_classes",
+    "check_subset",
     "check_threads",
     "check_tolerance",
     "raise_bad_rows",
+    "raise_no_members",
+    "raise_without_members",
+    "read_distributions",
     "read_intervals",
     "read_logits",
     "read_members",
@@ -32,9 +39,8 @@ __all__ = [
 
 # How far a row of probabilities may be from summing to one. A float64 array often holds what a float32 softmax gave.
 ROW_TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-5, "float64": 1e-5}
-NOT_PROBABILITIES = (
-    "If these are logits, call wrap_logits; if they are counts or votes, divide by their sum first."
-)
+EXACT = 1e-14  # a sum this close to one is left as it is
+NOT_PROBABILITIES = "If these are logits, call wrap_logits; if they are counts or votes, divide by their sum first."
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,10 @@ class Members:
     array: NDArray
     batch: tuple[int, ...]
     origin: Origin
+
+    def restore(self, array: NDArray, /) -> Any:
+        """Give ``array`` (rows, ...) the caller's batch shape, precision and library."""
+        return _restore(array, self.batch, self.origin)
 
 
 @dataclass(frozen=True)
@@ -57,10 +67,14 @@ class Intervals:
 
     def restore(self, array: NDArray, /) -> Any:
         """Give ``array`` (rows, ...) the caller's batch shape, precision and library."""
-        shaped = array.reshape(self.batch + array.shape[1:])
-        if shaped.dtype.kind == "f":
-            shaped = shaped.astype(self.origin.result_dtype, copy=False)
-        return self.origin.restore(shaped)
+        return _restore(array, self.batch, self.origin)
+
+
+def _restore(array: NDArray, batch: tuple[int, ...], origin: Origin) -> Any:
+    shaped = array.reshape(batch + array.shape[1:])
+    if shaped.dtype.kind == "f":
+        shaped = shaped.astype(origin.result_dtype, copy=False)
+    return origin.restore(shaped)
 
 
 def row_tolerance(dtype: str, /) -> float:
@@ -106,12 +120,10 @@ def _read_stack(x: Any, member_axis: int, name: str) -> tuple[NDArray, tuple[int
             f"{name} must have shape (members, *batch, classes) with at least two axes; got shape {array.shape}. "
             f"For one distribution from one member write {name}[None, :]."
         )
-    array = np.moveaxis(array, _member_axis(member_axis, array.ndim, name), 0)
+    array = np.moveaxis(array, check_member_axis(member_axis, array.ndim, name), 0)
     members, classes = array.shape[0], array.shape[-1]
     if members == 0:
-        raise ValueError(
-            f"{name} has no members (shape {array.shape}); at least one prediction per input is needed."
-        )
+        raise_no_members(name, array.shape)
     check_classes(classes, name, array.shape)
     batch = array.shape[1:-1]
     if array.dtype not in (np.float32, np.float64):
@@ -120,13 +132,19 @@ def _read_stack(x: Any, member_axis: int, name: str) -> tuple[NDArray, tuple[int
     return np.ascontiguousarray(array).reshape(members, rows, classes), batch, origin
 
 
-def _member_axis(axis: int, ndim: int, name: str) -> int:
+def raise_no_members(name: str, shape: tuple[int, ...]) -> NoReturn:
+    """Refuse an empty member axis."""
+    raise ValueError(f"{name} has no members (shape {shape}); at least one prediction per input is needed.")
+
+
+def check_member_axis(axis: int, ndim: int, name: str) -> int:
+    """The member axis as a non-negative integer: in range, and not the axis of the classes."""
+    if ndim < 2:
+        raise ValueError(f"{name} must have shape (members, *batch, classes) with at least two axes; got {ndim}.")
     if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
         raise TypeError(f"member_axis must be an integer; got {axis!r}.")
     if not -ndim <= axis < ndim:
-        raise ValueError(
-            f"member_axis={axis} is out of range for {name} with {ndim} axes; use {-ndim} to {ndim - 1}."
-        )
+        raise ValueError(f"member_axis={axis} is out of range for {name} with {ndim} axes; use {-ndim} to {ndim - 1}.")
     if axis % ndim == ndim - 1:
         raise ValueError(
             f"member_axis={axis} is the last axis of {name}, which holds the classes; members need an axis of their own."
@@ -147,6 +165,16 @@ def read_members(probs: Any, /, *, member_axis: int = 0, name: str = "probs") ->
     """Shape and dtype of member predictions. Their values are checked in the pass that reads them."""
     array, batch, origin = _read_stack(probs, member_axis, name)
     return Members(array, batch, origin)
+
+
+def read_distributions(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> Members:
+    """Member predictions with their values checked, renormalised in float64."""
+    members = read_members(probs, member_axis=member_axis, name=name)
+    p = members.array.astype(np.float64)
+    total = p.sum(axis=-1, keepdims=True)
+    if not ((p >= 0).all() and (np.abs(total - 1) <= row_tolerance(members.origin.dtype)).all()):
+        raise_bad_rows(members, name)
+    return Members(p / total, members.batch, members.origin)
 
 
 def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -> Members:
@@ -174,14 +202,14 @@ def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -
     return Members(z, batch, Origin(origin.library, origin.device, origin.result_dtype.name))
 
 
-def raise_bad_rows(members: Members, name: str = "probs", first_member: int = 0) -> None:
+def raise_bad_rows(members: Members, name: str = "probs") -> NoReturn:
     """Word the error for member rows that the kernel refused."""
     p = members.array.astype(np.float64)
     tolerance = row_tolerance(members.origin.dtype)
     total = p.sum(axis=-1)
     bad = ~((p.min(axis=-1) >= 0) & (np.abs(total - 1) <= tolerance))
     n, row = _index(int(bad.argmax()), bad.shape)
-    where = (n + first_member, *_index(row, members.batch or (1,))[: len(members.batch)])
+    where = (n, *_index(row, members.batch or (1,))[: len(members.batch)])
     values = p[n, row]
     raise ValueError(
         f"{int(bad.sum())} of {bad.size} rows of {name} are not probability distributions; the first is at index {where} "
@@ -213,8 +241,8 @@ def read_intervals(lower: Any, upper: Any, /, *, reachable: bool = True) -> Inte
     check_classes(low.shape[-1], "lower", low.shape)
     tolerance = max(row_tolerance(origin.dtype), row_tolerance(other.dtype))
     batch, classes = low.shape[:-1], low.shape[-1]
-    low = np.array(low, dtype=np.float64).reshape(math.prod(batch), classes)
-    high = np.array(high, dtype=np.float64).reshape(math.prod(batch), classes)
+    low = np.array(low, dtype=np.float64, order="C").reshape(math.prod(batch), classes)
+    high = np.array(high, dtype=np.float64, order="C").reshape(math.prod(batch), classes)
     _check_bounds(low, high, batch, tolerance)
     _check_not_empty(low, high, batch, tolerance)
     _repair(low, high)
@@ -252,12 +280,12 @@ def _check_not_empty(low: NDArray, high: NDArray, batch: tuple[int, ...], tolera
 
 
 def _repair(low: NDArray, high: NDArray) -> None:
-    """Scale bounds whose sums are on the wrong side of one by rounding."""
-    low /= np.maximum(low.sum(axis=-1, keepdims=True), 1.0)
-    if low.size:
-        np.minimum(high, 1.0, out=high)
-        high /= np.minimum(high.sum(axis=-1, keepdims=True), 1.0)
-        np.maximum(high, low, out=high)
+    """Scale bounds whose sums are on the wrong side of one by the rounding of a narrower dtype."""
+    below, above = low.sum(axis=-1, keepdims=True), high.sum(axis=-1, keepdims=True)
+    low /= np.where(below > 1 + EXACT, below, 1.0)
+    high /= np.where(above < 1 - EXACT, above, 1.0)
+    np.minimum(high, 1.0, out=high)
+    np.maximum(high, low, out=high)
 
 
 def _check_reachable(low: NDArray, high: NDArray, batch: tuple[int, ...], tolerance: float) -> None:
@@ -307,7 +335,7 @@ def check_few_classes(classes: int, most: int, what: str) -> None:
     """Refuse work that is exponential in too many classes."""
     if classes > most:
         raise ValueError(
-            f"{what} enumerates a number of cases that is exponential in the classes and takes at most {most} of them; got {classes}. "
+            f"{what} enumerates cases that grow exponentially and takes at most {most} classes; got {classes}. "
             "Merge classes first, for example with approximate_intervals."
         )
 
@@ -326,3 +354,37 @@ def check_choice(value: str, choices: Iterable[str], name: str) -> str:
     if not isinstance(value, str) or value not in tuple(choices):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
     return value
+
+
+def check_subset(subset: Any, classes: int, /) -> list[int]:
+    """Distinct class indices."""
+    chosen = [int(k) for k in np.atleast_1d(np.asarray(subset, dtype=np.int64))] if np.size(subset) else []
+    if len(set(chosen)) != len(chosen) or not all(0 <= k < classes for k in chosen):
+        raise ValueError(f"subset must hold distinct class indices from 0 to {classes - 1}; got {subset!r}.")
+    return chosen
+
+
+def check_merge(one: Any, other: Any, /) -> None:
+    """Two summaries of the same inputs: same library, batch and classes."""
+    if type(one) is not type(other):
+        raise TypeError(f"a MemberSummary merges with another MemberSummary; got {type(other).__name__}.")
+    if one.origin is None or other.origin is None:
+        return
+    if one.origin.library != other.origin.library:
+        raise TypeError(f"cannot merge summaries of {one.origin.library} and {other.origin.library} arrays.")
+    if tuple(one.lower.shape) != tuple(other.lower.shape):
+        raise ValueError(
+            f"members must predict the same inputs and classes; got shapes {tuple(one.lower.shape)} and "
+            f"{tuple(other.lower.shape)} (*batch, classes)."
+        )
+
+
+def check_not_empty_summary(count: int, /) -> None:
+    """At least one member folded in."""
+    if count == 0:
+        raise ValueError("this MemberSummary has no members yet; call update(probs) before prediction().")
+
+
+def raise_without_members() -> NoReturn:
+    """The hull asked of a prediction that was made from a summary."""
+    raise ValueError("the convex hull needs the members, and this prediction was made from a summary; use wrap(probs).")

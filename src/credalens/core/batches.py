@@ -18,9 +18,7 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def for_each_chunk(
-    work: Callable[[int, int], None], rows: int, classes: int, /, *, threads: int | None = None
-) -> None:
+def for_each_chunk(work: Callable[[int, int], None], rows: int, classes: int, /, *, threads: int | None = None) -> None:
     """Call ``work(start, stop)`` until all rows are done. An error in one chunk is raised here.
 
     ``threads=None`` uses every core this process may run on, but never more threads than chunks.

@@ -49,9 +49,7 @@ def generalized_hartley(
     return (value, (intervals.restore(low * scale), intervals.restore(high * scale))) if return_bounds else value
 
 
-def hartley_bits(
-    lower: NDArray, upper: NDArray, *, tolerance: float, threads: int | None
-) -> tuple[NDArray, NDArray]:
+def hartley_bits(lower: NDArray, upper: NDArray, *, tolerance: float, threads: int | None) -> tuple[NDArray, NDArray]:
     """Certified (low, high) in bits of validated float64 rows."""
     from credalens.core.kernels.hartley import hartley_certified_rows, hartley_exact_rows
 
@@ -64,7 +62,13 @@ def hartley_bits(
 
     def certified(start: int, stop: int) -> None:
         hartley_certified_rows(
-            lower[start:stop], upper[start:stop], tolerance, MOST_CELLS, *quadrature(), low[start:stop], high[start:stop]
+            lower[start:stop],
+            upper[start:stop],
+            tolerance,
+            MOST_CELLS,
+            *quadrature(),
+            low[start:stop],
+            high[start:stop],
         )
 
     work = exact if classes <= EXACT_CLASSES else certified

@@ -49,9 +49,7 @@ class ProbabilityIntervals:
     def contains(self, p: Any, /) -> Any:
         """Whether each distribution (*batch, classes) lies in the credal set, up to the rounding of its dtype."""
         intervals = read_intervals(self.lower, self.upper, reachable=False)
-        members = read_members(
-            np.asarray(p)[None] if not hasattr(p, "unsqueeze") else p.unsqueeze(0), name="p"
-        )
+        members = read_members(np.asarray(p)[None] if not hasattr(p, "unsqueeze") else p.unsqueeze(0), name="p")
         q, tolerance = members.array[0], row_tolerance(members.origin.dtype)
         inside = (q >= intervals.lower - tolerance) & (q <= intervals.upper + tolerance)
         return intervals.restore(inside.all(axis=-1) & (np.abs(q.sum(axis=-1) - 1) <= tolerance))
@@ -113,9 +111,7 @@ def _vertices(low: NDArray, high: NDArray) -> NDArray:
     return points[np.sort(first)]
 
 
-def probability_intervals(
-    probs: Any, /, *, member_axis: int = 0, threads: int | None = None
-) -> ProbabilityIntervals:
+def probability_intervals(probs: Any, /, *, member_axis: int = 0, threads: int | None = None) -> ProbabilityIntervals:
     r"""Per class the lowest and the highest probability any member gives (paper, Eq. ExtractPI).
 
     .. math:: l_k = \min_n p_{n,k}, \quad u_k = \max_n p_{n,k}
@@ -155,8 +151,8 @@ def intersection_probability(lower: Any, upper: Any, /) -> Any:
 
     Where all members agree the intervals are points and are returned as they are.
 
-    >>> intersection_probability([0.1, 0.1, 0.2], [0.7, 0.6, 0.7]).round(3)
-    array([0.325, 0.288, 0.388])
+    >>> intersection_probability([0.1, 0.1, 0.2], [0.7, 0.6, 0.7]).round(4)
+    array([0.325 , 0.2875, 0.3875])
     """
     from credalens.core.kernels.bounds import intersection_rows
 

@@ -205,9 +205,7 @@ def _bracket_row(widths, room, rest, goal, most_cells, u, tail0, tail1, work):
     while True:
         noise = _grid_noise(widths, min(room, rest) / cells)
         if SURE * 4.0 * noise * weight <= 0.3 * goal or 2 * cells > most_cells:
-            a, b = _integrate(
-                widths, squares, room, rest, cells, np.sqrt(noise), goal, u, tail0, tail1, work
-            )
+            a, b = _integrate(widths, squares, room, rest, cells, np.sqrt(noise), goal, u, tail0, tail1, work)
             below, above = max(below, a), min(above, b)
             if above - below <= goal or 2 * cells > most_cells:
                 return below, above
@@ -220,7 +218,10 @@ def hartley_certified_rows(lower, upper, goal, most_cells, u, tail0, tail1, low,
     rows, classes = lower.shape
     longest = most_cells + int(3.0 * np.sqrt(classes)) + 8
     work = (
-        np.empty(longest), np.empty(longest), np.empty(MOST_NODES + 1), np.empty(MOST_NODES + 1),
+        np.empty(longest),
+        np.empty(longest),
+        np.empty(MOST_NODES + 1),
+        np.empty(MOST_NODES + 1),
         np.empty(MOST_NODES + 1, np.int64),
     )
     most = np.log2(classes)

@@ -206,9 +206,7 @@ def _deepen(core, state, trail, stack, need, base, tolerance, max_nodes):
     root, reach = bound, (best - bound) / (256.0 if state.size > FEW else 1.0)
     while best - bound > tolerance and nodes < max_nodes:
         cutoff = root + reach
-        best, bound, spent = _search(
-            core, state, trail, stack, need, base, best, cutoff, tolerance, max_nodes - nodes
-        )
+        best, bound, spent = _search(core, state, trail, stack, need, base, best, cutoff, tolerance, max_nodes - nodes)
         nodes += spent
         reach *= 4.0
     return best, bound, nodes
@@ -233,9 +231,7 @@ def _lower_entropy_row(lower, upper, phi_lower, phi_upper, tolerance, max_nodes,
 
 
 @kernel
-def lower_entropy_rows(
-    lower, upper, phi_lower, phi_upper, tolerance, max_nodes, entropy, bound, distribution
-):
+def lower_entropy_rows(lower, upper, phi_lower, phi_upper, tolerance, max_nodes, entropy, bound, distribution):
     """Lower entropy, its certified lower bound and the minimiser of every row."""
     space = _make_workspace(lower.shape[1])
     for row in range(lower.shape[0]):

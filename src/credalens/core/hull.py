@@ -1,0 +1,147 @@
+"""The convex hull of the members as a credal set (paper, App. CredalSetsGenerations)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.checks import Members, check_base, check_few_classes, check_subset, read_distributions
+from credalens.core.batches import for_each_chunk
+from credalens.core.entropy import shannon_entropy
+from credalens.core.hartley import subset_weights
+
+__all__ = ["ConvexHull"]
+
+MOST_SUBSET_CLASSES = 16
+MOST_PERMUTATION_CLASSES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class ConvexHull:
+    """All mixtures of the members, ``probs`` of shape (members, *batch, classes): inside the interval credal set.
+
+    Lower entropy is that of a member, since entropy is concave; upper entropy is a concave problem in the mixture weights,
+    solved with a certificate. Neither needs the 2^C constraints. The constructions that do - lower probabilities of all
+    subsets, Moebius masses, permutation vertices, Hartley - are here for few classes, for study and plots.
+    """
+
+    probs: Any
+    member_axis: int = 0
+
+    def __post_init__(self) -> None:
+        read_distributions(self.probs, member_axis=self.member_axis)
+
+    def _read(self) -> Members:
+        return read_distributions(self.probs, member_axis=self.member_axis)
+
+    def upper_entropy(
+        self,
+        *,
+        base: float = 2,
+        return_distribution: bool = False,
+        return_bounds: bool = False,
+        threads: int | None = None,
+    ) -> Any:
+        r"""The highest entropy of a mixture of members.
+
+        .. math:: \overline H = \max_{a \ge 0,\ \sum a = 1} H\Big(\sum_n a_n p_n\Big)
+
+        Certificate (KKT): the optimum is at most max_n CE(p_n, q) for any mixture q, and equals H(q) at the best one.
+        ``return_bounds`` adds the pair (value, that upper bound).
+        """
+        from credalens.core.kernels.hull import hull_upper_entropy_rows
+
+        scale = 1.0 / math.log2(check_base(base))
+        members = self._read()
+        _, rows, classes = members.array.shape
+        entropy, gap, q = np.empty(rows), np.empty(rows), np.empty((rows, classes))
+
+        def work(start: int, stop: int) -> None:
+            part = np.ascontiguousarray(members.array[:, start:stop])
+            hull_upper_entropy_rows(part, 1e-11, entropy[start:stop], gap[start:stop], q[start:stop])
+
+        for_each_chunk(work, rows, classes * len(members.array), threads=threads)
+        value = members.restore(entropy * scale)
+        extras: list[Any] = [members.restore(q)] if return_distribution else []
+        if return_bounds:
+            extras.append((value, members.restore((entropy + gap) * scale)))
+        return (value, *extras) if extras else value
+
+    def lower_entropy(self, *, base: float = 2) -> Any:
+        """The lowest entropy in the hull: that of the member with the lowest."""
+        scale = 1.0 / math.log2(check_base(base))
+        members = self._read()
+        return members.restore(shannon_entropy(members.array).min(axis=0) * scale)
+
+    def lower_probability(self, subset: Any, /) -> Any:
+        """The lowest probability of a set of classes, given by their indices: min over members of p_n(A)."""
+        members = self._read()
+        chosen = check_subset(subset, members.array.shape[-1])
+        return members.restore(members.array[..., chosen].sum(axis=-1).min(axis=0))
+
+    def lower_probabilities(self) -> Any:
+        """Lower probability of every subset, (*batch, 2^C), indexed by bit mask: bit k stands for class k."""
+        members = self._read()
+        return members.restore(_capacity(members.array))
+
+    def mobius(self) -> Any:
+        r"""Moebius masses of the lower probability, (*batch, 2^C), indexed by bit mask.
+
+        .. math:: m(B) = \sum_{A \subseteq B} (-1)^{|B \setminus A|} \underline P(A)
+        """
+        members = self._read()
+        return members.restore(_mobius(_capacity(members.array)))
+
+    def permutation_vertices(self) -> Any:
+        r"""The distributions that the paper's Eq. vertices builds from all C! permutations: (*batch, C!, C).
+
+        .. math:: P^\pi(x_{\pi(i)}) = \underline P(\{x_{\pi(i)}, \dots, x_{\pi(C)}\}) - \underline P(\{x_{\pi(i+1)}, \dots\})
+
+        They are the vertices of the credal set of the lower probability where that is 2-monotone. The lower envelope of
+        arbitrary members need not be; then some of these points lie outside.
+        """
+        members = self._read()
+        classes = members.array.shape[-1]
+        check_few_classes(classes, MOST_PERMUTATION_CLASSES, "permutation_vertices()")
+        capacity = _capacity(members.array)
+        orders = np.array(list(itertools.permutations(range(classes))))
+        tails = np.cumsum((1 << orders)[:, ::-1], axis=1)[:, ::-1]
+        after = np.concatenate([tails[:, 1:], np.zeros((len(tails), 1), dtype=tails.dtype)], axis=1)
+        mass = capacity[:, tails] - capacity[:, after]
+        points = np.empty_like(mass)
+        np.put_along_axis(points, np.broadcast_to(orders, mass.shape), mass, axis=-1)
+        return members.restore(points)
+
+    def generalized_hartley(self, *, base: float = 2) -> Any:
+        """Generalized Hartley measure of the hull's lower probability, over all subsets of at most 16 classes."""
+        scale = 1.0 / math.log2(check_base(base))
+        members = self._read()
+        classes = members.array.shape[-1]
+        total = _capacity(members.array) @ subset_weights(classes)
+        return members.restore(np.maximum(math.log2(classes) - total, 0.0) * scale)
+
+
+def _capacity(members: NDArray) -> NDArray:
+    """Lower probability of every subset: (rows, 2^C)."""
+    classes = members.shape[-1]
+    check_few_classes(classes, MOST_SUBSET_CLASSES, "enumerating subsets")
+    sums = np.zeros((*members.shape[:2], 1))
+    for k in range(classes):
+        sums = np.concatenate([sums, sums + members[..., k : k + 1]], axis=-1)
+    return sums.min(axis=0)
+
+
+def _mobius(capacity: NDArray) -> NDArray:
+    mass = capacity.copy()
+    masks = np.arange(mass.shape[-1])
+    step = 1
+    while step < mass.shape[-1]:
+        has = (masks & step) > 0
+        mass[:, has] -= mass[:, masks[has] ^ step]
+        step *= 2
+    return mass

@@ -1,0 +1,71 @@
+"""Decision rules against linear programs, their order of caution, and utilities."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from tests import oracles
+from tests.strategies import batch_of, ensembles
+
+from credalens import credal_decision, probability_intervals, set_utility
+
+
+@settings(max_examples=40)
+@given(ensembles(max_classes=6, kinds=("flat", "peaked", "sparse", "mixed", "rounded")))
+def test_maximality_equals_linear_programs(members):
+    low, high = probability_intervals(members)
+    classes = range(len(low))
+    expected = [not any(oracles.dominates(low, high, i, j) for i in classes if i != j) for j in classes]
+    np.testing.assert_array_equal(credal_decision(low, high, "maximality"), expected)
+
+
+@settings(max_examples=40)
+@given(ensembles(max_classes=6, kinds=("flat", "peaked", "sparse", "mixed")))
+def test_e_admissibility_equals_linear_programs(members):
+    low, high = probability_intervals(members)
+    expected = [oracles.is_e_admissible(low, high, i) for i in range(len(low))]
+    np.testing.assert_array_equal(credal_decision(low, high, "e_admissibility"), expected)
+
+
+@given(ensembles(max_classes=12))
+def test_rules_are_nested_and_never_empty(members):
+    low, high = probability_intervals(members)
+    dominance = credal_decision(low, high, "interval_dominance")
+    maximal = credal_decision(low, high, "maximality")
+    admissible = credal_decision(low, high, "e_admissibility")
+    assert admissible.any()
+    assert (maximal | ~admissible).all()
+    assert (dominance | ~maximal).all()
+    assert credal_decision(low, high, "gamma_maximin")[low.argmax()]
+    assert credal_decision(low, high, "gamma_maximax")[high.argmax()]
+
+
+def test_one_distribution_decides_for_its_mode():
+    p = np.array([0.2, 0.5, 0.3])
+    for rule in ("interval_dominance", "maximality", "e_admissibility", "gamma_maximin", "gamma_maximax"):
+        np.testing.assert_array_equal(credal_decision(p, p, rule), [False, True, False])
+
+
+def test_interval_dominance_by_hand():
+    # Class 2 is at most .1 < .5, the lower bound of class 0; class 1 is at most .5, not below it.
+    np.testing.assert_array_equal(
+        credal_decision([0.5, 0.2, 0.0], [0.8, 0.5, 0.1], "interval_dominance"), [True, True, False]
+    )
+
+
+def test_batches_equal_rows():
+    low, high = probability_intervals(batch_of("flat", 4, 7, 5))
+    for rule in ("interval_dominance", "maximality", "e_admissibility"):
+        rows = [credal_decision(a, b, rule) for a, b in zip(low, high, strict=True)]
+        np.testing.assert_array_equal(credal_decision(low, high, rule), rows)
+
+
+@pytest.mark.parametrize(("reward", "a", "b"), [(0.65, 1.6, 0.6), (0.8, 2.2, 1.2)])
+def test_utilities(reward, a, b):
+    n = np.arange(1, 8)
+    np.testing.assert_allclose(set_utility(n, True, reward=reward), a / n - b / n**2, atol=1e-15)
+    np.testing.assert_array_equal(set_utility(n, False, reward=reward), np.zeros(7))
+    assert set_utility(1, True) == 1.0
+    with pytest.raises(ValueError, match="at least one class"):
+        set_utility(0, True)

@@ -1,0 +1,98 @@
+"""MemberSummary: a monoid whose prediction equals wrapping all members at once; the classical decomposition."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests import oracles
+from tests.strategies import batch_of, ensembles
+
+from credalens import MemberSummary, classical_uncertainty, wrap
+
+FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic")
+
+
+def assert_same_prediction(one, two, atol=1e-12):
+    for name in FIELDS:
+        np.testing.assert_allclose(getattr(one, name), getattr(two, name), rtol=0, atol=atol, err_msg=name)
+    for name in ("total", "aleatoric", "epistemic"):
+        np.testing.assert_allclose(
+            getattr(one.classical, name), getattr(two.classical, name), rtol=0, atol=atol, err_msg=name
+        )
+    assert one.n_members == two.n_members
+
+
+@given(ensembles(max_members=8), st.integers(0, 2**32 - 1))
+def test_any_grouping_and_order_equals_wrapping_at_once(members, seed):
+    rng = np.random.default_rng(seed)
+    batch = members[:, None, :]
+    parts = [MemberSummary().update(batch[n : n + 1]) for n in rng.permutation(len(batch))]
+    while len(parts) > 1:
+        i, j = rng.choice(len(parts), 2, replace=False)
+        merged = parts[i].merge(parts[j])
+        parts = [p for k, p in enumerate(parts) if k not in (i, j)] + [merged]
+    assert_same_prediction(parts[0].prediction(), wrap(batch))
+
+
+def test_merging_is_associative_commutative_and_has_an_identity():
+    batch = batch_of("peaked", 6, 5, 4)
+    a, b, c = (MemberSummary().update(batch[i : i + 2]) for i in (0, 2, 4))
+    assert_same_prediction(a.merge(b).merge(c).prediction(), a.merge(b.merge(c)).prediction())
+    assert_same_prediction(a.merge(b).prediction(), b.merge(a).prediction())
+    assert_same_prediction(MemberSummary().merge(a).prediction(), a.merge(MemberSummary()).prediction())
+    assert_same_prediction((a + b).prediction(), wrap(batch[:4]))
+    assert a.count == 2
+
+
+def test_updates_fold_in_place_and_chain():
+    batch = batch_of("flat", 5, 3, 4)
+    summary = MemberSummary()
+    assert summary.update(batch[:2]) is summary
+    summary.update(batch[2], member_axis=None).update(np.moveaxis(batch[3:], 0, 1), member_axis=1)
+    assert summary.count == 5
+    assert_same_prediction(summary.prediction(), wrap(batch))
+
+
+def test_merging_leaves_its_parts_alone():
+    batch = batch_of("flat", 4, 3, 4)
+    a, b = MemberSummary().update(batch[:2]), MemberSummary().update(batch[2:])
+    before = a.lower.copy()
+    merged = a.merge(b)
+    merged.update(batch[:1])
+    np.testing.assert_array_equal(a.lower, before)
+    assert (a.count, b.count, merged.count) == (2, 2, 5)
+
+
+def test_an_empty_summary_has_no_prediction():
+    with pytest.raises(ValueError, match=r"call update\(probs\)"):
+        MemberSummary().prediction()
+
+
+@pytest.mark.parametrize(
+    ("other", "error"),
+    [(MemberSummary().update(batch_of("flat", 1, 3, 5)), ValueError), ({"count": 1}, TypeError)],
+)
+def test_what_does_not_fit_does_not_merge(other, error):
+    with pytest.raises(error):
+        MemberSummary().update(batch_of("flat", 1, 3, 4)).merge(other)
+
+
+@given(ensembles())
+def test_classical_decomposition(members):
+    result = classical_uncertainty(members)
+    assert abs(result.total - oracles.entropy(members.mean(axis=0))) <= 1e-12
+    assert abs(result.aleatoric - oracles.entropy(members).mean()) <= 1e-12
+    assert abs(result.epistemic - (result.total - result.aleatoric)) <= 1e-12
+    assert result.epistemic >= 0
+
+
+def test_classical_by_hand():
+    # Mean (.5, .5): 1 bit; members are certain: 0 bits each.
+    result = classical_uncertainty(np.array([[[1.0, 0.0]], [[0.0, 1.0]]]), base=math.e)
+    np.testing.assert_allclose(
+        [result.total[0], result.aleatoric[0], result.epistemic[0]], [math.log(2), 0, math.log(2)]
+    )
