@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import Origin, to_numpy
+from credalens.arrays import Origin, origin_of, to_numpy
 
 __all__ = [
     "Intervals",
@@ -30,6 +30,7 @@ __all__ = [
     "raise_bad_rows",
     "raise_no_members",
     "raise_without_members",
+    "read_array",
     "read_distributions",
     "read_intervals",
     "read_logits",
@@ -39,6 +40,7 @@ __all__ = [
 
 # How far a row of probabilities may be from summing to one. A float64 array often holds what a float32 softmax gave.
 ROW_TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-5, "float64": 1e-5}
+REAL_DTYPES = ("float", "bfloat", "int", "uint", "bool")
 EXACT = 1e-14  # a sum this close to one is left as it is
 NOT_PROBABILITIES = "If these are logits, call wrap_logits; if they are counts or votes, divide by their sum first."
 
@@ -106,6 +108,16 @@ def _as_array(x: Any, name: str) -> tuple[NDArray, Origin]:
             "Convert it to floating point first."
         )
     return array, origin
+
+
+def read_array(x: Any, name: str) -> Any:
+    """``x`` in its own library, or as a NumPy array if it has none; of real numbers in any case."""
+    if not hasattr(x, "shape"):
+        return _as_array(x, name)[0]
+    dtype = origin_of(x).dtype
+    if not dtype.startswith(REAL_DTYPES):
+        raise TypeError(f"{name} must hold real numbers; got dtype {dtype}. Convert it to floating point first.")
+    return x
 
 
 def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from credalens.checks import (
     check_merge,
     raise_bad_rows,
     raise_no_members,
+    read_array,
     read_members,
     row_tolerance,
 )
@@ -43,17 +44,16 @@ class MemberSummary:
 
     def update(self, probs: Any, /, *, member_axis: int | None = 0) -> MemberSummary:
         """Fold in members: (members, *batch, classes), or with ``member_axis=None`` one member (*batch, classes)."""
-        if not hasattr(probs, "shape"):
-            probs = to_numpy(probs)[0]
+        probs = read_array(probs, "probs")
         if member_axis is None:
-            self._fold(probs)
-            return self
+            return self._become(self.merge(_summary_of_one(probs)))
         axis = check_member_axis(member_axis, len(probs.shape), "probs")
         if probs.shape[axis] == 0:
             raise_no_members("probs", tuple(probs.shape))
+        merged = self
         for n in range(probs.shape[axis]):
-            self._fold(probs[(slice(None),) * axis + (n,)])
-        return self
+            merged = merged.merge(_summary_of_one(probs[(slice(None),) * axis + (n,)]))
+        return self._become(merged)
 
     def merge(self, other: MemberSummary, /) -> MemberSummary:
         """The summary of all members of both, as a new summary."""
@@ -82,10 +82,10 @@ class MemberSummary:
     def _copy(self) -> MemberSummary:
         return MemberSummary(self.count, self.lower, self.upper, self.sum_probability, self.sum_entropy, self.origin)
 
-    def _fold(self, p: Any) -> None:
-        one = _summary_of_one(p)
-        merged = self.merge(one) if self.count else one
-        self.__dict__.update(merged.__dict__)
+    def _become(self, other: MemberSummary) -> MemberSummary:
+        """Take over the state of ``other``: nothing changes before all members have been folded in."""
+        self.__dict__.update(other.__dict__)
+        return self
 
 
 def _summary_of_one(p: Any) -> MemberSummary:

@@ -1,0 +1,92 @@
+"""Imports point one way, and `import credalens` stays light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "credalens"
+
+# From the bottom up: a module may import only from layers at or below its own.
+LAYERS = [
+    {"arrays"},
+    {"checks"},
+    {"core"},
+    {"prediction", "datasets"},
+    {"evaluation", "storage"},
+    {"scoring", "report", "bayes", "sklearn"},
+    {"torch", "training"},
+    {"paper"},
+    {"engines"},
+    {"demo"},
+    {"cli"},
+]
+FRAMEWORKS = {"torch", "jax", "cupy", "matplotlib", "pandas", "polars", "pyarrow", "ray", "transformers", "sklearn"}
+
+
+def layer(module: str) -> int:
+    for depth, names in enumerate(LAYERS):
+        if module in names:
+            return depth
+    pytest.fail(f"credalens.{module} has no place in the import order; give it one in LAYERS")
+
+
+def imports(path: Path) -> set[str]:
+    """Absolute names of everything the file imports at any depth."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} uses a relative import"
+            found.add(node.module)
+    return found
+
+
+def own_part(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+FILES = [p for p in sorted(SOURCE.rglob("*.py")) if own_part(p) != "__init__"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_point_upward_only(path):
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] != "credalens" or len(parts) == 1:
+            continue
+        allowed = layer(parts[1]) <= layer(own_part(path)) or (own_part(path), parts[1]) in LAZY
+        assert allowed, f"{path.relative_to(SOURCE)} imports {name}"
+
+
+# A summary offers its prediction as a method; the import happens in the call.
+LAZY = {("core", "prediction")}
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if own_part(p) in ("core", "arrays", "checks", "prediction")])
+def test_the_core_imports_no_framework(path):
+    assert not {name.split(".")[0] for name in imports(path)} & FRAMEWORKS
+
+
+def test_importing_credalens_is_light():
+    heavy = sorted(FRAMEWORKS | {"numba", "scipy", "typer", "rich"})
+    code = f"import sys, credalens; print([m for m in {heavy} if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_public_names():
+    import credalens
+
+    assert sorted(credalens.__all__) == [
+        "ClassicalUncertainty", "ConvexHull", "CredalPrediction", "MemberSummary", "ProbabilityIntervals", "__version__",
+        "approximate_intervals", "classical_uncertainty", "credal_decision", "generalized_hartley",
+        "intersection_probability", "lower_entropy", "probability_intervals", "set_utility", "upper_entropy", "wrap",
+        "wrap_logits",
+    ]  # fmt: skip
+    assert all(hasattr(credalens, name) for name in credalens.__all__)

@@ -1,0 +1,147 @@
+"""wrap: what it returns, in which library, shape and precision."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from tests import oracles
+from tests.strategies import KINDS, batch_of, ensembles
+
+from credalens import ConvexHull, MemberSummary, generalized_hartley, wrap, wrap_logits
+
+ARRAYS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
+WEATHER = np.array([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
+
+
+def test_weather_by_hand():
+    prediction = wrap(WEATHER)
+    np.testing.assert_allclose(prediction.lower, [0.1, 0.1, 0.2])
+    np.testing.assert_allclose(prediction.upper, [0.7, 0.6, 0.7])
+    np.testing.assert_allclose(prediction.probability, [0.325, 0.2875, 0.3875])
+    np.testing.assert_allclose(prediction.mean, [1 / 3, 0.3, 11 / 30])
+    assert math.isclose(prediction.total, math.log2(3))
+    assert math.isclose(prediction.aleatoric, float(oracles.entropy(np.array([0.7, 0.1, 0.2]))))
+    assert math.isclose(prediction.epistemic, prediction.total - prediction.aleatoric)
+    assert prediction.predict() == 2
+    assert prediction.n_members == 3
+
+
+@given(ensembles(max_classes=9))
+def test_everything_follows_from_the_bounds(members):
+    prediction = wrap(members)
+    low, high = members.min(axis=0), members.max(axis=0)
+    assert abs(prediction.aleatoric - oracles.lower_entropy(low, high)) <= 1e-9
+    assert abs(prediction.total - oracles.upper_entropy(low, high)[0]) <= 1e-12
+    assert abs(prediction.epistemic - (prediction.total - prediction.aleatoric)) <= 1e-12
+    assert prediction.aleatoric - prediction.aleatoric_bound <= 1e-9
+    assert abs(prediction.probability.sum() - 1) <= 1e-12
+    assert abs(prediction.hartley - oracles.generalized_hartley(low, high)) <= 1e-12
+    assert abs(prediction.classical.total - oracles.entropy(members.mean(axis=0))) <= 1e-12
+    assert abs(prediction.classical.aleatoric - oracles.entropy(members).mean()) <= 1e-12
+
+
+@given(ensembles(max_classes=7))
+def test_credal_total_is_at_least_classical_total(members):
+    # The mean is one of the distributions in the credal set.
+    prediction = wrap(members)
+    assert prediction.total >= prediction.classical.total - 1e-12
+    assert prediction.aleatoric <= prediction.classical.aleatoric + 1e-12
+    assert prediction.epistemic >= prediction.classical.epistemic - 1e-12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_equal_rows(kind):
+    batch = batch_of(kind, 4, 12, 6)
+    together = wrap(batch.reshape(4, 3, 4, 6))
+    for i in range(12):
+        alone = wrap(batch[:, i])
+        for name in ARRAYS:
+            value = getattr(together, name)[i // 4, i % 4]
+            np.testing.assert_allclose(value, getattr(alone, name), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_precision_follows_the_input_but_never_below_float32(dtype):
+    batch = batch_of("peaked", 5, 20, 10).astype(dtype)
+    prediction = wrap(batch)
+    expected = np.float64 if dtype is np.float64 else np.float32
+    assert all(getattr(prediction, name).dtype == expected for name in ARRAYS)
+    exact = batch.astype(np.float64) / batch.astype(np.float64).sum(-1, keepdims=True)
+    for name in ARRAYS:
+        np.testing.assert_allclose(getattr(prediction, name), getattr(wrap(exact), name), atol=2e-6)
+
+
+def test_one_float32_member_is_a_single_distribution():
+    # Its sum misses one by rounding; the set must not come out empty.
+    batch = batch_of("flat", 1, 200, 1000).astype(np.float32)
+    prediction = wrap(batch)
+    np.testing.assert_allclose(prediction.epistemic, 0, atol=1e-6)
+    np.testing.assert_allclose(prediction.probability.sum(-1), 1, atol=1e-6)
+
+
+def test_results_feed_back_into_the_functions():
+    prediction = wrap(batch_of("peaked", 5, 30, 20).astype(np.float32))
+    assert prediction.intervals.is_reachable.all()
+    assert prediction.predict_set().any(-1).all()
+    assert prediction.predict_set("e_admissibility")[np.arange(30), prediction.predict()].mean() > 0.5
+    np.testing.assert_array_equal(prediction.hartley, generalized_hartley(prediction.lower, prediction.upper))
+
+
+def test_the_hull_needs_the_members():
+    batch = batch_of("flat", 3, 4, 5)
+    np.testing.assert_array_equal(wrap(batch).hull.upper_entropy(), ConvexHull(batch).upper_entropy())
+    with pytest.raises(ValueError, match="made from a summary"):
+        _ = MemberSummary().update(batch).prediction().hull
+
+
+def test_logits_are_softmaxed():
+    logits = np.random.default_rng(0).normal(size=(5, 7, 4)) * 5
+    p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    for name in ARRAYS:
+        np.testing.assert_allclose(getattr(wrap_logits(logits), name), getattr(wrap(p), name), atol=1e-12)
+    shifted = wrap_logits(logits + 1000.0)
+    np.testing.assert_allclose(shifted.total, wrap(p).total, atol=1e-10)
+
+
+def test_a_ruled_out_class_has_zero_probability():
+    prediction = wrap_logits(np.array([[0.0, 0.0, -np.inf], [1.0, 0.0, -np.inf]]))
+    assert prediction.upper[2] == 0
+
+
+@pytest.mark.parametrize("shape", [(3, 0, 4), (2, 5, 0, 3)])
+def test_an_empty_batch_gives_empty_results(shape):
+    prediction = wrap(np.empty(shape))
+    assert prediction.lower.shape == shape[1:]
+    assert prediction.total.shape == shape[1:-1]
+    assert prediction.classical.total.shape == shape[1:-1]
+    assert prediction.hartley.shape == shape[1:-1]
+    assert prediction.predict_set().shape == shape[1:]
+
+
+def test_member_axis_and_base():
+    batch = batch_of("flat", 4, 6, 3)
+    np.testing.assert_array_equal(wrap(np.moveaxis(batch, 0, 1), member_axis=1).total, wrap(batch).total)
+    np.testing.assert_allclose(wrap(batch, base=math.e).total, wrap(batch).total * math.log(2))
+    np.testing.assert_allclose(wrap(batch, base=math.e).classical.total, wrap(batch).classical.total * math.log(2))
+
+
+def test_it_describes_itself():
+    assert repr(wrap(WEATHER)) == "CredalPrediction(members=3, batch=(), classes=3, base=2)"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_threads_do_not_change_results(threads):
+    batch = batch_of("peaked", 3, 4000, 9)
+    for name in ARRAYS:
+        np.testing.assert_array_equal(
+            getattr(wrap(batch, threads=threads), name), getattr(wrap(batch, threads=1), name)
+        )
+
+
+def test_integer_one_hots_are_votes():
+    prediction = wrap(np.eye(3, dtype=int)[[[0, 1], [0, 2], [0, 1]]])
+    assert prediction.total.dtype == np.float64
+    np.testing.assert_allclose(prediction.epistemic, [0, 1])
