@@ -94,7 +94,7 @@ def plot_accuracy_rejection(
 def _points(curves: Any, parts: tuple[str, str]) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Check the curves: values from 0 to 1, and x that runs one way."""
     named = as_mapping(curves, "curves", f"({parts[0]}, {parts[1]})")
-    return {str(name): _curve(pair, f"curve {name!r}", parts) for name, pair in named.items()}
+    return {name: _curve(pair, f"curve {name!r}", parts) for name, pair in named.items()}
 
 
 def _curve(pair: Any, what: str, parts: tuple[str, str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -110,7 +110,7 @@ def _counts_margin(ax: Axes, look: Theme) -> Axes:
         if isinstance(child, Axes) and child.get_label() == COUNTS:
             return child
     _draw_frame(ax, look)
-    margin = ax.inset_axes((0, 1.04, 1, 0.16), label=COUNTS)
+    margin = ax.inset_axes((0, 1.06, 1, 0.16), label=COUNTS)
     dress(margin, look)
     margin.set(xlim=ax.get_xlim(), xticks=ax.get_xticks(), ylabel="Share")
     margin.yaxis.label.set_color(look.text)

@@ -83,7 +83,7 @@ def plot_members_needed(
 
 def _read_bands(series: Any) -> Bands:
     named = as_mapping(series, "series", "(mean, std)")
-    bands = {str(name): as_pair(pair, f"series {name!r}", ("mean", "std")) for name, pair in named.items()}
+    bands = {name: as_pair(pair, f"series {name!r}", ("mean", "std")) for name, pair in named.items()}
     for name, (_, std) in bands.items():
         if std.min() < 0:
             where = f"{std.min():.6g} at index {std.argmin()}"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from credalens.report.figures_checks import as_mapping, as_numbers
 from credalens.report.style import Theme, dash, marker
-from credalens.report.style_axes import add_legend, name_axes, open_axes
+from credalens.report.style_axes import ABOVE, add_legend, add_legend_above, name_axes, open_axes
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -40,17 +40,18 @@ def plot_uncertainty_histograms(
     """
     scores = _named_scores(id_scores, ood_scores, id_name)
     edges = _shared_edges(list(scores.values()), bins)
+    mark = None if threshold is None else as_numbers([threshold], "threshold")[0]
     with open_axes(ax, theme=theme, size=(4.8, 3.4)) as (ax, look):
-        entries: dict[str, Artist] = {
-            name: _draw_density(ax, look, order, np.histogram(values, edges, density=True)[0], edges)
+        entries: list[tuple[str, Artist]] = [
+            (name, _draw_density(ax, look, order, np.histogram(values, edges, density=True)[0], edges))
             for order, (name, values) in enumerate(scores.items())
-        }
-        if threshold is not None:
-            entries["Threshold"] = ax.axvline(threshold, color=look.text, linewidth=1.0, linestyle=dash(2))
+        ]
+        if mark is not None:
+            entries.append(("Threshold", ax.axvline(mark, color=look.text, linewidth=1.0, linestyle=dash(2))))
         ax.set_ylim(bottom=0)
         ax.margins(x=0.01)
         name_axes(ax, look, xlabel=measure, ylabel="Density", title=title)
-        add_legend(ax, entries, look, loc="upper right")
+        add_legend(ax, entries, look, loc="best")
     return ax
 
 
@@ -79,11 +80,11 @@ def plot_pia(
             places = [place for place, row in enumerate(table.values()) if name in row]
             quantiles = np.array([np.quantile(table[key][name], QUANTILES) for key in table if name in table[key]])
             entries[name] = _draw_quantiles(ax, look, order, np.array(places) + spread[order], quantiles)
-        ax.set_xticks(range(len(table)), [str(key) for key in table])
+        ax.set_xticks(range(len(table)), list(table))
         ax.grid(visible=False, axis="x")
         ax.set_xlim(-0.6, len(table) - 0.4)
-        name_axes(ax, look, xlabel="Classes kept by PIA, J", ylabel=measure, title=title)
-        add_legend(ax, entries, look, loc="upper left")
+        name_axes(ax, look, xlabel="Classes kept by PIA, J", ylabel=measure, title=title, pad=ABOVE)
+        add_legend_above(ax, entries, look)
     return ax
 
 
@@ -91,7 +92,7 @@ def _named_scores(id_scores: Any, ood_scores: Any, id_name: str) -> dict[str, ND
     named = as_mapping(ood_scores, "ood_scores", "scores of shape (n,)")
     if id_name in named:
         raise ValueError(f"{id_name!r} names both the ID scores and an OOD set. Rename one, or pass id_name.")
-    others = {str(name): as_numbers(values, f"scores of {name!r}") for name, values in named.items()}
+    others = {name: as_numbers(values, f"scores of {name!r}") for name, values in named.items()}
     return {id_name: as_numbers(id_scores, "id_scores")} | others
 
 
@@ -114,11 +115,11 @@ def _draw_density(
     )
 
 
-def _scores_by_j(uncertainties: Any) -> dict[Any, dict[str, NDArray[np.float64]]]:
+def _scores_by_j(uncertainties: Any) -> dict[str, dict[str, NDArray[np.float64]]]:
     table = as_mapping(uncertainties, "uncertainties", "(data set -> scores)")
     return {
         key: {
-            str(name): as_numbers(scores, f"scores of {name!r} at J = {key}")
+            name: as_numbers(scores, f"scores of {name!r} at J = {key}")
             for name, scores in as_mapping(row, f"uncertainties[{key!r}]", "scores of shape (n,)").items()
         }
         for key, row in table.items()

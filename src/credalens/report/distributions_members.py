@@ -16,23 +16,13 @@ from numpy.typing import NDArray
 from credalens.core.intervals import intersection_probability
 from credalens.report.figures_checks import as_members, as_names
 from credalens.report.style import Theme
-from credalens.report.style_axes import add_legend, name_axes, open_axes, plain
+from credalens.report.style_axes import ABOVE, add_legend_above, name_axes, open_axes, plain
 
 Array = NDArray[np.float64]
 Entries = dict[str, Artist | Container]
 BAND = 0.8
 MOST_BARS = 8
 """With more members than this the bars become too thin, and each member is a dot."""
-
-
-ABOVE: dict[str, Any] = {
-    "loc": "lower right",
-    "bbox_to_anchor": (1.01, 0.99),
-    "ncols": 4,
-    "frameon": False,
-    "handlelength": 1.4,
-    "columnspacing": 1.2,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +63,8 @@ def plot_member_bars(
     with open_axes(ax, theme=theme, size=(5.2, 1.3 + 0.34 * len(rows.names))) as (ax, look):
         entries = _draw_members(ax, look, rows) | _draw_bounds(ax, look, rows) | _draw_points(ax, look, rows)
         _name_rows(ax, look, rows.names)
-        name_axes(ax, look, xlabel="Probability", title=title, pad=22)
-        add_legend(ax, entries, look, **ABOVE)
+        name_axes(ax, look, xlabel="Probability (filled marker: predicted class)", title=title, pad=ABOVE)
+        add_legend_above(ax, entries, look)
     return ax
 
 

@@ -49,13 +49,15 @@ def as_names(names: Sequence[str], count: int, what: str, /) -> list[str]:
     return [str(name) for name in names]
 
 
-def as_mapping(named: Any, what: str, holds: str, /) -> Mapping[Any, Any]:
-    """A non-empty mapping from names to what a figure draws for them."""
+def as_mapping(named: Any, what: str, holds: str, /) -> dict[str, Any]:
+    """A non-empty mapping from names, as strings, to what a figure draws for them."""
     if not isinstance(named, Mapping):
         raise TypeError(f"{what} must be a mapping name -> {holds}, got {type(named).__name__}.")
-    if not named:
-        raise ValueError(f"{what} is empty: give at least one name -> {holds}.")
-    return named
+    texts = {str(name): value for name, value in named.items()}
+    if not texts or len(texts) < len(named):
+        fault = "two names read the same" if texts else "it is empty"
+        raise ValueError(f"{what} needs one name or more, each its own -> {holds}; {fault}: {list(named)}.")
+    return texts
 
 
 def as_pair(pair: Any, what: str, parts: tuple[str, str], /) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

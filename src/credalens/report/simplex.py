@@ -84,7 +84,7 @@ def plot_simplex_panel(
     >>> left, right = plot_simplex_panel(samples, labels=("A", "B", "D"))
     """
     named = as_mapping(samples, "samples", "members of shape (members, 3)")
-    checked = {str(title): Sample.of(members) for title, members in named.items()}
+    checked = {title: Sample.of(members) for title, members in named.items()}
     names, shown = as_names(labels, 3, "labels"), _choices(shown)
     across, down = _grid(len(checked), columns)
     figure = figure or new_figure(size=(max(3.1 * across, 4.4), 3.3 * down + 0.6), theme=theme)

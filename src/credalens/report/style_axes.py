@@ -17,6 +17,8 @@ from matplotlib.text import Text
 from credalens.report.style import Theme, get_theme, themed
 
 Entry = Artist | Container
+ABOVE = 22.0
+"""Points between Axes and title that hold one line of legend."""
 
 
 def new_figure(*, size: tuple[float, float] = (4.8, 3.6), theme: str | Theme = "light") -> Figure:
@@ -86,6 +88,21 @@ def add_legend(
         text.set_color(theme.text)
         plain(text)
     return legend
+
+
+def add_legend_above(ax: Axes, entries: Mapping[str, Entry], theme: Theme, /) -> None:
+    """A legend in one line between the Axes and a title set with `pad=ABOVE`, clear of whatever is drawn."""
+    add_legend(
+        ax,
+        entries,
+        theme,
+        loc="lower right",
+        bbox_to_anchor=(1.01, 0.99),
+        ncols=len(entries),
+        frameon=False,
+        handlelength=1.4,
+        columnspacing=1.2,
+    )
 
 
 def plain(text: Text, /) -> Text:
