@@ -228,9 +228,7 @@ def rows(table: str) -> dict[tuple, list[str]]:
     return found
 
 
-@pytest.mark.parametrize(
-    "table", [t for t in COUNTS if t not in ("AblationPIA", "AblationPIATU", "GHComparison")]
-)
+@pytest.mark.parametrize("table", [t for t in COUNTS if t not in ("AblationPIA", "AblationPIATU", "GHComparison")])
 def test_all_rows_have_the_same_columns(table):
     columns = [sorted(metrics) for metrics in rows(table).values()]
     assert all(row == columns[0] for row in columns)
@@ -252,9 +250,7 @@ def test_all_rows_have_the_same_columns(table):
     ],
 )
 def test_tables_are_full_grids_of_their_axes(table, axes):
-    sizes = {
-        len(paper_cells(table, **dict(zip(axes, point, strict=True)))) for point in product(*axes.values())
-    }
+    sizes = {len(paper_cells(table, **dict(zip(axes, point, strict=True)))) for point in product(*axes.values())}
     assert len(sizes) == 1
     assert sizes.pop() > 0
 
@@ -319,9 +315,7 @@ def test_runs_are_told_where_the_paper_tells_them():
 
 
 def test_an_ambiguous_question_says_what_would_settle_it():
-    with pytest.raises(
-        ValueError, match=r"2 cells of table 'CPUcost' .*'variant': \['classical', 'credal'\]"
-    ):
+    with pytest.raises(ValueError, match=r"2 cells of table 'CPUcost' .*'variant': \['classical', 'credal'\]"):
         paper_value("CPUcost", C=3)
 
 
