@@ -106,7 +106,13 @@ def draw_hull(ax: Axes, sample: Sample, theme: Theme, /) -> Entries:
     """The convex hull of the members, which lies within the credal set."""
     corners = convex_hull(to_plane(sample.members))
     patch = Polygon(
-        corners, facecolor="none", edgecolor=theme.hull, linewidth=1.2, linestyle=dash(1), joinstyle="round", zorder=3
+        corners,
+        facecolor=to_rgba(theme.hull, 0.07),
+        edgecolor=theme.hull,
+        linewidth=1.2,
+        linestyle=dash(1),
+        joinstyle="round",
+        zorder=3,
     )
     return [("Convex hull", ax.add_patch(patch))]
 
