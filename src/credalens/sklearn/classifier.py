@@ -1,0 +1,215 @@
+"""CredalClassifier: an ensemble of scikit-learn classifiers whose prediction is a credal set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from credalens.checks import check_base
+from credalens.core.classical import ClassicalUncertainty
+from credalens.core.decisions import credal_decision
+from credalens.core.intervals import intersection_probability
+from credalens.core.members import MemberSummary
+from credalens.prediction import CredalPrediction, wrap
+from credalens.sklearn.fitting import fit_members, read_training_data
+from credalens.sklearn.members import Committee
+from credalens.sklearn.unpack import committee_of_ensemble, committee_of_list, list_of_models
+
+__all__ = ["CredalClassifier", "CredalUncertainty"]
+
+
+@dataclass(frozen=True, eq=False)
+class CredalUncertainty:
+    """Highest entropy in the credal set, lowest entropy, and their difference, each (rows,); and the classical three."""
+
+    total: NDArray[np.float64]
+    aleatoric: NDArray[np.float64]
+    epistemic: NDArray[np.float64]
+    classical: ClassicalUncertainty
+
+
+class CredalClassifier(ClassifierMixin, BaseEstimator):
+    """An ensemble of classifiers that predicts probability intervals, one distribution inside them, and uncertainty.
+
+    ``fit`` trains ``n_members`` clones of ``estimator``; ``from_fitted`` wraps models that are already trained. Members
+    are folded one by one, so memory does not grow with their number.
+
+    Parameters
+    ----------
+    estimator : a classifier; by default a decision tree with at least five rows in a leaf and random features at each
+        split, so that its probabilities are not all zero or one.
+    n_members : how many clones ``fit`` trains.
+    resample : how they differ. ``"bootstrap"``: each has its own rows, drawn with replacement within every class, so that
+        every member knows every class, and its own seed. ``"reseed"``: all rows, its own seed; members of an estimator
+        that makes no use of its seed are then the same, and epistemic uncertainty is zero.
+    votes : let members without ``predict_proba`` vote: probability one for the class they predict.
+    hull : keep the members' probabilities (members, rows, classes) in ``credal_predict``, for its ``hull``.
+    base : of the logarithm in all uncertainties; 2 gives bits.
+    random_state : seed or generator that decides the seeds of all members.
+    n_jobs : members trained at a time, and threads that predict (each folds its share of the members).
+
+    Attributes
+    ----------
+    estimators_ : the fitted members.
+    classes_ : the class labels, in the order of every last axis.
+    n_features_in_, feature_names_in_ : as the members were fitted, where they tell.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> credal = CredalClassifier(n_members=10, random_state=0).fit(X, y)
+    >>> credal.predict_proba(X[:1]).shape, round(credal.score(X, y), 1)
+    ((1, 3), 1.0)
+    """
+
+    # fit takes it as a keyword among others, so scikit-learn's metadata routing must be told.
+    __metadata_request__fit = {"sample_weight": None}  # noqa: RUF012
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_members: int = 5,
+        resample: str = "bootstrap",
+        votes: bool = False,
+        hull: bool = False,
+        base: float = 2,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_members = n_members
+        self.resample = resample
+        self.votes = votes
+        self.hull = hull
+        self.base = base
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @classmethod
+    def from_fitted(
+        cls,
+        models: Any,
+        /,
+        *,
+        align: bool = False,
+        votes: bool = False,
+        hull: bool = False,
+        base: float = 2,
+        n_jobs: int | None = None,
+    ) -> CredalClassifier:
+        """Wrap fitted models without training: a list of classifiers, or an ensemble whose parts become the members.
+
+        Ensembles are random forests, extra trees, bagging and voting classifiers (weights of a vote play no role in a
+        credal set), alone, at the end of a pipeline, or in a search. In a list every model is one member, also a
+        forest, and all must know the same classes; ``align=True`` joins their classes instead, and a member gives
+        probability zero to those it does not know. Fitting the result again, or its ``clone``, trains clones of the
+        ensemble, or of the first model in the list.
+        """
+        found = list_of_models(models)
+        if found is None:
+            committee = committee_of_ensemble(models, votes=votes)
+            template, told, count = models, [models], 5
+        else:
+            committee = committee_of_list(found, align=align, votes=votes)
+            template, told, count = found[0], found, len(found)
+        self = cls(template, n_members=count, votes=votes, hull=hull, base=check_base(base), n_jobs=n_jobs)
+        for name in ("n_features_in_", "feature_names_in_"):
+            for value in [getattr(model, name) for model in told if hasattr(model, name)][:1]:
+                setattr(self, name, value)
+        return self._adopt(committee)
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> CredalClassifier:
+        """Train the members on rows X and one label for each row.
+
+        ``sample_weight`` (for a pipeline ``step__sample_weight``) goes with its rows to every member whose estimator
+        takes it; rows of weight zero are left out. It is not a named argument because a bootstrap cannot give, draw for
+        draw, the same members for a row of weight two as for the row written twice.
+        """
+        check_base(self.base)
+        estimator = self._estimator()
+        validate_data(self, X, y, skip_check_array=True)
+        data = read_training_data(X, y, fit_params, estimator)
+        models = fit_members(
+            estimator,
+            data,
+            n_members=self.n_members,
+            resample=self.resample,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+        return self._adopt(committee_of_list(models, votes=self.votes, name="estimators_"))
+
+    def _adopt(self, committee: Committee) -> CredalClassifier:
+        self._committee = committee
+        self.estimators_ = [member.model for member in committee.members]
+        self.classes_ = committee.classes
+        return self
+
+    def _estimator(self) -> Any:
+        if self.estimator is None:
+            return DecisionTreeClassifier(min_samples_leaf=5, max_features="sqrt")
+        if not isinstance(self.estimator, BaseEstimator):
+            raise TypeError(f"estimator must be a scikit-learn classifier, such as SVC(); got {self.estimator!r}.")
+        return self.estimator
+
+    def _checked(self, X: Any) -> Any:
+        """X with the number and names of features it was trained on; its values are the members' to check."""
+        check_is_fitted(self)
+        if len(getattr(X, "shape", (0, 0))) == 1:
+            raise ValueError(
+                f"Expected a 2D array of rows, got a 1D array of shape {X.shape}. Reshape your data: X.reshape(1, -1) for "
+                "one row, X.reshape(-1, 1) for one feature."
+            )
+        return validate_data(self, X, reset=False, skip_check_array=True)
+
+    def _summary(self, X: Any) -> MemberSummary:
+        X = self._checked(X)
+        return self._committee.summary(X, n_jobs=self.n_jobs)
+
+    def credal_predict(self, X: Any) -> CredalPrediction:
+        """Everything at once: intervals, intersection probability, uncertainties, and with ``hull=True`` the hull."""
+        if self.hull:
+            X = self._checked(X)
+            return wrap(self._committee.stack(X, n_jobs=self.n_jobs), base=self.base)
+        return self._summary(X).prediction(base=self.base)
+
+    def predict_interval(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The lowest and the highest probability any member gives, each (rows, classes)."""
+        summary = self._summary(X)
+        return summary.lower, summary.upper
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """The intersection probability (rows, classes): the one distribution equally deep in every interval."""
+        return intersection_probability(*self.predict_interval(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label with the highest intersection probability, (rows,)."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+    def predict_uncertainty(self, X: Any) -> CredalUncertainty:
+        """Total, aleatoric and epistemic uncertainty of every row, and the classical three for comparison."""
+        prediction = self.credal_predict(X)
+        return CredalUncertainty(prediction.total, prediction.aleatoric, prediction.epistemic, prediction.classical)
+
+    def predict_set(self, X: Any, rule: str = "maximality") -> NDArray[np.bool_]:
+        """The labels that remain possible under ``rule`` (see ``credalens.credal_decision``), a mask (rows, classes)."""
+        return credal_decision(*self.predict_interval(X), rule)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._estimator())
+        tags.input_tags = inner.input_tags
+        if inner.classifier_tags is not None:
+            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+            tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
+        return tags

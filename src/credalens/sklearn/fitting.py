@@ -1,0 +1,129 @@
+"""Train members: clones of one estimator that differ in their seeds and, with a bootstrap, in their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing, check_random_state, column_or_1d, indexable
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
+
+from credalens.checks import check_choice
+
+__all__ = ["TrainingData", "fit_members", "read_training_data"]
+
+RESAMPLE = ("bootstrap", "reseed")
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Rows to train on: X as it came, one label and (where given) one weight for each row, none of weight zero."""
+
+    X: Any
+    y: NDArray[Any]
+    weights: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    def rows(self, rows: NDArray[np.intp], /) -> TrainingData:
+        """These rows, with repeats."""
+        weights = {name: weight[rows] for name, weight in self.weights.items()}
+        return TrainingData(_safe_indexing(self.X, rows), self.y[rows], weights)
+
+    def bootstrap(self, rng: np.random.RandomState, /) -> TrainingData:
+        """As many rows, drawn with replacement within each class: every class keeps its number of rows."""
+        codes = np.unique(self.y, return_inverse=True)[1]
+        by_class = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+        drawn = np.concatenate([rng.choice(rows, size=len(rows)) for rows in by_class])
+        return self.rows(np.sort(drawn))
+
+
+def read_training_data(X: Any, y: Any, fit_params: Mapping[str, Any], estimator: Any, /) -> TrainingData:
+    """Check the labels and weights; X is left to the members, who know what they accept."""
+    X, y = indexable(X, _read_target(y))
+    weights = _read_weights(fit_params, y, estimator)
+    data = TrainingData(X, y, weights)
+    keep = np.logical_and.reduce([np.ones(len(y), dtype=bool), *(weight != 0 for weight in weights.values())])
+    data = data if keep.all() else data.rows(np.flatnonzero(keep))
+    classes = np.unique(data.y)
+    if len(classes) == 1:
+        raise ValueError(
+            f"CredalClassifier needs at least two classes; y has 1 class, {classes[0]!r}. Rows with sample_weight 0 do not "
+            "count."
+        )
+    return data
+
+
+def _read_target(y: Any) -> NDArray[Any]:
+    kind = type_of_target(y, input_name="y")
+    if kind.startswith("multilabel") or kind.endswith("multioutput"):
+        raise ValueError(
+            f"CredalClassifier predicts one label for each row; y is {kind} with shape {np.shape(y)}. "
+            "Train one CredalClassifier for each column of y."
+        )
+    check_classification_targets(y)
+    return np.asarray(column_or_1d(y, warn=True))
+
+
+def _read_weights(fit_params: Mapping[str, Any], y: NDArray[Any], estimator: Any) -> dict[str, NDArray[np.float64]]:
+    for name in fit_params:
+        if name != "sample_weight" and not name.endswith("__sample_weight"):
+            raise TypeError(f"fit takes sample_weight (or step__sample_weight for a pipeline); got {name!r}.")
+    weights = {name: _read_weight(name, values, y) for name, values in fit_params.items() if values is not None}
+    if "sample_weight" in weights and not has_fit_parameter(estimator, "sample_weight"):
+        raise TypeError(
+            f"the fit of {type(estimator).__name__} does not take sample_weight. For a pipeline name the step, as in "
+            "fit(X, y, step__sample_weight=...)."
+        )
+    return weights
+
+
+def _read_weight(name: str, values: Any, y: NDArray[Any]) -> NDArray[np.float64]:
+    weight = np.asarray(values, dtype=np.float64)
+    if weight.shape != y.shape:
+        raise ValueError(f"{name} must have shape {y.shape}, one number for each row; got shape {weight.shape}.")
+    if not (weight >= 0).all() or not np.isfinite(weight).all():
+        row = int(((weight >= 0) & np.isfinite(weight)).argmin())
+        raise ValueError(f"{name} must be finite and at least 0; it is {weight[row]} at row {row}.")
+    if not weight.any():
+        raise ValueError(f"{name} is zero for every row; at least one row must count.")
+    return weight
+
+
+def fit_members(
+    estimator: Any, data: TrainingData, /, *, n_members: int, resample: str, random_state: Any, n_jobs: int | None
+) -> list[Any]:
+    """Fit ``n_members`` clones, each with its own seed, which decides its rows (``"bootstrap"``) and its random states."""
+    check_choice(resample, RESAMPLE, "resample")
+    _check_n_members(n_members)
+    if resample == "reseed" and not _random_states(estimator):
+        raise ValueError(
+            f"resample='reseed' needs an estimator with a random_state, and {type(estimator).__name__} has none: all members "
+            "would be the same. Use resample='bootstrap'."
+        )
+    seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n_members)
+    return list(Parallel(n_jobs=n_jobs)(delayed(_fit_one)(estimator, data, resample, int(seed)) for seed in seeds))
+
+
+def _check_n_members(n_members: int) -> None:
+    if not isinstance(n_members, int | np.integer) or isinstance(n_members, bool):
+        raise TypeError(f"n_members must be a positive integer; got {n_members!r}.")
+    if n_members < 1:
+        raise ValueError(f"n_members must be at least 1; got {n_members}. Five is a usual size.")
+
+
+def _fit_one(estimator: Any, data: TrainingData, resample: str, seed: int) -> Any:
+    rng = np.random.RandomState(seed)
+    member = clone(estimator)
+    member.set_params(**{name: rng.randint(np.iinfo(np.int32).max) for name in _random_states(member)})
+    data = data.bootstrap(rng) if resample == "bootstrap" else data
+    return member.fit(data.X, data.y, **data.weights)
+
+
+def _random_states(estimator: Any) -> list[str]:
+    """The names of all random states of an estimator and its parts, in a fixed order."""
+    return sorted(name for name in estimator.get_params() if name == "random_state" or name.endswith("__random_state"))
