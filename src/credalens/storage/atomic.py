@@ -1,0 +1,55 @@
+"""A file appears whole under its name, or not at all."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["PARTIAL", "atomic_file", "check_target"]
+
+PARTIAL = ".partial"
+
+
+@contextmanager
+def atomic_file(path: str | os.PathLike[str], /, *, scratch: Path | None = None) -> Iterator[BinaryIO]:
+    """Open a file for writing that takes the name ``path`` only when the block ends without an error.
+
+    The bytes are on disk before the name changes hands, so that not even a power cut leaves a half-written file there.
+    ``scratch`` is the folder, on the same file system, where it grows; by default the folder of ``path``.
+    """
+    path = Path(path)
+    partial = (scratch or path.parent) / f".{path.name}.{uuid.uuid4().hex}{PARTIAL}"
+    try:
+        with partial.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        _sync_folder(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable; Windows has no such call and needs none."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def check_target(path: str | os.PathLike[str], /) -> Path:
+    """A path that a file can be written to: its folder exists and it is no folder itself."""
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {path}: it is a folder; name a file in it.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}; create it first.")
+    return path

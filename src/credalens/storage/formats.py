@@ -1,0 +1,75 @@
+"""Which format a file has, by its suffix, and how to word what is wrong with one."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from zipfile import BadZipFile
+
+__all__ = ["ALL_FORMATS", "UnsuitableError", "format_of", "readable", "source_file"]
+
+ALL_FORMATS = (".npy", ".npz", ".parquet", ".safetensors")
+# What the readers of the four formats raise at bytes that are not theirs.
+BROKEN = (
+    ValueError,
+    LookupError,
+    TypeError,
+    ArithmeticError,
+    EOFError,
+    RuntimeError,
+    BadZipFile,
+    zlib.error,
+    struct.error,
+)
+
+
+class UnsuitableError(ValueError):
+    """A file that is whole but does not hold what is wanted; ``readable`` adds its name."""
+
+
+def format_of(path: Path, /, formats: Iterable[str] = ALL_FORMATS) -> str:
+    """The suffix of ``path`` in lower case, one of ``formats``."""
+    suffix = path.suffix.lower()
+    if suffix not in formats:
+        raise ValueError(f"{path}: unknown format {suffix or '(no suffix)'!r}; the name must end in {_or(formats)}.")
+    return suffix
+
+
+def _or(choices: Iterable[str]) -> str:
+    *rest, last = choices
+    return f"{', '.join(rest)} or {last}" if rest else last
+
+
+def source_file(path: str | os.PathLike[str], /) -> Path:
+    """A file that exists and has one of the formats."""
+    path = Path(path)
+    format_of(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path}: is a folder; name a file.")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file.")
+    return path
+
+
+@contextmanager
+def readable(path: Path, /) -> Iterator[None]:
+    """Word whatever a reader says about a broken file as one sentence that names the file."""
+    try:
+        yield
+    except UnsuitableError as error:
+        raise ValueError(f"{path}: {error}") from error
+    except BROKEN as error:
+        raise _broken(path, error) from error
+    except OSError as error:
+        if error.errno is not None:  # the disk's fault; Arrow also says OSError at bytes it cannot decode
+            raise
+        raise _broken(path, error) from error
+
+
+def _broken(path: Path, error: Exception) -> ValueError:
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return ValueError(f"{path}: cannot be read, it is damaged, cut short or of another format ({reason}).")

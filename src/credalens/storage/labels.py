@@ -1,0 +1,68 @@
+"""True classes in a file, next to the predictions or in one of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.storage.contents import LABELS, arrays_in
+from credalens.storage.formats import UnsuitableError, readable, source_file
+from credalens.storage.stored import Stored
+
+__all__ = ["read_labels"]
+
+
+def read_labels(
+    path: str | os.PathLike[str], /, *, rows: int | None = None, classes: int | None = None
+) -> NDArray[np.int64]:
+    """The index of the true class of each row, as integers (rows,).
+
+    They are the array of a ``.npy``, ``labels`` (or the only array) of a ``.npz`` or ``.safetensors``, or the column
+    ``label`` of a Parquet file. With ``rows`` and ``classes`` their number and their range are checked as well.
+
+    >>> import tempfile, numpy as np
+    >>> path = tempfile.mkdtemp() + "/labels.npy"
+    >>> np.save(path, np.array([2, 0, 1], dtype=np.uint8))
+    >>> read_labels(path, rows=3, classes=3)
+    array([2, 0, 1])
+    """
+    source = source_file(path)
+    with readable(source):
+        stored = _choose(arrays_in(source))
+        labels = stored.read(0, stored.rows).astype(np.int64)
+    _check_rows(labels, rows, source)
+    _check_range(labels, classes, source)
+    return labels
+
+
+def _choose(arrays: dict[str, Stored]) -> Stored:
+    name = next(iter(arrays)) if LABELS not in arrays and len(arrays) == 1 else LABELS
+    if name not in arrays:
+        raise UnsuitableError(f"holds no labels; found {', '.join(map(repr, arrays)) or 'nothing'}.")
+    stored = arrays[name]
+    if len(stored.shape) != 1 or not re.fullmatch(r"u?int\d+", stored.dtype):
+        raise UnsuitableError(
+            f"labels must be integers of shape (rows,), the index of the true class; got {stored.dtype} of shape "
+            f"{stored.shape}. Turn one-hot labels into indices with argmax(-1)."
+        )
+    return stored
+
+
+def _check_rows(labels: NDArray, rows: int | None, path: Path) -> None:
+    if rows is not None and len(labels) != rows:
+        raise ValueError(f"{path}: {len(labels)} labels for {rows} rows of predictions; every row needs one.")
+
+
+def _check_range(labels: NDArray, classes: int | None, path: Path) -> None:
+    bad = labels < 0 if classes is None else (labels < 0) | (labels >= classes)
+    if bad.any():
+        row = int(bad.argmax())
+        span = "at least 0" if classes is None else f"from 0 to {classes - 1}"
+        raise ValueError(
+            f"{path}: {int(bad.sum())} of {bad.size} labels are out of range, the first is {labels[row]} in row {row}; "
+            f"labels are {span}."
+        )

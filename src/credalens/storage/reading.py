@@ -1,0 +1,138 @@
+"""Member predictions in files, read by rows: .npy, .npz, .parquet and .safetensors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.checks import check_classes, raise_no_members, row_tolerance
+from credalens.storage.contents import LABELS, arrays_in
+from credalens.storage.formats import UnsuitableError, readable, source_file
+from credalens.storage.stored import BFLOAT16, Stored
+
+__all__ = ["Predictions", "check_predictions", "open_predictions", "renormalised"]
+
+FLOATS = ("float16", BFLOAT16, "float32", "float64")
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Member predictions (members, rows, classes) in a file, of which only the rows asked for are read.
+
+    - ``dtype``: the precision they are stored in.
+    - ``logits``: whether they are logits, for ``wrap_logits``, or probabilities, for ``wrap``.
+    - ``access``: "memory-mapped", "streamed", or "loaded whole" (a compressed .npz cannot be read in part).
+    - ``has_labels``: whether the same file holds labels, for ``read_labels``.
+    """
+
+    path: Path
+    shape: tuple[int, int, int]
+    dtype: str
+    logits: bool
+    access: str
+    has_labels: bool
+    _stored: Stored = field(repr=False)
+
+    @property
+    def members(self) -> int:
+        """How many members predicted."""
+        return self.shape[0]
+
+    @property
+    def rows(self) -> int:
+        """How many inputs they predicted."""
+        return self.shape[1]
+
+    @property
+    def classes(self) -> int:
+        """How many classes they chose from."""
+        return self.shape[2]
+
+    def read(self, start: int = 0, stop: int | None = None, /) -> NDArray:
+        """Predictions (members, stop - start, classes) for rows start..stop, in memory; all rows by default.
+
+        bfloat16, which NumPy does not have, comes as float32, its probabilities divided by their sum, since they
+        miss one by more than float32 could.
+        """
+        stop = self.rows if stop is None else stop
+        if not 0 <= start <= stop <= self.rows:
+            raise ValueError(f"{self.path} has rows 0 to {self.rows}; cannot read rows {start} to {stop}.")
+        values = self._stored.read(start, stop)
+        return renormalised(values) if self.dtype == BFLOAT16 and not self.logits else values
+
+    def chunks(self, rows: int, /) -> Iterator[NDArray]:
+        """All predictions in order, at most ``rows`` rows at a time."""
+        if rows < 1:
+            raise ValueError(f"a chunk needs at least 1 row; got {rows}.")
+        for start in range(0, self.rows, rows):
+            yield self.read(start, min(start + rows, self.rows))
+
+
+def open_predictions(path: str | os.PathLike[str], /, *, logits: bool = False) -> Predictions:
+    """Find the predictions of all members, shape (members, rows, classes), in a file; none of them is read yet.
+
+    - ``.npy``: one array.
+    - ``.npz``, ``.safetensors``: the array ``probs`` (or ``logits``, with ``logits=True``), or the only one.
+    - ``.parquet``: a column ``probs`` (or ``logits``) of fixed-size lists (members) of fixed-size lists (classes), or
+      columns ``member_0``, ``member_1``, ... of fixed-size lists (classes).
+
+    Pickled objects are refused, never loaded. Values are checked by ``wrap`` when they are read.
+
+    >>> import tempfile, numpy as np
+    >>> path = tempfile.mkdtemp() + "/members.npy"
+    >>> np.save(path, np.full((5, 1000, 4), 0.25, dtype=np.float16))
+    >>> predictions = open_predictions(path)
+    >>> predictions.shape, predictions.dtype, predictions.read(10, 12).shape
+    ((5, 1000, 4), 'float16', (5, 2, 4))
+    """
+    source = source_file(path)
+    with readable(source):
+        arrays = arrays_in(source)
+        name = _choose(arrays, "logits" if logits else "probs")
+    stored, labels = arrays[name], LABELS in arrays
+    shape = check_predictions(
+        stored.shape, stored.dtype, f"{source}: array {name!r}" if name else f"{source}: the array"
+    )
+    return Predictions(source, shape, stored.dtype, logits, stored.access, labels, stored)
+
+
+def _choose(arrays: dict[str, Stored], wanted: str) -> str:
+    names = [name for name in arrays if name != LABELS]
+    if wanted in names:
+        return wanted
+    if names == ["logits"]:
+        raise UnsuitableError("holds logits, not probabilities; say so with logits=True (--logits).")
+    if len(names) != 1:
+        found = ", ".join(map(repr, arrays)) or "none"
+        raise UnsuitableError(f"predictions are looked for under {wanted!r}, or in the only array; found {found}.")
+    return names[0]
+
+
+def check_predictions(shape: tuple[int, ...], dtype: str, what: str, /) -> tuple[int, int, int]:
+    """Members, rows and classes of an array that can hold predictions."""
+    if len(shape) != 3:
+        raise ValueError(
+            f"{what} must have shape (members, rows, classes); got {shape}. "
+            "For a single member save array[None]; merge other axes with reshape(members, -1, classes)."
+        )
+    if dtype not in FLOATS:
+        raise ValueError(f"{what} must hold one of {', '.join(FLOATS)}; got {dtype}.")
+    members, rows, classes = shape
+    if members == 0:
+        raise_no_members(what, shape)
+    if rows == 0:
+        raise ValueError(f"{what} has no rows (shape {shape}).")
+    check_classes(classes, what, shape)
+    return members, rows, classes
+
+
+def renormalised(probs: NDArray, /) -> NDArray:
+    """Divide rows by their sum where it misses one by no more than bfloat16's rounding; others stay, to be refused."""
+    total = probs.sum(axis=-1, keepdims=True, dtype=np.float64)
+    close = np.abs(total - 1) <= row_tolerance(BFLOAT16)
+    return (probs / np.where(close, total, 1.0)).astype(np.float32)

@@ -1,0 +1,73 @@
+"""Saving member predictions, so that the next program reads them back by rows."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.arrays import to_numpy
+from credalens.storage.atomic import atomic_file, check_target
+from credalens.storage.contents import LABELS
+from credalens.storage.formats import format_of
+from credalens.storage.reading import check_predictions, renormalised
+from credalens.storage.stored import BFLOAT16
+
+__all__ = ["save_predictions"]
+
+
+def save_predictions(path: str | os.PathLike[str], probs: Any, /, labels: Any = None, *, logits: bool = False) -> None:
+    """Write member predictions (members, rows, classes), and labels (rows,), for ``open_predictions``.
+
+    The suffix names the format: ``.npy`` (no labels), ``.npz``, ``.parquet`` or ``.safetensors``. The file appears
+    whole or not at all. Precision is kept, except that bfloat16 becomes float32.
+
+    >>> import tempfile, numpy as np
+    >>> path = tempfile.mkdtemp() + "/members.parquet"
+    >>> save_predictions(path, np.full((5, 2, 4), 0.25), [3, 0])
+    >>> from credalens.storage import open_predictions, read_labels
+    >>> open_predictions(path).shape, read_labels(path)
+    ((5, 2, 4), array([3, 0]))
+    """
+    target = check_target(path)
+    form = format_of(target)
+    values = _values(probs, logits)
+    truth = None if labels is None else _labels(labels, values.shape[1])
+    if form == ".npy" and truth is not None:
+        raise ValueError(f"{target}: a .npy file holds one array; save the labels in another, or use .npz.")
+    with atomic_file(target) as file:
+        _write(file, form, "logits" if logits else "probs", values, truth)
+
+
+def _values(probs: Any, logits: bool) -> NDArray:
+    values, origin = to_numpy(probs)
+    check_predictions(values.shape, values.dtype.name, "logits" if logits else "probs")
+    return renormalised(values) if origin.dtype == BFLOAT16 and not logits else values
+
+
+def _labels(labels: Any, rows: int) -> NDArray:
+    truth, _ = to_numpy(labels)
+    if truth.shape != (rows,) or truth.dtype.kind not in "iu":
+        raise ValueError(
+            f"labels must be {rows} integers, one class index for each row of predictions; got {truth.dtype} of shape "
+            f"{truth.shape}. Turn one-hot labels into indices with argmax(-1)."
+        )
+    return truth
+
+
+def _write(file: BinaryIO, form: str, name: str, values: NDArray, labels: NDArray | None) -> None:
+    arrays = {name: values} if labels is None else {name: values, LABELS: labels}
+    if form == ".npy":
+        np.save(file, values, allow_pickle=False)
+    elif form == ".npz":
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+    elif form == ".safetensors":
+        from credalens.storage.safetensors_files import write_safetensors
+
+        write_safetensors(file, arrays)
+    else:
+        from credalens.storage.parquet_files import write_predictions
+
+        write_predictions(file, name, values, labels)
