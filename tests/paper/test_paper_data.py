@@ -605,6 +605,10 @@ def test_corrupted_images_prefer_the_official_ones_and_generate_the_rest(tmp_pat
     np.testing.assert_array_equal(generated.labels, labels[25:])
     again = corrupted_images("cifar10-c", None, "frost", 2, seed=3, clean=load_images("cifar10", tmp_path))
     np.testing.assert_array_equal(again.images, generated.images)
+    for corruption, small in (("fog", official), ("frost", generated)):
+        large = corrupted_images("cifar10-c", tmp_path, corruption, 2, seed=3, size=64)
+        np.testing.assert_array_equal(large.images, small.resize(64).images)
+        assert large.images.shape == (5, 64, 64, 3)
 
 
 @pytest.mark.parametrize("corruption", CORRUPTIONS)

@@ -52,18 +52,23 @@ def corrupted_images(
 ) -> ImageSet:
     """The official corrupted images where they are, else the test images of the set corrupted here.
 
-    `clean` spares reading the test images again when many corruptions are asked for.
+    Images are corrupted at the size they have on disk, for which the parameters are meant, and resized to `size`
+    afterwards. `clean` spares reading the test images again when many corruptions are asked for.
 
     >>> corrupted_images("digits-c", None, "fog", 3).name
     'digits-c'
     """
     _check(corruption, severity)
-    if folder is not None and name in CORRUPTED and size in (None, 32):
+    if folder is not None and name in CORRUPTED:
         root = _official(name, Path(folder))
         if root is not None and (root / f"{corruption}.npy").is_file():
-            return load_corrupted(name, folder, corruption, severity)
-    clean = load_images(name.removesuffix("-c"), folder, size=size) if clean is None else clean
-    return ImageSet(name, corrupt(clean.images, corruption, severity, seed=seed), clean.labels, clean.class_names)
+            official = load_corrupted(name, folder, corruption, severity)
+            return official if size is None else official.resize(size)
+    if clean is None:
+        clean = load_images(name.removesuffix("-c"), folder)
+    images = corrupt(clean.images, corruption, severity, seed=seed)
+    corrupted = ImageSet(name, images, clean.labels, clean.class_names)
+    return corrupted if size is None else corrupted.resize(size)
 
 
 def _official(name: str, folder: Path) -> Path | None:

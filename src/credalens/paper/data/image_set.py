@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from credalens.paper.data.found import resized
+
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 
@@ -42,6 +44,10 @@ class ImageSet:
         """The images at these indices, in their order."""
         chosen = np.asarray(indices)
         return ImageSet(self.name, self.images[chosen], self.labels[chosen], self.class_names)
+
+    def resize(self, size: int, /) -> ImageSet:
+        """The same set with images of `size` pixels."""
+        return ImageSet(self.name, resized(self.images, size), self.labels, self.class_names)
 
 
 @dataclass(frozen=True, eq=False)
