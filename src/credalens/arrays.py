@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NUMPY", "Origin", "namespace", "origin_of", "to_numpy", "widen"]
+__all__ = [
+    "NUMPY",
+    "Origin",
+    "all_reduce",
+    "namespace",
+    "origin_of",
+    "to_numpy",
+    "widen",
+]
 
 NARROW_FLOATS = ("float16", "bfloat16", "float32")
 
@@ -91,3 +99,29 @@ def widen(x: Any, origin: Origin, /) -> Any:
     if origin.library == "jax":
         return x.astype(namespace(origin).float64 if sys.modules["jax"].config.jax_enable_x64 else "float32")
     return namespace(origin).astype(x, namespace(origin).float64) if origin.library != "numpy" else x.astype(np.float64)
+
+
+def all_reduce(x: Any, operation: str, /, *, group: Any = None) -> Any:
+    """``x`` combined elementwise over the processes of a torch.distributed group: "MIN", "MAX" or "SUM".
+
+    Every process must come with the same shape and precision. The result is what and where ``x`` was; the copy that
+    travels is on the GPU for NCCL and on the CPU otherwise.
+    """
+    torch, distributed = sys.modules["torch"], _distributed()
+    origin = origin_of(x)
+    tensor = x.detach() if origin.library == "torch" else torch.from_numpy(np.array(to_numpy(x)[0]))
+    on_gpu = "nccl" in distributed.get_backend(group)
+    device = ("cuda" if tensor.device.type == "cpu" else tensor.device) if on_gpu else "cpu"
+    travelling = tensor.to(device, copy=True).contiguous()
+    distributed.all_reduce(travelling, op=getattr(distributed.ReduceOp, operation), group=group)
+    return travelling.to(tensor.device) if origin.library == "torch" else origin.restore(travelling.cpu().numpy())
+
+
+def _distributed() -> Any:
+    """torch.distributed in a process that has joined a group, which it can only have done with torch loaded."""
+    module = getattr(sys.modules.get("torch"), "distributed", None)
+    if module is None or not module.is_available() or not module.is_initialized():
+        raise RuntimeError(
+            "all_reduce() needs a process group; call torch.distributed.init_process_group(...) in every process first."
+        )
+    return module

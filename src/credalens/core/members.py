@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from credalens.arrays import Origin, namespace, origin_of, to_numpy, widen
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.arrays import Origin, all_reduce, namespace, origin_of, to_numpy, widen
 from credalens.checks import (
     check_classes,
     check_member_axis,
@@ -18,6 +21,9 @@ from credalens.checks import (
 )
 
 __all__ = ["MemberSummary"]
+
+MOST_AXES = 8  # of (*batch, classes) in an exchange between processes
+ABSENT = -(2**62)
 
 
 @dataclass(eq=False)
@@ -79,6 +85,26 @@ class MemberSummary:
 
         return from_summary(self, base=base, threads=threads)
 
+    def all_reduce(self, group: Any = None) -> MemberSummary:
+        """The summary of the members of all processes of a ``torch.distributed`` group, as a new summary in each.
+
+        Every process calls this, with its own members' predictions for the same inputs; one without members comes with
+        the empty summary, and gets torch's float64 tensors. Costs the transfer of one summary's state, whatever the
+        number of members.
+        """
+        shape = _agreed_shape(tuple(self.lower.shape) if self.count else None, group)
+        if shape is None:
+            return self._copy()
+        own = self if self.count else _neutral_summary(shape)
+        return MemberSummary(
+            int(all_reduce(np.array([self.count]), "SUM", group=group)[0]),
+            all_reduce(own.lower, "MIN", group=group),
+            all_reduce(own.upper, "MAX", group=group),
+            all_reduce(own.sum_probability, "SUM", group=group),
+            all_reduce(own.sum_entropy, "SUM", group=group),
+            own.origin,
+        )
+
     def _copy(self) -> MemberSummary:
         return MemberSummary(self.count, self.lower, self.upper, self.sum_probability, self.sum_entropy, self.origin)
 
@@ -103,3 +129,34 @@ def _summary_of_one(p: Any) -> MemberSummary:
     q = q / total
     terms = q * xp.log2(xp.where(q > 0, q, xp.ones_like(q)))
     return MemberSummary(1, q, q, q, -terms.sum(-1), origin)
+
+
+def _agreed_shape(shape: tuple[int, ...] | None, group: Any) -> tuple[int, ...] | None:
+    """The shape (*batch, classes) in every process that has one; if they differ, an error in all of them alike.
+
+    Processes with different shapes must not start to exchange arrays: they would wait for each other, or worse.
+    """
+    form = np.full((2, MOST_AXES + 1), ABSENT)
+    if shape is not None:
+        form[0] = (len(shape), *shape[:MOST_AXES], *(0,) * (MOST_AXES - len(shape)))
+        form[1] = -form[0]
+    most, least = all_reduce(form, "MAX", group=group) * [[1], [-1]]
+    if most[0] == ABSENT:
+        return None
+    if (most != least).any() or most[0] > MOST_AXES:
+        raise ValueError(
+            f"all processes must bring predictions of the same inputs and classes, with at most {MOST_AXES} axes; this one "
+            f"has shape {shape}, and the largest and smallest among all are {_shape_of(most)} and {_shape_of(least)}."
+        )
+    return _shape_of(most)
+
+
+def _shape_of(form: NDArray) -> tuple[int, ...]:
+    return tuple(int(size) for size in form[1 : int(form[0]) + 1])
+
+
+def _neutral_summary(shape: tuple[int, ...]) -> MemberSummary:
+    """What a process without members contributes: nothing to a minimum, a maximum or a sum."""
+    origin = Origin("torch", "cpu", "float64")
+    nothing = origin.restore(np.zeros(shape))
+    return MemberSummary(0, nothing + np.inf, nothing - np.inf, nothing, nothing.sum(-1), origin)

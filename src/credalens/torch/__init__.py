@@ -1,0 +1,30 @@
+"""PyTorch: make trained models credal, without retraining, rewriting or renaming anything.
+
+>>> import torch
+>>> from credalens.torch import CredalWrapper
+>>> members = [torch.nn.Linear(4, 3) for _ in range(5)]  # a deep ensemble, trained
+>>> prediction = CredalWrapper(members)(torch.ones(8, 4))
+>>> prediction.probability.shape, prediction.epistemic.shape
+(torch.Size([8, 3]), torch.Size([8]))
+
+A network with dropout, or a Bayesian one, is sampled:
+
+>>> network = torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.Dropout(), torch.nn.Linear(32, 3)).eval()
+>>> CredalWrapper(network, samples=50)(torch.ones(8, 4))
+CredalPrediction(members=50, batch=(8,), classes=3, base=2)
+"""
+
+try:
+    import torch as _torch  # noqa: F401  (asked for here, so that the message below is the one users see)
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ImportError(
+        "credalens.torch needs PyTorch, which is not installed: pip install 'credalens[torch]'"
+    ) from error
+
+from credalens.torch.gradients import credal_prediction
+from credalens.torch.predicting import load_prediction
+from credalens.torch.wrapper import CredalWrapper
+
+__all__ = ["CredalWrapper", "credal_prediction", "load_prediction"]

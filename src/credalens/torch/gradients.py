@@ -1,0 +1,116 @@
+r"""Credal predictions that can be differentiated with respect to the members' probabilities.
+
+The exact solvers say which bounds are active; with those held, every quantity is an explicit formula of the bounds and
+torch differentiates it, twice if asked. Bounds are minima and maxima over members, so each passes its gradient to the
+member that attains it (equally among ties).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from credalens.checks import Members, check_base, check_member_axis, read_distributions
+from credalens.core.entropy import MAX_NODES, TOLERANCE, lower_entropy_bits, upper_entropy_bits
+from credalens.prediction import CredalPrediction
+from credalens.torch.outputs import widened
+
+__all__ = ["credal_prediction"]
+
+AT_BOUND = 1e-12  # a probability this close to its bound, relatively, is at it
+NO_WIDTH = 1e-15  # sums of widths below this are rounding: the members agree
+
+
+def credal_prediction(
+    probs: Tensor,
+    /,
+    *,
+    member_axis: int = 0,
+    base: float = 2,
+    dtype: torch.dtype | None = None,
+    threads: int | None = None,
+) -> CredalPrediction:
+    r"""What ``wrap`` gives, with gradients: ``probs`` (members, *batch, classes) in, a differentiable prediction out.
+
+    - ``lower``, ``upper``, ``mean``: of the renormalised members.
+    - ``probability``: the intersection probability, by its formula.
+    - ``total``: entropy of the water-filling solution; classes at a bound follow it, the others share the rest,
+      :math:`\partial\overline H / \partial l_k = \log t - \log l_k` where :math:`l_k` is above the level t, and the same
+      for :math:`u_k` below it.
+    - ``aleatoric``: entropy at the minimiser, whose active bounds are held (the envelope theorem). Where two minimisers
+      tie this is the gradient of one of them.
+    - ``aleatoric_bound``, ``classical``, ``hartley`` and ``hull`` carry no gradient.
+
+    The slope of -p log p is infinite at p = 0; it is taken at the smallest normal number instead, so that gradients stay
+    finite. Computed in float64; results in ``dtype``, by default that of ``probs`` and at least float32.
+
+    >>> logits = torch.tensor([[2.0, 1.0, 0.0], [0.0, 1.5, 0.5]], requires_grad=True)
+    >>> prediction = credal_prediction(torch.softmax(logits, -1))
+    >>> prediction.epistemic.backward()  # to make the members agree, descend along this
+    >>> logits.grad.shape
+    torch.Size([2, 3])
+    """
+    scale = 1.0 / math.log2(check_base(base))
+    members = read_distributions(probs, member_axis=member_axis)
+    p = widened(probs).movedim(check_member_axis(member_axis, probs.ndim, "probs"), 0)
+    p = p / p.sum(-1, keepdim=True)
+    lower, upper = p.amin(0), p.amax(0)
+    highest, lowest, bound = _extremes(lower, upper, threads)
+    total, aleatoric = (_entropy_with_active_bounds(lower, upper, q) * scale for q in (highest, lowest))
+    results = {
+        "lower": lower,
+        "upper": upper,
+        "probability": _intersection(lower, upper),
+        "mean": p.mean(0),
+        "total": total,
+        "aleatoric": aleatoric,
+        "epistemic": (total - aleatoric).clamp_min(0.0),
+        "aleatoric_bound": bound * scale,
+    }
+    dtype = dtype or torch.promote_types(probs.dtype, torch.float32)
+    returned: dict[str, Any] = {name: value.to(probs.device, dtype) for name, value in results.items()}
+    return CredalPrediction(**returned, base=float(base), n_members=len(p), _members=_kept(members, dtype))
+
+
+def _intersection(lower: Tensor, upper: Tensor) -> Tensor:
+    r"""p* = l + alpha (u - l) with alpha = (1 - sum l) / sum (u - l); l itself where all widths vanish."""
+    width = (upper - lower).sum(-1, keepdim=True)
+    agree = width <= NO_WIDTH
+    alpha = (1 - lower.sum(-1, keepdim=True)) / width.masked_fill(agree, 1.0)
+    return lower + alpha.clamp(0.0, 1.0).masked_fill(agree, 0.0) * (upper - lower)
+
+
+def _entropy_with_active_bounds(lower: Tensor, upper: Tensor, p: Tensor) -> Tensor:
+    """Entropy in bits of ``p``: its classes at a bound move with the bound, the others share what that leaves."""
+    at_lower = p <= lower.detach() * (1 + AT_BOUND)
+    at_upper = (p >= upper.detach() * (1 - AT_BOUND)) & ~at_lower
+    free = ~(at_lower | at_upper)
+    held = torch.where(at_lower, lower, torch.where(at_upper, upper, p))
+    rest = (1 - held.sum(-1, keepdim=True)) / free.sum(-1, keepdim=True).clamp_min(1)
+    q = held + rest * free
+    return -(q * q.clamp_min(torch.finfo(q.dtype).tiny).log2()).sum(-1)
+
+
+def _extremes(lower: Tensor, upper: Tensor, threads: int | None) -> tuple[Tensor, Tensor, Tensor]:
+    """(distribution of highest entropy, of lowest entropy, certified bound of the lowest) from the exact solvers."""
+    low, high = _rows(lower), _rows(upper)
+    _, highest = upper_entropy_bits(low, high, distribution=True, threads=threads)
+    _, bound, lowest = lower_entropy_bits(low, high, max_nodes=MAX_NODES, tolerance=TOLERANCE, threads=threads)
+    tensors = (torch.from_numpy(x).to(lower.device) for x in (highest, lowest, bound))
+    highest_p, lowest_p, bounds = tensors
+    return highest_p.view(lower.shape), lowest_p.view(lower.shape), bounds.view(lower.shape[:-1])
+
+
+def _rows(x: Tensor) -> NDArray[np.float64]:
+    return np.ascontiguousarray(x.detach().cpu().numpy()).reshape(-1, x.shape[-1])
+
+
+def _kept(members: Members, dtype: torch.dtype) -> Members:
+    """The members for the lazy quantities, which come back in the precision of the results."""
+    origin = type(members.origin)("torch", members.origin.device, str(dtype).removeprefix("torch."))
+    return Members(members.array, members.batch, origin)

@@ -1,0 +1,177 @@
+"""A whole data set: progress, mixed precision, and a folder of parts from which an interrupted run goes on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor
+
+from credalens.arrays import Origin
+from credalens.checks import Members, check_choice
+from credalens.prediction import CredalPrediction
+from credalens.torch.calling import call_of_batch, moved
+from credalens.torch.members import check_count
+from credalens.torch.parts import Arrays, InFolder, InMemory, Parts, digest, read_manifest, read_parts
+
+if TYPE_CHECKING:
+    from credalens.torch.wrapper import CredalWrapper
+
+__all__ = ["BATCH_SIZE", "load_prediction", "predict"]
+
+BATCH_SIZE = 256
+RETURNS = ("numpy", "torch")
+FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
+
+
+def predict(
+    wrapper: CredalWrapper,
+    data: Iterable[Any] | Tensor,
+    /,
+    *,
+    inputs: Callable[[Any], Any] | None = None,
+    batch_size: int = BATCH_SIZE,
+    autocast: torch.dtype | None = None,
+    progress: bool = True,
+    output: str | os.PathLike[str] | None = None,
+    seed: int | None = None,
+    returns: str = "numpy",
+) -> CredalPrediction:
+    """The credal prediction of a wrapper for every row of a data set, (rows, ..., classes).
+
+    With ``output`` the results of a batch are on disk, whole, before the next batch begins. The same call goes on where a
+    run was interrupted: batches with a part are read from the loader but not computed. Each part remembers its inputs
+    and the folder its settings and weights (those of plain callables cannot be seen), so that results of different runs
+    never mix. ``load_prediction`` reads such a folder.
+
+    ``seed`` starts torch's global generators anew for every batch, from the pair (seed, index of the batch), and puts them
+    back at the end: the draws then depend neither on what ran before nor on an interruption. It does not reach
+    generators that members own.
+
+    >>> from credalens.torch import CredalWrapper
+    >>> wrapper = CredalWrapper([torch.nn.Linear(4, 3) for _ in range(5)])
+    >>> wrapper.predict(torch.ones(1000, 4), progress=False)
+    CredalPrediction(members=5, batch=(1000,), classes=3, base=2)
+    """
+    check_choice(returns, RETURNS, "returns")
+    if not isinstance(autocast, torch.dtype | None):
+        raise TypeError(f"autocast must be a dtype such as torch.bfloat16, or None; got {autocast!r}.")
+    device = next((x.device for x in (*wrapper.parameters(), *wrapper.buffers())), None)
+    parts: Parts = InMemory() if output is None else InFolder(output, _settings(wrapper, autocast, seed))
+    batches, total = _batches(data, batch_size)
+    index = -1
+    for index, batch in enumerate(_tracked(batches, total, progress)):
+        args, kwargs = call_of_batch(batch, inputs)
+        inputs_digest = "" if output is None else digest((args, kwargs))
+        if parts.holds(index, inputs_digest):
+            continue
+        args = args if device is None else moved(args, device)
+        with _precision(device, autocast), _seeded(seed, index, device):
+            prediction = wrapper.predict_batch(*args, **kwargs)
+        parts.add(index, inputs_digest, _arrays(prediction))
+    return _joined(parts.finish(index + 1), wrapper.base, wrapper.n_members, returns)
+
+
+def load_prediction(
+    folder: str | os.PathLike[str], /, *, partial: bool = False, returns: str = "numpy"
+) -> CredalPrediction:
+    """The prediction in the output folder of ``predict``; with ``partial=True`` also that of an unfinished run so far."""
+    check_choice(returns, RETURNS, "returns")
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    settings, batches = manifest["settings"], manifest["batches"]
+    if batches is None:
+        batches = len(sorted(folder.glob("part-*.npz")))
+        if not partial:
+            raise ValueError(
+                f"{folder} holds an unfinished run, {batches} batches so far; repeat the call of predict to finish it, "
+                "or read what there is with partial=True."
+            )
+    return _joined(read_parts(folder, batches), settings["base"], settings["n_members"], returns)
+
+
+def _settings(wrapper: CredalWrapper, autocast: torch.dtype | None, seed: int | None) -> dict[str, Any]:
+    return {
+        "n_members": wrapper.n_members,
+        "samples": wrapper.samples,
+        "outputs": wrapper.outputs,
+        "base": wrapper.base,
+        "hull": wrapper.hull,
+        "autocast": None if autocast is None else str(autocast),
+        "seed": seed,
+        "weights": digest(wrapper.state_dict()),
+    }
+
+
+def _batches(data: Iterable[Any] | Tensor, batch_size: int) -> tuple[Iterable[Any], int | None]:
+    """The batches, and how many there are if that is known."""
+    if isinstance(data, Tensor):
+        split = torch.split(data, check_count(batch_size, "batch_size"))
+        return split, len(split)
+    if not isinstance(data, Iterable):
+        raise TypeError(
+            f"data must be a tensor or an iterable of batches, such as a DataLoader; got {type(data).__name__}."
+        )
+    try:
+        return data, len(data) if isinstance(data, Sized) else None
+    except TypeError:  # a loader of an iterable data set has __len__, and no length
+        return data, None
+
+
+def _tracked(batches: Iterable[Any], total: int | None, progress: bool) -> Iterator[Any]:
+    console = Console(stderr=True)
+    yield from track(batches, "credal prediction", total=total, console=console, disable=not progress)
+
+
+def _precision(device: torch.device | None, autocast: torch.dtype | None) -> AbstractContextManager[Any]:
+    if autocast is None:
+        return nullcontext()
+    kind = "cpu" if device is None else device.type
+    return torch.autocast(kind, dtype=autocast)
+
+
+@contextmanager
+def _seeded(seed: int | None, index: int, device: torch.device | None) -> Iterator[None]:
+    if seed is None:
+        yield
+        return
+    accelerators = [device] if device is not None and device.type == "cuda" else []
+    with torch.random.fork_rng(accelerators):
+        torch.manual_seed(int(np.random.SeedSequence((seed, index)).generate_state(1, np.uint64)[0] >> 1))
+        yield
+
+
+def _arrays(prediction: CredalPrediction) -> Arrays:
+    """What has to be kept of a batch: the results, and what the lazy ones are made from."""
+    arrays = {name: np.asarray(getattr(prediction, name).cpu()) for name in FIELDS}
+    if arrays["lower"].ndim < 2:
+        raise ValueError(f"members must return (batch, ..., classes); got shape {arrays['lower'].shape} for a batch.")
+    if prediction._members is None:
+        return {**arrays, "mean_entropy": np.asarray(prediction._mean_entropy)}
+    return {**arrays, "members": prediction._members.array}
+
+
+def _joined(parts: list[Arrays], base: float, n_members: int, returns: str) -> CredalPrediction:
+    if not parts:
+        raise ValueError("there were no batches; a loader that was used up before gives none.")
+    origin = Origin(returns, "cpu", parts[0]["lower"].dtype.name)
+    results: dict[str, Any] = {name: origin.restore(_concatenated(parts, name, 0)) for name in FIELDS}
+    members = mean_entropy = None
+    if "members" in parts[0]:
+        batch = (sum(len(part["lower"]) for part in parts), *parts[0]["lower"].shape[1:-1])
+        members = Members(_concatenated(parts, "members", 1), batch, origin)
+    else:
+        mean_entropy = _concatenated(parts, "mean_entropy", 0)
+    return CredalPrediction(**results, base=base, n_members=n_members, _members=members, _mean_entropy=mean_entropy)
+
+
+def _concatenated(parts: list[Arrays], name: str, axis: int) -> NDArray:
+    return np.concatenate([part[name] for part in parts], axis=axis)

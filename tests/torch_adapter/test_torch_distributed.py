@@ -1,0 +1,122 @@
+"""Members spread over four real processes: every one of them gets what one process with all members gets."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from tests.strategies import batch_of
+
+from credalens import MemberSummary, wrap
+
+RANKS = 4
+WORKER = """
+import sys, datetime
+import numpy as np
+import torch
+import torch.distributed as dist
+from credalens import MemberSummary
+
+torch.set_num_threads(1)
+folder, rank, ranks = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=ranks,
+                        timeout=datetime.timedelta(seconds=60))
+members = torch.from_numpy(np.load(f"{folder}/members.npy"))
+mine = members[rank::ranks]
+found = {}
+
+def keep(name, summary):
+    prediction = summary.prediction()
+    for field in ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic"):
+        found[f"{name}.{field}"] = np.asarray(getattr(prediction, field))
+    found[f"{name}.classical"] = np.asarray(prediction.classical.epistemic)
+    found[f"{name}.count"] = summary.count
+
+summary = MemberSummary().update(mine)
+keep("all", summary.all_reduce())
+found["before.count"] = summary.count
+keep("float32", MemberSummary().update(mine.float()).all_reduce())
+keep("numpy", MemberSummary().update(mine.numpy()).all_reduce())
+keep("some", (MemberSummary() if rank == 1 else summary).all_reduce(group=None))
+found["nobody.count"] = MemberSummary().all_reduce().count
+pair = dist.new_group([0, 1])
+if rank < 2:
+    keep("pair", summary.all_reduce(pair))
+try:
+    MemberSummary().update(mine[..., :1, :] if rank == 2 else mine).all_reduce()
+except ValueError as error:
+    found["error"] = str(error)
+keep("again", summary.all_reduce())  # nobody was left waiting
+np.savez(f"{folder}/found-{rank}.npz", **found)
+dist.destroy_process_group()
+"""
+
+
+@pytest.fixture(scope="module")
+def members():
+    return batch_of("peaked", 6, 5, 4)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory, members):
+    folder = tmp_path_factory.mktemp("ranks")
+    np.save(folder / "members.npy", members)
+    command = [sys.executable, "-c", WORKER, str(folder)]
+    ranks = [
+        subprocess.Popen([*command, str(rank), str(RANKS)], stderr=subprocess.PIPE, text=True) for rank in range(RANKS)
+    ]
+    errors = [rank.communicate(timeout=120)[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0] * RANKS, errors
+    return [np.load(folder / f"found-{rank}.npz", allow_pickle=False) for rank in range(RANKS)]
+
+
+def assert_is_prediction_of(found, name, members, dtype=np.float64):
+    one = wrap(members)
+    assert found[f"{name}.count"] == len(members)
+    for field in ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic"):
+        got = found[f"{name}.{field}"]
+        assert got.dtype == dtype
+        np.testing.assert_allclose(got, getattr(one, field), rtol=0, atol=20 * np.finfo(dtype).eps, err_msg=field)
+    atol = 20 * np.finfo(dtype).eps
+    np.testing.assert_allclose(found[f"{name}.classical"], one.classical.epistemic, rtol=0, atol=atol)
+
+
+def test_four_ranks_give_the_result_of_one(found, members):
+    for rank in found:
+        assert_is_prediction_of(rank, "all", members)
+        assert_is_prediction_of(rank, "numpy", members)
+        assert_is_prediction_of(rank, "float32", members, np.float32)
+
+
+def test_the_summary_itself_stays_as_it_was(found):
+    assert [int(rank["before.count"]) for rank in found] == [2, 2, 1, 1]
+
+
+def test_a_rank_without_members_takes_part(found, members):
+    without = np.delete(members, [1, 5], axis=0)
+    for rank in found:
+        assert_is_prediction_of(rank, "some", without)
+
+
+def test_ranks_without_any_members_stay_empty(found):
+    assert [int(rank["nobody.count"]) for rank in found] == [0] * RANKS
+
+
+def test_a_group_of_some_ranks(found, members):
+    for rank in found[:2]:
+        assert_is_prediction_of(rank, "pair", members[[0, 4, 1, 5]])
+
+
+def test_different_inputs_are_an_error_in_every_rank_and_nobody_waits(found, members):
+    for n, rank in enumerate(found):
+        shape = (1, 4) if n == 2 else (5, 4)
+        assert f"this one has shape {shape}" in str(rank["error"])
+        assert "(5, 4) and (1, 4)" in str(rank["error"])
+        assert_is_prediction_of(rank, "again", members)
+
+
+def test_without_a_process_group_the_error_says_what_to_call(members):
+    assert not torch.distributed.is_initialized()
+    with pytest.raises(RuntimeError, match="init_process_group"):
+        MemberSummary().update(members).all_reduce()
