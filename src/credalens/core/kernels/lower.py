@@ -196,13 +196,37 @@ def _search(core, state, trail, stack, need, base, best, cutoff, tolerance, max_
 
 
 @kernel
+def _settled(core, f):
+    """Whether class f is comparable (fact c) with every other: then the knapsack's vertex is the optimum.
+
+    All before f dominate it and all after f are dominated. If f were down, those after it would be too, and those before
+    it cannot take all the mass; if f were up, those before it would be too, and the mass would not suffice.
+    """
+    low, high = core[0], core[1]
+    for i in range(f):
+        if low[i] < low[f] or high[i] < high[f]:
+            return False
+    for i in range(f + 1, low.size):
+        if low[i] > low[f] or high[i] > high[f]:
+            return False
+    return True
+
+
+@kernel
 def _deepen(core, state, trail, stack, need, base, tolerance, max_nodes):
     """Search below a cutoff that rises from the root's bound, until value and bound meet or the budget is spent.
 
     Where many classes are open the near-optimal vertices are many and lie close to the bound: a low cutoff finds one
     before the search is lost among deep nodes.
     """
-    best, bound, nodes = _search(core, state, trail, stack, need, base, np.inf, np.inf, tolerance, 1)
+    state[:] = FREE
+    _, at, x, bound, best = _fill(core, state, -1, 0.0, 0.0, need, base)
+    _keep(core, state, -1, 0.0, 0.0, at, x)
+    nodes = 1
+    if at < 0 or best - bound <= tolerance:
+        return best, bound, nodes
+    if _settled(core, at):
+        return best, best, nodes
     root, reach = bound, (best - bound) / (256.0 if state.size > FEW else 1.0)
     while best - bound > tolerance and nodes < max_nodes:
         cutoff = root + reach
@@ -218,7 +242,7 @@ def _lower_entropy_row(lower, upper, phi_lower, phi_upper, tolerance, max_nodes,
     core, integers, stack = space
     order, state, trail = integers[0], integers[1], integers[2]
     need = 1.0 - lower.sum()
-    least, most = threshold_range(lower, upper, need)
+    least, most = threshold_range(lower, upper, need) if lower.size > FEW else (0.0, 1.0)
     m, need, base = collect_core(lower, upper, phi_lower, phi_upper, least, most, need, core, order, out)
     if m == 0 or need <= SLACK:
         for i in range(m):

@@ -9,38 +9,41 @@ __all__ = ["upper_entropy_rows", "water_level"]
 
 
 @kernel
-def _excess(lower, upper, t):
-    """sum_k clip(t, l_k, u_k) - 1, and the number of classes that move with t."""
-    total = -1.0
-    moving = 0
+def _split(lower, upper, t):
+    """Sum and number of the lower bounds at or above t, then of the upper bounds at or below t."""
+    low, high = 0.0, 0.0
+    lows, highs = 0, 0
     for k in range(lower.size):
-        low, high = lower[k], upper[k]
-        total += min(max(t, low), high)
-        moving += (low < t) & (t < high)
-    return total, moving
+        above, below = lower[k] >= t, upper[k] <= t
+        low += lower[k] if above else 0.0
+        lows += above
+        high += upper[k] if below and not above else 0.0
+        highs += below and not above
+    return low, lows, high, highs
 
 
 @kernel
 def water_level(lower, upper):
-    """The root t of s(t) = sum clip(t, l, u) - 1: Newton, kept inside a bracket.
+    """The root t of s(t) = sum clip(t, l, u) - 1, by fixing variables.
 
-    s is monotone and piecewise linear, so a Newton step that stays on its piece lands on the root; each other step
-    shrinks the bracket. Where no class moves the bracket is halved.
+    If s(t) > 0 the root is below t, so every class with l_k >= t stays at l_k; if s(t) < 0, every class with u_k <= t
+    stays at u_k. The next t is the root for the classes not yet fixed. Each step fixes one class or more.
     """
-    low, high = lower.min(), upper.max()
-    t = 1.0 / lower.size
-    for _ in range(200):
-        if not low < t < high:
-            t = 0.5 * (low + high)
-        excess, moving = _excess(lower, upper, t)
-        if excess == 0.0:
-            break
+    classes = lower.size
+    low, lows, high, highs = 0.0, 0, 0.0, 0
+    t = 1.0 / classes
+    for _ in range(2 * classes + 2):
+        a, at_lower, b, at_upper = _split(lower, upper, t)
+        excess = a + b + (classes - at_lower - at_upper) * t - 1.0
         if excess > 0.0:
-            high = t
+            low, lows = a, at_lower
         else:
-            low = t
-        step = t - excess / moving if moving > 0 else 0.5 * (low + high)
-        if step == t or high - low <= 1e-17:
+            high, highs = b, at_upper
+        free = classes - lows - highs
+        if excess == 0.0 or free <= 0:
+            break
+        step = (1.0 - low - high) / free
+        if step == t:
             break
         t = step
     return t
