@@ -1,0 +1,19 @@
+"""Timing side by side: contenders take turns, so that a change of the machine's mood meets them all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+
+def best_seconds(jobs: Mapping[str, Callable[[], object]], repeats: int = 7) -> dict[str, float]:
+    """The shortest time of each job over rounds in which they take turns; the first call warms up."""
+    for job in jobs.values():
+        job()
+    best = dict.fromkeys(jobs, float("inf"))
+    for _ in range(repeats):
+        for name, job in jobs.items():
+            start = time.perf_counter()
+            job()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
