@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state, column_or_1d, indexable
+from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state, column_or_1d, indexable
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
@@ -34,12 +34,11 @@ class TrainingData:
         weights = {name: weight[rows] for name, weight in self.weights.items()}
         return TrainingData(_safe_indexing(self.X, rows), self.y[rows], weights)
 
-    def bootstrap(self, rng: np.random.RandomState, /) -> TrainingData:
+    def bootstrap(self, rng: np.random.RandomState, /) -> NDArray[np.intp]:
         """As many rows, drawn with replacement within each class: every class keeps its number of rows."""
         codes = np.unique(self.y, return_inverse=True)[1]
         by_class = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-        drawn = np.concatenate([rng.choice(rows, size=len(rows)) for rows in by_class])
-        return self.rows(np.sort(drawn))
+        return np.sort(np.concatenate([rng.choice(rows, size=len(rows)) for rows in by_class]))
 
 
 def read_training_data(X: Any, y: Any, fit_params: Mapping[str, Any], estimator: Any, /) -> TrainingData:
@@ -59,6 +58,7 @@ def read_training_data(X: Any, y: Any, fit_params: Mapping[str, Any], estimator:
 
 
 def _read_target(y: Any) -> NDArray[Any]:
+    assert_all_finite(np.asarray(y), input_name="y")
     kind = type_of_target(y, input_name="y")
     if kind.startswith("multilabel") or kind.endswith("multioutput"):
         raise ValueError(
@@ -106,7 +106,10 @@ def fit_members(
             "would be the same. Use resample='bootstrap'."
         )
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n_members)
-    return list(Parallel(n_jobs=n_jobs)(delayed(_fit_one)(estimator, data, resample, int(seed)) for seed in seeds))
+    models = Parallel(n_jobs=n_jobs)(delayed(_fit_one)(estimator, data, resample, seed) for seed in seeds)
+    if resample == "bootstrap":
+        _check_rows_nobody_drew(models[0], data, seeds)
+    return list(models)
 
 
 def _check_n_members(n_members: int) -> None:
@@ -118,10 +121,20 @@ def _check_n_members(n_members: int) -> None:
 
 def _fit_one(estimator: Any, data: TrainingData, resample: str, seed: int) -> Any:
     rng = np.random.RandomState(seed)
+    data = data.rows(data.bootstrap(rng)) if resample == "bootstrap" else data
     member = clone(estimator)
     member.set_params(**{name: rng.randint(np.iinfo(np.int32).max) for name in _random_states(member)})
-    data = data.bootstrap(rng) if resample == "bootstrap" else data
     return member.fit(data.X, data.y, **data.weights)
+
+
+def _check_rows_nobody_drew(model: Any, data: TrainingData, seeds: NDArray[np.int_]) -> None:
+    """Let a member refuse bad values in rows that no bootstrap holds, so that no fit depends on luck to be refused."""
+    unseen = np.ones(len(data.y), dtype=bool)
+    for seed in seeds:
+        unseen[data.bootstrap(np.random.RandomState(seed))] = False
+        if not unseen.any():
+            return
+    model.predict(_safe_indexing(data.X, np.flatnonzero(unseen)))
 
 
 def _random_states(estimator: Any) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from credalens.core.members import MemberSummary
 
-__all__ = ["Committee", "Member", "make_member"]
+__all__ = ["Committee", "Group", "Member", "make_member"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,11 @@ class Member:
     columns: NDArray[np.intp]
     features: NDArray[np.intp] | None = None
     votes: bool = False
+
+    @property
+    def parts(self) -> Sequence[Member]:
+        """Itself: a group of one."""
+        return (self,)
 
     def probabilities(self, X: Any, classes: int, /) -> NDArray[np.float64]:
         """Probabilities (rows, classes); zero for a class this member does not know."""
@@ -51,6 +57,25 @@ class Member:
             row = int(hit.any(axis=1).argmin())
             raise ValueError(f"{self.name} predicts {labels[row]!r} at row {row}, which is not in its classes_ {own}.")
         return hit.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Several classifiers that make one member by averaging their probabilities."""
+
+    parts: Sequence[Member]
+
+    @property
+    def name(self) -> str:
+        """Where it begins and ends."""
+        return f"the group {self.parts[0].name} to {self.parts[-1].name}"
+
+    def probabilities(self, X: Any, classes: int, /) -> NDArray[np.float64]:
+        """The mean probabilities (rows, classes) of its parts."""
+        total = self.parts[0].probabilities(X, classes)
+        for part in self.parts[1:]:
+            total += part.probabilities(X, classes)
+        return total / len(self.parts)
 
 
 def make_member(
@@ -76,12 +101,27 @@ class Committee:
 
     ``head`` is a fitted transformer all members share. ``dtype`` is None when members take X as it came (so that data
     frames reach those that select columns by name), else the dtype of the plain or CSR array they were trained on.
+    ``sources`` are the models that were given: each member's, or the ensemble the members are parts of.
     """
 
-    members: Sequence[Member]
+    members: Sequence[Member | Group]
     classes: NDArray[Any]
+    sources: Sequence[Any]
     head: Any = None
     dtype: str | None = None
+
+    @property
+    def parts(self) -> list[Member]:
+        """Every single classifier, grouped or not."""
+        return [part for member in self.members for part in member.parts]
+
+    def grouped(self, groups: int, /) -> Committee:
+        """The members put together, in their order, to this many groups of (nearly) the same size."""
+        parts = self.parts
+        if not isinstance(groups, int | np.integer) or isinstance(groups, bool) or not 1 <= groups <= len(parts):
+            raise ValueError(f"groups must be an integer from 1 to the number of models, {len(parts)}; got {groups!r}.")
+        ends = [len(parts) * g // groups for g in range(groups + 1)]
+        return replace(self, members=[Group(parts[a:b]) for a, b in pairwise(ends)])
 
     def read(self, X: Any, /) -> Any:
         """X as the members take it."""
@@ -108,7 +148,7 @@ class Committee:
         return np.stack(parts)
 
 
-def _fold(members: Sequence[Member], X: Any, classes: int) -> MemberSummary:
+def _fold(members: Sequence[Member | Group], X: Any, classes: int) -> MemberSummary:
     summary = MemberSummary()
     for member in members:
         p = member.probabilities(X, classes)

@@ -18,20 +18,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from credalens.sklearn.members import Committee, Member, make_member
 
-__all__ = ["committee_of_ensemble", "committee_of_list", "list_of_models"]
+__all__ = ["committee_of", "committee_of_list"]
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
 SEARCHES = (GridSearchCV, RandomizedSearchCV)
 KNOWN = "RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier, VotingClassifier, or a pipeline or search around one"
 
 
-def list_of_models(models: Any, /) -> list[Any] | None:
-    """The models of a list or other iterable; None for a single estimator, which may be iterable itself."""
+def committee_of(models: Any, /, *, align: bool = False, votes: bool = False) -> Committee:
+    """The members of a list or other iterable of models, or of one ensemble (which may be iterable itself)."""
     if isinstance(models, BaseEstimator):
-        return None
+        return committee_of_ensemble(models, votes=votes)
     if not isinstance(models, Iterable) or isinstance(models, str | bytes):
         raise TypeError(f"expected a list of fitted classifiers or a fitted ensemble; got {type(models).__name__}.")
-    return list(models)
+    return committee_of_list(list(models), align=align, votes=votes)
 
 
 def committee_of_list(
@@ -50,13 +50,13 @@ def committee_of_list(
         make_member(title, model, [position[label] for label in own.tolist()], votes=votes)
         for title, model, own in zip(names, models, known, strict=True)
     ]
-    return Committee(members, classes)
+    return Committee(members, classes, models)
 
 
 def _classes_of(name: str, model: Any) -> NDArray[Any]:
     """The class labels of one fitted classifier with a single output."""
-    if not hasattr(model, "predict"):
-        raise TypeError(f"{name} is not a classifier: it has no predict. Pass fitted scikit-learn classifiers.")
+    if not (hasattr(model, "predict_proba") or hasattr(model, "predict")):
+        raise TypeError(f"{name} is not a classifier: it predicts nothing. Pass fitted scikit-learn classifiers.")
     if isinstance(model, BaseEstimator):
         _check_fitted(name, model)
     classes = getattr(model, "classes_", None)
@@ -133,24 +133,26 @@ def committee_of_ensemble(model: Any, /, *, votes: bool = False) -> Committee:
         for n, (part, columns) in enumerate(zip(model.estimators_, features, strict=True))
     ]
     dtype = "float32" if isinstance(model, FORESTS) else "any" if isinstance(model, BaggingClassifier) else None
-    return Committee(members, classes, dtype=dtype)
+    return Committee(members, classes, [model], dtype=dtype)
 
 
 def _member_of_ensemble(n: int, model: Any, features: Any, classes: int, votes: bool) -> Member:
     """Its own classes are the numbers of the ensemble's, perhaps not all; if there are as many, they are in order."""
     name, own = f"estimators_[{n}] ({type(model).__name__})", np.asarray(model.classes_)
     columns = np.arange(classes) if len(own) == classes else own
+    if not np.isin(columns, np.arange(classes)).all():
+        raise ValueError(
+            f"{name} knows the classes {own.tolist()}, which are not among the numbers 0 to {classes - 1} of the ensemble's "
+            f"{classes} classes. Pass the list of fitted classifiers, with align=True to join their classes."
+        )
     return make_member(name, model, columns, features=features, votes=votes)
 
 
 def _committee_inside(model: Any, votes: bool) -> Committee:
-    """The ensemble inside a search, a frozen estimator, or at the end of a pipeline, whose other steps become the head."""
+    """The ensemble in a search, a frozen estimator, or at the end of a pipeline, whose other steps become the head."""
     _check_fitted(type(model).__name__, model)
-    if isinstance(model, SEARCHES):
-        return committee_of_ensemble(model.best_estimator_, votes=votes)
-    if isinstance(model, FrozenEstimator):
-        return committee_of_ensemble(model.estimator, votes=votes)
-    inner = committee_of_ensemble(model[-1], votes=votes)
-    if len(model) == 1:
-        return inner
-    return replace(inner, head=model[:-1])
+    if isinstance(model, Pipeline):
+        inner = committee_of_ensemble(model[-1], votes=votes)
+        return replace(inner, sources=[model], head=model[:-1] if len(model) > 1 else None)
+    inside = model.estimator if isinstance(model, FrozenEstimator) else model.best_estimator_
+    return replace(committee_of_ensemble(inside, votes=votes), sources=[model])
