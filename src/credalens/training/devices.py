@@ -1,0 +1,73 @@
+"""Where and in which precision a network runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Final
+
+import torch
+from torch import nn
+
+from credalens.checks import check_choice
+
+PRECISIONS: Final = ("auto", "float32", "bfloat16")
+
+
+def find_device(device: str | torch.device | None = None, /) -> torch.device:
+    """The device asked for, by default a GPU of CUDA where there is one and the CPU elsewhere.
+
+    >>> find_device("cpu")
+    device(type='cpu')
+    """
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    found = torch.device(device)
+    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+        raise ValueError(
+            f"device={str(device)!r} was asked for and torch sees {torch.cuda.device_count()} CUDA devices; use "
+            "device='cpu', or install a torch build for your GPU."
+        )
+    return found
+
+
+def find_precision(precision: str, device: torch.device, /) -> str:
+    """ "float32" or "bfloat16"; "auto" is bfloat16 on GPUs of CUDA and float32 elsewhere.
+
+    >>> find_precision("auto", torch.device("cpu"))
+    'float32'
+    """
+    if check_choice(precision, PRECISIONS, "precision") != "auto":
+        return precision
+    return "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
+
+
+def placed(model: nn.Module, device: torch.device, /) -> nn.Module:
+    """The network on the device, its filters channels last in memory as the images are."""
+    return model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def mixed(precision: str, device: torch.device, /) -> AbstractContextManager[object]:
+    """The context in which networks are applied: weights stay float32, large products may be bfloat16."""
+    return torch.autocast(device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
+
+
+@contextmanager
+def fast_math(device: torch.device, /) -> Iterator[None]:
+    """TF32 products and the quickest convolutions for the shapes at hand, while the context lasts."""
+    if device.type != "cuda":
+        yield
+        return
+    benchmark, precision = torch.backends.cudnn.benchmark, torch.get_float32_matmul_precision()
+    torch.backends.cudnn.benchmark = True
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = benchmark
+        torch.set_float32_matmul_precision(precision)
+
+
+def device_name(device: torch.device, /) -> str:
+    """What the device is called by its maker."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type

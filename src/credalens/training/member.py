@@ -1,0 +1,165 @@
+"""One network in training: everything that changes from step to step, and the step."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from credalens.bayes import use_generator
+from credalens.training.devices import mixed
+from credalens.training.images import DeviceImages
+from credalens.training.objectives import Objective, cross_entropy, distillation, evidence_bound
+from credalens.training.optimizers import load_optimizer, make_optimizer, optimizer_tensors, set_learning_rate
+from credalens.training.randomness import Randomness, epoch_order
+from credalens.training.schedules import Schedule
+from credalens.training.spec import TrainSpec
+from credalens.training.tally import Reading, Tally, check_finite, diverged
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """Averages over the augmented training images of one epoch."""
+
+    epoch: int
+    loss: float
+    accuracy: float
+    learning_rate: float
+    seconds: float
+
+
+@final
+class Member:
+    """A network, its optimiser, its random numbers and its place in the schedule.
+
+    ``advance`` does one step and waits for the device only at the end of an epoch; ``read`` and ``state`` wait.
+    """
+
+    def __init__(
+        self,
+        spec: TrainSpec,
+        schedule: Schedule,
+        model: nn.Module,
+        images: DeviceImages,
+        /,
+        *,
+        precision: str = "float32",
+        teachers: tuple[nn.Module, ...] = (),
+        compile: bool = False,  # noqa: A002  (torch's word for it)
+    ):
+        self.spec, self.schedule, self.model = spec, schedule, model.train()
+        self.step, self.history = 0, list[EpochRecord]()
+        self.steps_per_epoch = schedule.steps_per_epoch(len(images))
+        self._images, self._device = images, images.device
+        self._mixed = partial(mixed, precision, images.device)
+        self._randomness = Randomness(spec.seed, images.device)
+        self._optimizer = make_optimizer(model, schedule, images.device)
+        self._apply = torch.compile(model) if compile else model
+        self._objective = self._choose_objective(teachers)
+        self._tally = Tally(images.device)
+        self._order: Tensor | None = None
+        self._carried, self._since = 0.0, time.perf_counter()
+
+    @property
+    def steps(self) -> int:
+        """Steps of the whole training."""
+        return self.schedule.epochs * self.steps_per_epoch
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps are done."""
+        return self.step >= self.steps
+
+    def advance(self) -> None:
+        """One step."""
+        epoch, place = divmod(self.step, self.steps_per_epoch)
+        if self._order is None:
+            self._order = self._images.order(epoch_order(self.spec.seed, epoch, len(self._images)))
+            self._since = time.perf_counter()
+        start = place * self.schedule.batch
+        with self._randomness.active():
+            self._learn(self._order[start : start + self.schedule.batch])
+        self.step += 1
+        if place + 1 == self.steps_per_epoch:
+            self._close(epoch)
+
+    def read(self) -> Reading:
+        """Loss and accuracy of the epoch so far; an error where the loss is not a number."""
+        steps = self.step % self.steps_per_epoch or self.steps_per_epoch
+        images = steps * min(self.schedule.batch, len(self._images))
+        loss, correct, bad = self._tally.read()
+        if bad >= 0:
+            raise diverged(self.spec, f"the loss is not a number at step {bad} of {self.steps}")
+        return Reading(loss / steps, correct / images)
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything needed to go on exactly from here: tensors, and a note for JSON."""
+        if self.step % self.steps_per_epoch:
+            self.read()
+        check_finite(self.model, self.spec, self.step)
+        tensors = {
+            **_prefixed("model", self.model.state_dict()),
+            **_prefixed("optimizer", optimizer_tensors(self._optimizer)),
+            **_prefixed("random", self._randomness.state()),
+            **_prefixed("tally", self._tally.state()),
+        }
+        history = [asdict(record) for record in self.history]
+        return tensors, {"step": self.step, "history": history, "seconds": self._seconds()}
+
+    def restore(self, tensors: dict[str, Tensor], note: dict[str, Any], /) -> None:
+        """Go on from a state."""
+        self.model.load_state_dict(_below("model", tensors))
+        load_optimizer(self._optimizer, _below("optimizer", tensors))
+        self._randomness.restore(_below("random", tensors))
+        self._tally.restore(_below("tally", tensors))
+        self.step, self.history = note["step"], [EpochRecord(**record) for record in note["history"]]
+        self._carried, self._since = note["seconds"], time.perf_counter()
+        epoch, place = divmod(self.step, self.steps_per_epoch)
+        if place:
+            self._order = self._images.order(epoch_order(self.spec.seed, epoch, len(self._images)))
+
+    def _choose_objective(self, teachers: tuple[nn.Module, ...]) -> Objective:
+        if self.spec.bayesian:
+            use_generator(self.model, self._randomness.generator)
+            return evidence_bound(self.model, self.schedule, len(self._images))
+        return distillation(teachers, self.schedule, self._mixed) if self.spec.distilled else cross_entropy
+
+    def _learn(self, chosen: Tensor) -> None:
+        schedule, epoch = self.schedule, self.step / self.steps_per_epoch
+        images, labels = self._images.batch(
+            chosen,
+            self._randomness.generator,
+            padding=schedule.padding,
+            flip=schedule.flip,
+            size=self.spec.image_size,
+        )
+        set_learning_rate(self._optimizer, schedule.learning_rate(epoch))
+        with self._mixed():
+            logits = self._apply(images)
+        loss = self._objective(logits.float(), images, labels, epoch)
+        self._optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self._optimizer.step()
+        self._tally.add(loss.detach(), logits.detach(), labels, self.step)
+
+    def _close(self, epoch: int) -> None:
+        reading = self.read()
+        rate = self.schedule.learning_rate(self.step / self.steps_per_epoch - 1 / self.steps_per_epoch)
+        self.history.append(EpochRecord(epoch + 1, *reading, rate, self._seconds()))
+        self._tally.clear()
+        self._order, self._carried = None, 0.0
+
+    def _seconds(self) -> float:
+        return self._carried if self._order is None else self._carried + time.perf_counter() - self._since
+
+
+def _prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}/{name}": tensor for name, tensor in tensors.items()}
+
+
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(f"{prefix}/"): t for name, t in tensors.items() if name.startswith(f"{prefix}/")}

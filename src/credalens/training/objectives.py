@@ -1,0 +1,44 @@
+"""What each method minimises: cross-entropy, the evidence lower bound, the likelihood of an ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from credalens.bayes import elbo_loss
+from credalens.training.distillation import distillation_loss
+from credalens.training.schedules import Schedule
+
+Objective = Callable[[Tensor, Tensor, Tensor, float], Tensor]
+"""``(logits, images, labels, epoch) -> loss``: a scalar with gradients; nothing in it waits for the device."""
+
+
+def cross_entropy(logits: Tensor, images: Tensor, labels: Tensor, epoch: float, /) -> Tensor:
+    """The loss of a standard network (SNN)."""
+    return functional.cross_entropy(logits, labels)
+
+
+def evidence_bound(model: nn.Module, schedule: Schedule, examples: int, /) -> Objective:
+    """The loss of a Bayesian network (BNNR, BNNF): one sample of the weights, and the KL divergence in its share."""
+
+    def loss(logits: Tensor, images: Tensor, labels: Tensor, epoch: float) -> Tensor:
+        return elbo_loss(logits, labels, model, kl_weight=schedule.kl_weight(epoch, examples))
+
+    return loss
+
+
+def distillation(
+    teachers: Sequence[nn.Module], schedule: Schedule, mixed: Callable[[], AbstractContextManager[object]], /
+) -> Objective:
+    """The loss of a student (EDD, EDD-Fair): the teachers see the same augmented images, and no labels are used."""
+
+    def loss(logits: Tensor, images: Tensor, labels: Tensor, epoch: float) -> Tensor:
+        with torch.no_grad(), mixed():
+            members = torch.stack([teacher(images) for teacher in teachers])
+        return distillation_loss(logits, members.float(), temperature=schedule.heat(epoch))
+
+    return loss

@@ -1,0 +1,35 @@
+"""Where a result comes from: versions, machine, time."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from typing import Any
+
+import numpy as np
+import safetensors
+import torch
+
+from credalens import __version__
+from credalens.training.devices import device_name
+
+
+def provenance(device: torch.device, /, **more: Any) -> dict[str, Any]:
+    """Versions, device and time, for the records of a training.
+
+    >>> provenance(torch.device("cpu"), seed=3)["seed"]
+    3
+    """
+    return {
+        "credalens": __version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "safetensors": safetensors.__version__,
+        "cuda": torch.version.cuda,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "device": device_name(device),
+        "threads": torch.get_num_threads(),
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        **more,
+    }
