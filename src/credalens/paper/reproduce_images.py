@@ -1,0 +1,158 @@
+"""The images and labels a reproduction needs: found, made or corrupted once, and a reason where they cannot be had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.paper.corruptions import corrupt
+from credalens.paper.data import (
+    DATA_SETS,
+    ImageSet,
+    ImageSource,
+    load_corrupted,
+    load_images,
+    normalization,
+    open_images,
+)
+from credalens.paper.data.catalog import CORRUPTED
+from credalens.paper.experiments import EvaluationSet
+from credalens.paper.presets import Preset
+from credalens.paper.store import Store
+
+if TYPE_CHECKING:
+    from credalens.training.images import TrainingData
+
+__all__ = ["Images"]
+
+Pixels = NDArray[np.uint8]
+MOST_BYTES: Final = 4 << 30
+"""Sets larger than this are decoded once into a file that is mapped into memory."""
+CHUNK: Final = 1000
+
+
+class Images:
+    """Training and evaluation sets by the names of `credalens.paper.data`, at the size a network works at."""
+
+    def __init__(self, store: Store, preset: Preset, folder: str | Path | None, /) -> None:
+        self.store, self.preset, self.folder = store, preset, folder
+        self._found: dict[tuple[str, str, int | None], ImageSet | ImageSource | FileNotFoundError] = {}
+
+    def reason(self, name: str, /, *, split: str = "test", pixels: int = 32) -> str | None:
+        """Why a set cannot be had, with what to download; None where it can."""
+        clean = name.removesuffix("-c")
+        found = self._find(clean, split, _loaded_size(clean, pixels))
+        if not isinstance(found, FileNotFoundError):
+            return None
+        entry = DATA_SETS[clean]
+        return f"{entry.title} not found; download {entry.download} into the data folder"
+
+    def test(self, wanted: EvaluationSet, pixels: int, /) -> Pixels:
+        """The images of an evaluation set, corrupted where it says so."""
+        clean = wanted.name.removesuffix("-c")
+        if not wanted.corruption:
+            return self._pixels(clean, "test", pixels)
+        official = self._official(wanted)
+        if official is not None:
+            return official
+        key = f"{wanted.key}.{_loaded_size(clean, pixels) or 'native'}"
+        if self.store.array("images", key) is None:
+            images = corrupt(self._pixels(clean, "test", pixels), wanted.corruption, wanted.severity)
+            self.store.save_array("images", key, images)
+        return self._stored(key)
+
+    def labels(self, name: str, /) -> NDArray[np.int64]:
+        """The labels of a test set, kept in the store for when the set itself is not at hand."""
+        clean = name.removesuffix("-c")
+        stored = self.store.array("labels", clean)
+        if stored is None:
+            stored = self._labels(clean, "test", _loaded_size(clean, self.preset.image_size or 32))
+            self.store.save_array("labels", clean, stored)
+        return stored
+
+    def training(self, name: str, pixels: int, /) -> TrainingData:
+        """The training split with the statistics its networks are normalised by."""
+        from credalens.training.images import TrainingData
+
+        mean, std = normalization(name)
+        labels = self._labels(name, "train", _loaded_size(name, pixels))
+        return TrainingData(self._pixels(name, "train", pixels), labels, mean, std)
+
+    def class_names(self, name: str, /) -> tuple[str, ...]:
+        """The names of the classes of a set, or their numbers where the set is not at hand."""
+        found = self._find(name, "test", _loaded_size(name, self.preset.image_size or 32))
+        if isinstance(found, FileNotFoundError):
+            return tuple(map(str, range(DATA_SETS[name].classes)))
+        return found.class_names
+
+    def _official(self, wanted: EvaluationSet) -> Pixels | None:
+        if self.folder is None or wanted.name not in CORRUPTED or self.preset.test_images is not None:
+            return None
+        try:
+            return load_corrupted(wanted.name, self.folder, wanted.corruption, wanted.severity).images
+        except FileNotFoundError:
+            return None
+
+    def _stored(self, key: str) -> Pixels:
+        stored = self.store.array("images", key)
+        if stored is None:
+            raise FileNotFoundError(f"the images {key} vanished from {self.store.folder} while they were used")
+        return stored
+
+    def _pixels(self, name: str, split: str, pixels: int) -> Pixels:
+        size = _loaded_size(name, pixels)
+        found = self._have(name, split, size)
+        if isinstance(found, ImageSet):
+            return found.images
+        key = f"{name}.{split}.{size or 'native'}"
+        if self.store.array("images", key) is None:
+            first = found.take([0]).images.shape[1:]
+            self.store.save_chunks("images", key, (len(found), *first), _chunks(found))
+        return self._stored(key)
+
+    def _labels(self, name: str, split: str, size: int | None) -> NDArray[np.int64]:
+        return self._have(name, split, size).labels
+
+    def _have(self, name: str, split: str, size: int | None) -> ImageSet | ImageSource:
+        found = self._find(name, split, size)
+        if isinstance(found, FileNotFoundError):
+            raise found
+        return found
+
+    def _find(self, name: str, split: str, size: int | None) -> ImageSet | ImageSource | FileNotFoundError:
+        key = (name, split, size)
+        if key not in self._found:
+            try:
+                self._found[key] = self._open(name, split, size)
+            except FileNotFoundError as error:
+                self._found[key] = error
+        return self._found[key]
+
+    def _open(self, name: str, split: str, size: int | None) -> ImageSet | ImageSource:
+        if name not in DATA_SETS:
+            return self._cut(load_images(name, split=split, size=size), split)
+        source = open_images(name, self.folder, split=split, size=size)
+        side = size or 64
+        if len(source) * side * side * 3 > MOST_BYTES:
+            return source
+        return self._cut(source.load(), split)
+
+    def _cut(self, images: ImageSet, split: str) -> ImageSet:
+        most = self.preset.train_images if split == "train" else self.preset.test_images
+        return images if most is None or most >= len(images) else images.take(np.arange(most))
+
+
+def _loaded_size(name: str, pixels: int) -> int | None:
+    """The size to decode at; small photographs are enlarged on the device, so large networks get them as they are."""
+    if name not in DATA_SETS or DATA_SETS[name].crop:
+        return pixels
+    return 32 if pixels <= 32 else None
+
+
+def _chunks(source: ImageSource) -> Iterator[Pixels]:
+    for start in range(0, len(source), CHUNK):
+        yield source.take(np.arange(start, min(start + CHUNK, len(source)))).images

@@ -1,0 +1,215 @@
+"""From a table's declaration to its result: every cell with its runs, every improvement with its sign."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from credalens.paper.cost import measure_costs
+from credalens.paper.experiments import CellKey, evaluation_sets
+from credalens.paper.numbers import describe, paper_cells
+from credalens.paper.reproduce_evaluate import Evaluation
+from credalens.paper.reproduce_work import Need, Workbench
+from credalens.paper.tables import Table
+
+__all__ = ["HIGHER", "improvement", "statistics", "table_result"]
+
+HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC"})
+"""Metrics of which more is better; of the others less is."""
+
+Values = list[float]
+
+
+def table_result(
+    work: Workbench, table: Table, /, *, measures: Sequence[str] = (), paper_solver: bool = False
+) -> dict[str, Any]:
+    """Fill in a table: train, predict and evaluate what is missing, then all cells beside the paper's."""
+    asked = (*table.cells, *table.extra, *_on_request(table, measures))
+    filled = _costs(work, asked) if _is_cost(table) else _measured(work, table, asked)
+    entries = [_entry(work, table, cell, filled[cell]) for cell in asked]
+    runs = [] if _is_cost(table) else _runs(work, table, asked)
+    return {
+        "label": table.label,
+        "kind": "table",
+        "description": describe(table.label),
+        "layout": list(table.layout),
+        "cells": entries,
+        "improvements": _improvements(table, asked, filled),
+        "solvers": _solvers(work, table, asked, filled) if paper_solver else [],
+        "models": _models(work, runs),
+    }
+
+
+def statistics(values: Sequence[float], /) -> dict[str, Any]:
+    """Mean, standard deviation (of a sample, so None for one run) and number of runs.
+
+    >>> statistics([1.0, 3.0])
+    {'mean': 2.0, 'std': 1.4142135623730951, 'n': 2}
+    """
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return {"mean": float(np.mean(values)), "std": spread, "n": len(values)}
+
+
+def improvement(metric: str, classical: Sequence[float], credal: Sequence[float], /) -> dict[str, Any]:
+    """The paired differences credal - classical, and in how many runs the credal number is the better one.
+
+    >>> improvement("ECE", [0.5, 0.5], [0.25, 0.75])["wins"]
+    1
+    """
+    differences = np.subtract(credal, classical)
+    better = differences > 0 if metric in HIGHER else differences < 0
+    return {
+        **statistics(differences.tolist()),
+        "wins": int(better.sum()),
+        "better": _better(metric, differences.mean()),
+    }
+
+
+def _better(metric: str, difference: float) -> str:
+    if difference == 0:
+        return "equal"
+    return "credal" if (difference > 0) == (metric in HIGHER) else "classical"
+
+
+def _is_cost(table: Table) -> bool:
+    return all(cell.id_set is None for cell in table.cells)
+
+
+def _on_request(table: Table, measures: Sequence[str]) -> tuple[CellKey, ...]:
+    """More credal cells by other measures, for tables of OOD detection."""
+    known = {*table.cells, *table.extra}
+    credal = [cell for cell in table.cells if cell.variant == "credal" and cell.measure and cell.J is None]
+    added = {replace(cell, measure=measure): None for cell in credal for measure in measures}
+    return tuple(cell for cell in added if cell not in known)
+
+
+def _costs(work: Workbench, asked: Sequence[CellKey]) -> Mapping[CellKey, Values | str]:
+    return measure_costs(asked, work.preset, check=work.models.deadline.check)
+
+
+def _measured(work: Workbench, table: Table, asked: Sequence[CellKey]) -> Mapping[CellKey, Values | str]:
+    reasons, needs = _reasons(work, table, asked)
+    work.make(need for cell, runs in needs.items() if cell not in reasons for need in runs)
+    filled: dict[CellKey, Values | str] = dict(reasons)
+    for cell, runs in needs.items():
+        if cell not in reasons:
+            values = [value for need in runs if (value := work.value(need)) is not None]
+            filled[cell] = values or f"all {len(runs)} runs diverged"
+    return filled
+
+
+def _reasons(
+    work: Workbench, table: Table, asked: Sequence[CellKey]
+) -> tuple[dict[CellKey, str], dict[CellKey, list[Need]]]:
+    reasons: dict[CellKey, str] = {}
+    needs: dict[CellKey, list[Need]] = {}
+    for cell in asked:
+        reason = work.excluded(cell, many=table.many)
+        if reason is None:
+            needs[cell] = work.needs(cell, many=table.many, regime=table.regime)
+            reason = work.obstacle(needs[cell])
+        if reason is not None:
+            reasons[cell] = reason
+    return reasons, needs
+
+
+def _entry(work: Workbench, table: Table, cell: CellKey, filled: Values | str) -> dict[str, Any]:
+    own, keys = cell.measured(work.preset).as_dict(), cell.as_dict()
+    if _is_cost(table):
+        own |= {"backbone": cell.backbone}  # nothing is trained, so nothing need stand in for it
+    found = paper_cells(table.label, **{key: getattr(cell, key) for key in CellKey.__dataclass_fields__})
+    entry = {
+        "keys": keys,
+        "measured": {key: value for key, value in own.items() if value != keys.get(key)},
+        "paper": {"mean": found[0].mean, "std": found[0].std} if found else None,
+    }
+    if isinstance(filled, str):
+        return {**entry, "reason": filled}
+    return {**entry, **statistics(filled), "runs": filled}
+
+
+def _improvements(
+    table: Table, asked: Sequence[CellKey], filled: Mapping[CellKey, Values | str]
+) -> list[dict[str, Any]]:
+    found = []
+    for cell in asked:
+        baseline = cell.baseline
+        if cell.variant == "credal" and baseline in filled:
+            ours, theirs = filled[cell], filled[baseline]
+            entry: dict[str, Any] = {"keys": cell.as_dict(), "paper": _paper_improvement(table.label, cell)}
+            if not isinstance(ours, str) and not isinstance(theirs, str) and len(ours) == len(theirs):
+                entry |= improvement(cell.metric, theirs, ours)
+            found.append(entry)
+    return found
+
+
+def _paper_improvement(label: str, cell: CellKey) -> dict[str, Any] | None:
+    def find(key: CellKey) -> float | None:
+        keys = {name: getattr(key, name) for name in CellKey.__dataclass_fields__}
+        found = paper_cells(label, **keys)
+        return found[0].mean if found else None
+
+    ours, theirs = find(cell), find(cell.baseline)
+    if ours is None or theirs is None:
+        return None
+    difference = round(ours - theirs, 6)
+    return {"mean": difference, "better": _better(cell.metric, difference)}
+
+
+def _solvers(
+    work: Workbench, table: Table, asked: Sequence[CellKey], filled: Mapping[CellKey, Values | str]
+) -> list[dict[str, Any]]:
+    """The paper's solver beside the exact measures, on a subsample of the first run of every model and OOD set."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for cell in asked:
+        if cell.variant != "credal" or cell.metric != "AUROC" or cell.ood_set is None or isinstance(filled[cell], str):
+            continue
+        run = work.runs(cell, many=table.many, regime=table.regime)[0]
+        one = evaluation_sets(cell.ood_set, work.preset)[0]
+        if work.preset.keep >= run.ensemble.N and not one.corruption and (run.key, one.key) not in found:
+            keys = {key: value for key, value in cell.as_dict().items() if key not in ("measure", "metric", "variant")}
+            work.models.deadline.check()
+            work.predict([(run.ensemble, (run.inside, one))])
+            found[run.key, one.key] = {"keys": keys, "run": 0, **work.evaluator.compare_solvers(run, one)}
+    return list(found.values())
+
+
+def _runs(work: Workbench, table: Table, asked: Sequence[CellKey]) -> list[Evaluation]:
+    allowed = [cell for cell in asked if work.excluded(cell, many=table.many) is None]
+    runs = {run: None for cell in allowed for run in work.runs(cell, many=table.many, regime=table.regime)}
+    return [run for run in runs if work.evaluator.training(run)]
+
+
+def _models(work: Workbench, runs: Sequence[Evaluation]) -> list[dict[str, Any]]:
+    """For every kind of model its runs: the seeds of each, the schedule, where and how long it was trained."""
+    kinds: dict[tuple[str, str, str, int], list[Evaluation]] = {}
+    for run in runs:
+        one = run.ensemble.specs[0]
+        kinds.setdefault((one.data, one.backbone, run.ensemble.method, run.ensemble.N), []).append(run)
+    return [
+        {"data": data, "backbone": backbone, "method": method, "N": N, **_training(work, found)}
+        for (data, backbone, method, N), found in kinds.items()
+    ]
+
+
+def _training(work: Workbench, runs: Sequence[Evaluation]) -> dict[str, Any]:
+    records = {
+        spec.key: record
+        for run in runs
+        for spec, record in zip(run.ensemble.specs, work.evaluator.training(run), strict=True)
+        if record is not None
+    }
+    distinct = {run.ensemble: None for run in runs}
+    seeds = [list(ensemble.specs[0].teachers) or ensemble.seeds for ensemble in distinct]
+    first = next(iter(records.values()), {})
+    return {
+        "runs": len(distinct),
+        "seeds": seeds,
+        "trained": len(records),
+        "seconds": round(sum(record["seconds"] for record in records.values()), 1),
+        "schedule": first.get("schedule"),
+        "provenance": first.get("provenance"),
+    }

@@ -1,0 +1,159 @@
+"""What stands between a cell and its number: the runs it needs, what is in the way, and the work that makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from credalens.paper.experiments import CellKey, Ensemble, EvaluationSet, ensembles, evaluation_sets
+from credalens.paper.measure import number_name
+from credalens.paper.presets import Preset
+from credalens.paper.reproduce_evaluate import Evaluation, Evaluator
+from credalens.paper.reproduce_images import Images
+from credalens.paper.reproduce_models import Models
+from credalens.training.spec import TrainSpec
+
+__all__ = ["Need", "StopHere", "Workbench"]
+
+Wanted = dict[TrainSpec, dict[EvaluationSet, int]]
+STAGES: Final = ("train", "predict")
+
+
+class StopHere(Exception):  # noqa: N818  (not an error: the caller asked for the first stages only)
+    """The stages that were asked for are done."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """One number of one run: by its name, averaged over some sets."""
+
+    evaluation: Evaluation
+    sets: tuple[EvaluationSet, ...]
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Workbench:
+    """Everything at hand to fill in cells.
+
+    :ivar stop_after: "train" or "predict" to end after that stage.
+    :ivar pretrained: the folder of ResNet-50 weights that the ImageNet entries start from.
+    """
+
+    models: Models
+    evaluator: Evaluator
+    pretrained: str | None = None
+    stop_after: str | None = None
+
+    @property
+    def preset(self) -> Preset:
+        """The sizes of this reproduction."""
+        return self.models.preset
+
+    @property
+    def images(self) -> Images:
+        """The image sets."""
+        return self.models.images
+
+    def runs(self, cell: CellKey, /, *, many: bool = False, regime: str = "") -> list[Evaluation]:
+        """The runs of a cell's model, each measured as the cell says."""
+        pool = self.preset.many_members if many else self.preset.members
+        own = cell.measured(self.preset)
+        found = ensembles(cell, self.preset, pool=pool, pretrained=self.pretrained)
+        return [Evaluation(ensemble, str(own.id_set), own.J, regime) for ensemble in found]
+
+    def needs(self, cell: CellKey, /, *, many: bool = False, regime: str = "") -> list[Need]:
+        """The numbers a cell is the mean of, run by run."""
+        name = number_name(cell.variant, cell.measure, cell.metric)
+        runs = self.runs(cell, many=many, regime=regime)
+        if cell.ood_set is None:
+            return [Need(run, (run.inside,), name) for run in runs]
+        sets = evaluation_sets(cell.ood_set, self.preset)
+        return [Need(run, sets, name) for run in runs]
+
+    def excluded(self, cell: CellKey, /, *, many: bool = False) -> str | None:
+        """Why this preset does not measure a cell at all; None where it does."""
+        for part in (str(cell.backbone), str(cell.id_set)):
+            if part in self.preset.left_out:
+                return self.preset.left_out[part]
+        own = cell.measured(self.preset)
+        if own.id_set == "imagenet" and self.pretrained is None:
+            return "ImageNet needs the folder of a pretrained ResNet-50; pass --pretrained FOLDER"
+        pool = self.preset.many_members if many else self.preset.members
+        if own.method == "DE" and (own.N or 1) > pool:
+            return f"ensembles of N = {own.N} need as many trained members, this run trains {pool}"
+        return None
+
+    def obstacle(self, needs: Iterable[Need], /) -> str | None:
+        """What is missing on this machine; None where everything is made or can be."""
+        for need in needs:
+            missing = self._unmeasured(need)
+            if missing:
+                reason = self._no_data(need.evaluation.ensemble, (need.evaluation.inside, *missing))
+                if reason is not None:
+                    return reason
+        return None
+
+    def make(self, needs: Iterable[Need], /) -> None:
+        """Train, predict and evaluate what is missing."""
+        pending: dict[Evaluation, dict[EvaluationSet, set[str]]] = {}
+        for need in needs:
+            for one in self._unmeasured(need):
+                pending.setdefault(need.evaluation, {}).setdefault(one, set()).add(need.name)
+        self.predict([(run.ensemble, (run.inside, *sets)) for run, sets in pending.items()])
+        for done, (run, sets) in enumerate(pending.items(), start=1):
+            if self.whole(run.ensemble):
+                self.models.log(f"evaluating {run.key} ({done} of {len(pending)})")
+                self.evaluator.evaluate(run, sorted(sets), frozenset().union(*sets.values()))
+
+    def predict(self, wanted: Iterable[tuple[Ensemble, Iterable[EvaluationSet]]], /) -> None:
+        """Train what is missing and store the predictions of these ensembles on these sets."""
+        missing = self._unpredicted(wanted)
+        self.models.train(missing)
+        self._stop("train")
+        for spec, sets in missing.items():
+            if not self.models.diverged(spec):
+                self.models.predict(spec, sets)
+        self._stop("predict")
+
+    def whole(self, ensemble: Ensemble, /) -> bool:
+        """Whether all its networks could be trained."""
+        return not any(map(self.models.diverged, ensemble.specs))
+
+    def value(self, need: Need, /) -> float | None:
+        """The number of a run, or None where it diverged."""
+        found = [self.evaluator.numbers(need.evaluation, one, [need.name]) for one in need.sets]
+        values = [numbers[need.name] for numbers in found if numbers is not None]
+        return float(np.mean(values)) if len(values) == len(need.sets) else None
+
+    def _unmeasured(self, need: Need) -> tuple[EvaluationSet, ...]:
+        run = need.evaluation
+        return tuple(one for one in need.sets if self.evaluator.numbers(run, one, [need.name]) is None)
+
+    def _unpredicted(self, wanted: Iterable[tuple[Ensemble, Iterable[EvaluationSet]]]) -> Wanted:
+        missing: Wanted = {}
+        for ensemble, sets in wanted:
+            for spec in ensemble.specs:
+                for one in sets:
+                    if not self.models.predicted(spec, one, ensemble.samples):
+                        known = missing.setdefault(spec, {})
+                        known[one] = max(known.get(one, 0), ensemble.samples)
+        return missing
+
+    def _no_data(self, ensemble: Ensemble, sets: Iterable[EvaluationSet]) -> str | None:
+        for spec, missing in self._unpredicted([(ensemble, sets)]).items():
+            names: Mapping[str, str] = {one.name: "test" for one in missing}
+            for name in names:
+                reason = self.images.reason(name, pixels=spec.image_size)
+                if reason is not None:
+                    return reason
+            if not self.models.diverged(spec) and not self.models.trained(spec):
+                return self.images.reason(spec.data, split="train", pixels=spec.image_size)
+        return None
+
+    def _stop(self, stage: str) -> None:
+        if self.stop_after == stage:
+            raise StopHere(stage)
