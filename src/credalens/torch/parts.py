@@ -76,7 +76,7 @@ class InFolder:
         path = part_path(self.folder, index)
         if not path.exists():
             return False
-        if str(read_part(path)["inputs"]) != inputs:
+        if str(read_part(path, only="inputs")["inputs"]) != inputs:
             raise ValueError(
                 f"{path} was made from other inputs than batch {index} has now. Resuming needs the same batches in the "
                 "same order: turn off shuffling and random augmentation, or give a new folder."
@@ -123,11 +123,11 @@ def read_manifest(folder: Path, /) -> dict[str, Any]:
         raise ValueError(f"{path} is damaged ({error}); give a new folder.") from error
 
 
-def read_part(path: Path, /) -> Arrays:
-    """The arrays of one part; never unpickled."""
+def read_part(path: Path, /, *, only: str | None = None) -> Arrays:
+    """The arrays of one part, or one of them; never unpickled."""
     try:
-        with np.load(path, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
+            return {name: found[name] for name in (found.files if only is None else [only])}
     except Exception as error:  # zipfile, zlib and numpy each have their own
         raise ValueError(f"{path} cannot be read ({error}); delete it and run again, it will be made anew.") from error
 
