@@ -9,7 +9,7 @@ from credalens.core.kernels.jit import kernel
 __all__ = ["collect_core", "threshold_range"]
 
 DECADES = 1e-12
-HALVINGS = 8
+HALVINGS = 7
 
 
 @kernel
@@ -51,68 +51,44 @@ def threshold_range(lower, upper, need):
 def collect_core(lower, upper, phi_lower, phi_upper, least, most, need, core, order, out):
     """Sort the open classes into ``core``, write the others to ``out``; return (number, open mass, base entropy).
 
-    Rows of ``core``: lower, upper, phi(lower), phi(upper), slope. A class whose upper bound is at most ``least`` is
-    down, one whose lower bound is above ``most`` is up. The base entropy has every open class down.
+    Rows of ``core``: lower, upper, phi(lower), phi(upper), slope. A class whose upper bound is below ``least`` is down,
+    one whose lower bound is above ``most`` is up. The base entropy has every open class down.
     """
     m = 0
     base = 0.0
-    slope = core[6]
     for k in range(lower.size):
-        width = upper[k] - lower[k]
-        base += phi_lower[k]
         out[k] = lower[k]
-        if width <= 0.0 or upper[k] < least:
+        base += phi_lower[k]
+    for k in range(lower.size):
+        if upper[k] < least or upper[k] <= lower[k]:
             continue
         if lower[k] > most:
             base += phi_upper[k] - phi_lower[k]
-            need -= width
+            need -= upper[k] - lower[k]
             out[k] = upper[k]
             continue
-        slope[k] = (phi_upper[k] - phi_lower[k]) / width
+        core[4, m] = (phi_upper[k] - phi_lower[k]) / (upper[k] - lower[k])
         order[m] = k
         m += 1
-    _sort(order, slope, lower, m)
+    _sort(core, order, lower, m)
     for i in range(m):
         k = order[i]
-        core[0, i], core[1, i], core[2, i] = lower[k], upper[k], phi_lower[k]
-        core[3, i], core[4, i] = phi_upper[k], slope[k]
+        core[0, i], core[1, i], core[2, i], core[3, i] = lower[k], upper[k], phi_lower[k], phi_upper[k]
     return m, need, base
 
 
 @kernel
-def _before(slope, lower, i, j):
-    """By slope, ties by lower bound: an order that does not depend on the labels."""
-    return slope[i] < slope[j] or (slope[i] == slope[j] and lower[i] > lower[j])
-
-
-@kernel
-def _sort(order, slope, lower, m):
-    """Sort order[:m]: by insertion while short, else by a heap. No memory is taken."""
-    if m <= 32:
-        for i in range(1, m):
-            item = order[i]
-            j = i - 1
-            while j >= 0 and _before(slope, lower, item, order[j]):
-                order[j + 1] = order[j]
-                j -= 1
-            order[j + 1] = item
-        return
-    for start in range(m // 2 - 1, -1, -1):
-        _sift(order, slope, lower, start, m)
-    for end in range(m - 1, 0, -1):
-        order[0], order[end] = order[end], order[0]
-        _sift(order, slope, lower, 0, end)
-
-
-@kernel
-def _sift(order, slope, lower, root, end):
-    while True:
-        child = 2 * root + 1
-        if child >= end:
-            return
-        if child + 1 < end and _before(slope, lower, order[child], order[child + 1]):
-            child += 1
-        if not _before(slope, lower, order[root], order[child]):
-            return
-        order[root], order[child] = order[child], order[root]
-        root = child
+def _sort(core, order, lower, m):
+    """Shell sort of the slopes core[4] and ``order``, ties by lower bound: an order that no label can change."""
+    gap = 1
+    while gap < m // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, m):
+            key, item = core[4, i], order[i]
+            j = i - gap
+            while j >= 0 and (core[4, j] > key or (core[4, j] == key and lower[order[j]] < lower[item])):
+                core[4, j + gap], order[j + gap] = core[4, j], order[j]
+                j -= gap
+            core[4, j + gap], order[j + gap] = key, item
+        gap //= 3

@@ -30,6 +30,9 @@ SLACK = 1e-15  # mass below this is rounding
 FEW = 24  # open classes up to which one pass without a cutoff is quickest
 TOLERANCE = 1e-12  # bits; a node that cannot improve by more than this is closed
 
+# Rows of the core: the open classes in order of their slopes.
+LOW, HIGH, PHI_LOW, PHI_HIGH, SLOPE, VERTEX = range(6)
+
 # Columns of a node on the stack: the decision (kind, class, range), what it starts from, and its lower bound.
 KIND, CLASS, FROM, TO, BOUND, MARK, NEED, BASE, SPLIT_CLASS, A, B = range(11)
 
@@ -37,27 +40,30 @@ KIND, CLASS, FROM, TO, BOUND, MARK, NEED, BASE, SPLIT_CLASS, A, B = range(11)
 @kernel
 def _make_workspace(classes):
     """(core, integers, stack): scratch memory that serves every row of a batch."""
-    return np.empty((7, classes)), np.empty((4, classes), np.int64), np.empty((12 * classes + 256, 11))
+    return np.empty((6, classes)), np.empty((4, classes), np.int64), np.empty((12 * classes + 256, 11))
 
 
 @kernel
-def _dominates(low, high, i, j):
+def _dominates(core, i, j):
     """Fact c, with equal intervals ordered by position."""
-    return low[i] >= low[j] and high[i] >= high[j] and (i < j or low[i] > low[j] or high[i] > high[j])
+    return (
+        core[LOW, i] >= core[LOW, j]
+        and core[HIGH, i] >= core[HIGH, j]
+        and (i < j or core[LOW, i] > core[LOW, j] or core[HIGH, i] > core[HIGH, j])
+    )
 
 
 @kernel
 def _decide(kind, f, start, stop, core, state, trail, length, need, base):
     """Apply a decision and all it implies; return the new trail length, open mass and base entropy."""
-    low, high, phi_low, phi_high = core[0], core[1], core[2], core[3]
     for i in range(state.size):
         if state[i] != FREE:
             continue
-        up = kind != DOWN and _dominates(low, high, i, f)
-        down = kind != UP and _dominates(low, high, f, i)
+        up = kind != DOWN and _dominates(core, i, f)
+        down = kind != UP and _dominates(core, f, i)
         if kind == SPLIT:
-            up = up or low[i] >= stop
-            down = down or high[i] <= start
+            up = up or core[LOW, i] >= stop
+            down = down or core[HIGH, i] <= start
         if i == f:
             up, down = kind == UP, kind == DOWN
             if kind == SPLIT:
@@ -66,8 +72,8 @@ def _decide(kind, f, start, stop, core, state, trail, length, need, base):
                 length += 1
         if up:
             state[i] = UP
-            need -= high[i] - low[i]
-            base += phi_high[i] - phi_low[i]
+            need -= core[HIGH, i] - core[LOW, i]
+            base += core[PHI_HIGH, i] - core[PHI_LOW, i]
         elif down:
             state[i] = DOWN
         if up or down:
@@ -79,18 +85,17 @@ def _decide(kind, f, start, stop, core, state, trail, length, need, base):
 @kernel
 def _fill(core, state, split, a, b, need, base):
     """Solve the fractional knapsack: (feasible, break class, its value, lower bound, entropy of the vertex)."""
-    low, high, phi_low, phi_high, slope = core[0], core[1], core[2], core[3], core[4]
     split_slope = np.inf
     if split >= 0:
         phi_a = phi(a)
-        need -= a - low[split]
-        base += phi_a - phi_low[split]
+        need -= a - core[LOW, split]
+        base += phi_a - core[PHI_LOW, split]
         split_slope = (phi(b) - phi_a) / (b - a)
     if need < -SLACK:
         return False, -1, 0.0, np.inf, np.inf
     need = max(need, 0.0)
     for i in range(state.size + 1):
-        if split_slope <= (slope[i] if i < state.size else np.inf) and split >= 0:
+        if split_slope <= (core[SLOPE, i] if i < state.size else np.inf) and split >= 0:
             if need <= b - a:
                 x = a + need
                 return True, split, x, base + split_slope * need, base + phi(x) - phi_a
@@ -99,74 +104,102 @@ def _fill(core, state, split, a, b, need, base):
             split_slope = np.inf
             split = -1
         if i < state.size and state[i] == FREE:
-            if need <= high[i] - low[i]:
-                x = low[i] + need
-                return True, i, x, base + slope[i] * need, base + phi(x) - phi_low[i]
-            need -= high[i] - low[i]
-            base += phi_high[i] - phi_low[i]
+            if need <= core[HIGH, i] - core[LOW, i]:
+                x = core[LOW, i] + need
+                return True, i, x, base + core[SLOPE, i] * need, base + phi(x) - core[PHI_LOW, i]
+            need -= core[HIGH, i] - core[LOW, i]
+            base += core[PHI_HIGH, i] - core[PHI_LOW, i]
     return need <= SLACK * state.size, -1, 0.0, base, base
 
 
 @kernel
 def _keep(core, state, split, a, b, at, x):
-    """Write the vertex that `_fill` found to core[5]: every class before the break in slope order is full."""
-    low, high, slope, vertex = core[0], core[1], core[4], core[5]
-    pivot = np.inf if at < 0 else slope[at]
+    """Write the vertex that `_fill` found: every class before the break in slope order is full."""
+    pivot = np.inf if at < 0 else core[SLOPE, at]
     if split >= 0:
         split_slope = (phi(b) - phi(a)) / (b - a)
-        vertex[split] = a
+        core[VERTEX, split] = a
         if at != split and split_slope <= pivot:
-            vertex[split] = b
+            core[VERTEX, split] = b
         if at == split:
             pivot = split_slope
     for i in range(state.size):
         if state[i] == UP:
-            vertex[i] = high[i]
+            core[VERTEX, i] = core[HIGH, i]
         elif state[i] == DOWN:
-            vertex[i] = low[i]
+            core[VERTEX, i] = core[LOW, i]
         elif state[i] == FREE:
-            full = at < 0 or (slope[i] < pivot if at == split else i < at)
-            vertex[i] = high[i] if full else low[i]
+            full = at < 0 or (core[SLOPE, i] < pivot if at == split else i < at)
+            core[VERTEX, i] = core[HIGH, i] if full else core[LOW, i]
     if at >= 0:
-        vertex[at] = x
+        core[VERTEX, at] = x
 
 
 @kernel
 def _push(stack, size, kind, f, start, stop, bound, mark, need, base, split, a, b):
-    node = stack[size]
-    node[KIND], node[CLASS], node[FROM], node[TO], node[BOUND] = kind, f, start, stop, bound
-    node[MARK], node[NEED], node[BASE], node[SPLIT_CLASS], node[A], node[B] = mark, need, base, split, a, b
+    stack[size, KIND], stack[size, CLASS], stack[size, FROM], stack[size, TO] = kind, f, start, stop
+    stack[size, BOUND], stack[size, MARK], stack[size, NEED], stack[size, BASE] = bound, mark, need, base
+    stack[size, SPLIT_CLASS], stack[size, A], stack[size, B] = split, a, b
     return size + 1
 
 
 @kernel
-def _search(core, state, trail, stack, need, base, best, cutoff, tolerance, max_nodes):
-    """Depth-first branch and bound over the nodes whose bound is below ``cutoff``.
+def _neighbours(core, state, f):
+    """Slopes of the nearest free classes that can trade mass with free class f: the last before it, the first after.
 
-    Returns (entropy, certified lower bound, nodes) and leaves the minimiser in core[5].
+    A class that dominates f is up whenever f is raised, and one that f dominates is down unless f is up (fact c).
     """
-    low, high = core[0], core[1]
-    certified = np.inf
+    before, after = -np.inf, np.inf
+    for i in range(f - 1, -1, -1):
+        if state[i] == FREE and not _dominates(core, i, f):
+            before = core[SLOPE, i]
+            break
+    for i in range(f + 1, state.size):
+        if state[i] == FREE and not _dominates(core, f, i):
+            after = core[SLOPE, i]
+            break
+    return before, after
+
+
+@kernel
+def _around(core, state, slope):
+    """The same for the split class, which stands where the slope of its present range puts it."""
+    before, after = -np.inf, np.inf
+    for i in range(state.size):
+        if state[i] == FREE:
+            if core[SLOPE, i] >= slope:
+                after = core[SLOPE, i]
+                break
+            before = core[SLOPE, i]
+    return before, after
+
+
+@kernel
+def _search(core, state, trail, stack, need, base, best, reach, tolerance, max_nodes):
+    """Depth-first branch and bound over the nodes whose bound is within ``reach`` of the root's.
+
+    Returns (entropy, certified lower bound, nodes) and leaves the minimiser in core[VERTEX].
+    """
+    certified, cutoff = np.inf, np.inf
     nodes = 0
     state[:] = FREE
     size = _push(stack, 0, FREE, -1, 0.0, 0.0, -np.inf, 0, need, base, -1, 0.0, 0.0)
     length = 0
     while size > 0 and nodes < max_nodes:
         size -= 1
-        node = stack[size]
-        bound = node[BOUND]
+        bound = stack[size, BOUND]
         if bound >= min(best - tolerance, cutoff):
             certified = min(certified, bound)
             continue
-        mark = int(node[MARK])
+        mark = int(stack[size, MARK])
         while length > mark:
             length -= 1
             state[trail[length]] = FREE
-        kind, f = int(node[KIND]), int(node[CLASS])
-        need, base = node[NEED], node[BASE]
-        split, a, b = int(node[SPLIT_CLASS]), node[A], node[B]
+        kind, f = int(stack[size, KIND]), int(stack[size, CLASS])
+        need, base = stack[size, NEED], stack[size, BASE]
+        split, a, b = int(stack[size, SPLIT_CLASS]), stack[size, A], stack[size, B]
         if kind == SPLIT:
-            split, a, b = f, node[FROM], node[TO]
+            split, a, b = f, stack[size, FROM], stack[size, TO]
         if kind != FREE:
             length, need, base = _decide(kind, f, a, b, core, state, trail, length, need, base)
         nodes += 1
@@ -177,60 +210,53 @@ def _search(core, state, trail, stack, need, base, best, cutoff, tolerance, max_
             best = value
             _keep(core, state, split, a, b, at, x)
         bound = max(bound, floor)
+        if nodes == 1:
+            cutoff = bound + reach
         if at < 0 or bound >= min(best - tolerance, cutoff) or size + 4 > stack.shape[0]:
             certified = min(certified, bound)
             continue
-        if at == split:
-            size = _push(stack, size, SPLIT, at, a, x, bound, length, need, base, split, a, b)
-            size = _push(stack, size, SPLIT, at, x, b, bound, length, need, base, split, a, b)
-            continue
+        below, above = bound, bound
+        start, stop = core[LOW, at], core[HIGH, at]
         if split < 0:
-            size = _push(stack, size, SPLIT, at, low[at], x, bound, length, need, base, split, a, b)
-            size = _push(stack, size, SPLIT, at, x, high[at], bound, length, need, base, split, a, b)
-        near, far = (UP, DOWN) if 2.0 * x > low[at] + high[at] else (DOWN, UP)
-        size = _push(stack, size, far, at, 0.0, 0.0, bound, length, need, base, split, a, b)
-        size = _push(stack, size, near, at, 0.0, 0.0, bound, length, need, base, split, a, b)
+            own = core[SLOPE, at]
+            before, after = _neighbours(core, state, at)
+        elif at == split:
+            start, stop = a, b
+            own = (phi(b) - phi(a)) / (b - a)
+            before, after = _around(core, state, own)
+        if (split < 0 or at == split) and start < x < stop:
+            # Below x its mass goes to a class of slope `after` or more; above x it comes from one of at most `before`.
+            below = max(bound, floor + (x - start) * (after - own))
+            above = max(bound, floor + (stop - x) * (own - before))
+        limit = min(best - tolerance, cutoff)
+        certified = min(certified, below if below >= limit else np.inf, above if above >= limit else np.inf)
+        for side in range(2):
+            bound = above if side else below
+            if bound >= limit:
+                continue
+            if split < 0 or at == split:
+                from_x, to_x = (x, stop) if side else (start, x)
+                size = _push(stack, size, SPLIT, at, from_x, to_x, bound, length, need, base, split, a, b)
+            if at != split:
+                size = _push(stack, size, UP if side else DOWN, at, 0.0, 0.0, bound, length, need, base, split, a, b)
     for i in range(size):
         certified = min(certified, stack[i, BOUND])
     return best, min(best, certified), nodes
 
 
 @kernel
-def _settled(core, f):
-    """Whether class f is comparable (fact c) with every other: then the knapsack's vertex is the optimum.
-
-    All before f dominate it and all after f are dominated. If f were down, those after it would be too, and those before
-    it cannot take all the mass; if f were up, those before it would be too, and the mass would not suffice.
-    """
-    low, high = core[0], core[1]
-    for i in range(f):
-        if low[i] < low[f] or high[i] < high[f]:
-            return False
-    for i in range(f + 1, low.size):
-        if low[i] > low[f] or high[i] > high[f]:
-            return False
-    return True
-
-
-@kernel
 def _deepen(core, state, trail, stack, need, base, tolerance, max_nodes):
-    """Search below a cutoff that rises from the root's bound, until value and bound meet or the budget is spent.
+    """Search within a reach of the root's bound that grows until value and bound meet or the budget is spent.
 
-    Where many classes are open the near-optimal vertices are many and lie close to the bound: a low cutoff finds one
+    Where many classes are open the near-optimal vertices are many and lie close to the bound: a short reach finds one
     before the search is lost among deep nodes.
     """
-    state[:] = FREE
-    _, at, x, bound, best = _fill(core, state, -1, 0.0, 0.0, need, base)
-    _keep(core, state, -1, 0.0, 0.0, at, x)
-    nodes = 1
-    if at < 0 or best - bound <= tolerance:
-        return best, bound, nodes
-    if _settled(core, at):
-        return best, best, nodes
-    root, reach = bound, (best - bound) / (256.0 if state.size > FEW else 1.0)
+    if state.size <= FEW:
+        return _search(core, state, trail, stack, need, base, np.inf, np.inf, tolerance, max_nodes)
+    best, bound, nodes = _search(core, state, trail, stack, need, base, np.inf, 0.0, tolerance, max_nodes)
+    reach = (best - bound) / 64.0
     while best - bound > tolerance and nodes < max_nodes:
-        cutoff = root + reach
-        best, bound, spent = _search(core, state, trail, stack, need, base, best, cutoff, tolerance, max_nodes - nodes)
+        best, bound, spent = _search(core, state, trail, stack, need, base, best, reach, tolerance, max_nodes - nodes)
         nodes += spent
         reach *= 4.0
     return best, bound, nodes
@@ -250,7 +276,7 @@ def _lower_entropy_row(lower, upper, phi_lower, phi_upper, tolerance, max_nodes,
         return base, base, 0
     value, bound, nodes = _deepen(core[:, :m], state[:m], trail, stack, need, base, tolerance, max_nodes)
     for i in range(m):
-        out[order[i]] = core[5, i]
+        out[order[i]] = core[VERTEX, i]
     return value, bound, nodes
 
 
