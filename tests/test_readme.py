@@ -1,0 +1,38 @@
+"""The README's first example is run, and every number in its comments is checked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+def numbers(text: str) -> list[float]:
+    return [float(x) for x in re.findall(r"(?<![\w.])\d+\.\d+", text)]
+
+
+def test_the_thirty_second_example_prints_what_it_says():
+    block = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[0]
+    setup, _, lines = block.partition("# (members, *batch, classes)\n")
+    names: dict[str, object] = {}
+    exec(setup, names)  # noqa: S102 - our own README
+    checked = 0
+    for line in filter(str.strip, lines.splitlines()):
+        code, _, comment = line.partition("#")
+        value = np.concatenate([np.ravel(np.asarray(x, dtype=float)) for x in np.atleast_1d(eval(code, names))])  # noqa: S307
+        if "True" in comment:
+            assert comment.split("]")[0].count("True") == value.sum() == 3
+        else:
+            shown = numbers(comment)
+            np.testing.assert_allclose(value, shown, atol=0.6 * 10.0 ** -min(len(str(x).partition(".")[2]) for x in shown))
+        checked += 1
+    assert checked == 7
+
+
+def test_every_link_to_a_file_leads_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        if "://" not in target:
+            assert (Path(__file__).parents[1] / target).exists(), target
