@@ -82,6 +82,12 @@ def test_members_with_other_classes_are_refused_by_name_with_both_lists():
         CredalClassifier.from_fitted([BAYES, pair])
 
 
+def test_as_many_other_classes_are_refused_too():
+    shifted = GaussianNB().fit(X, Y + 1)
+    with pytest.raises(ValueError, match=r"models\[1\] \(GaussianNB\) knows the classes \[1, 2, 3\]"):
+        CredalClassifier.from_fitted([BAYES, shifted])
+
+
 def test_numbers_and_words_as_classes_are_not_joined():
     words = GaussianNB().fit(X, np.array(["a", "b", "c"])[Y])
     with pytest.raises(
@@ -145,6 +151,7 @@ def test_groups_out_of_range(groups):
         ({"resample": "jackknife"}, ValueError, "resample must be one of 'bootstrap', 'reseed'"),
         ({"base": 1}, ValueError, "base must be finite and above 1"),
         ({"estimator": "tree"}, TypeError, "estimator must be a scikit-learn classifier"),
+        ({"estimator": GaussianNB}, TypeError, r"such as SVC\(\); got <class"),
         ({"estimator": LinearRegression()}, TypeError, r"estimators_\[0\] \(LinearRegression\) has no classes_"),
         ({"estimator": LinearSVC()}, ValueError, r"estimators_\[0\] \(LinearSVC\) has no predict_proba"),
         ({"estimator": GaussianNB(), "resample": "reseed"}, ValueError, "GaussianNB has none"),

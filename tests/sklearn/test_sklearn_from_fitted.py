@@ -49,7 +49,7 @@ def assert_wraps(credal, probs, rows=ROWS):
         np.testing.assert_allclose(getattr(uncertainty, part), getattr(expected, part), rtol=0, atol=1e-9)
         classical, oracle = getattr(uncertainty.classical, part), getattr(expected.classical, part)
         np.testing.assert_allclose(classical, oracle, rtol=0, atol=1e-9)
-    for rule in ("maximality", "interval_dominance", "e_admissibility"):
+    for rule in ("maximality", "e_admissibility", "gamma_maximin"):
         np.testing.assert_array_equal(credal.predict_set(rows, rule=rule), expected.predict_set(rule))
     np.testing.assert_array_equal(credal.predict_set(rows), expected.predict_set("maximality"))
 
@@ -128,6 +128,19 @@ def test_a_list_keeps_every_model_as_one_member():
     credal = CredalClassifier.from_fitted(model for model in models)
     assert_wraps(credal, [model.predict_proba(ROWS) for model in models])
     assert credal.estimators_ == models
+
+
+def test_models_from_elsewhere_need_only_classes_and_probabilities():
+    class Elsewhere:
+        classes_ = LABELS
+
+        def predict_proba(self, X):
+            return np.tile(np.float32([0.2, 0.3, 0.5]), (len(X), 1))
+
+    bayes = GaussianNB().fit(X, Y)
+    credal = CredalClassifier.from_fitted([Elsewhere(), bayes])
+    assert_wraps(credal, [Elsewhere().predict_proba(ROWS), bayes.predict_proba(ROWS)])
+    assert credal.n_features_in_ == 4
 
 
 def test_one_model_has_no_epistemic_uncertainty():
@@ -227,6 +240,6 @@ def test_memory_does_not_grow_with_the_number_of_trees():
     for trees in (10, 80):
         model = RandomForestClassifier(trees, max_depth=4, random_state=0).fit(data, target)
         peaks.append(peak_memory(lambda model=model: CredalClassifier.from_fitted(model).credal_predict(rows)))
-    assert peaks[1] < 1.05 * peaks[0]
+    assert peaks[1] < 1.5 * peaks[0]  # eight times the trees
     assert peaks[1] < 20 * one_state
     assert peak_memory(lambda: CredalClassifier.from_fitted(model, hull=True).credal_predict(rows)) > 80 * one_state

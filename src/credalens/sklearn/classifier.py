@@ -159,7 +159,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
     def _estimator(self) -> Any:
         if self.estimator is None:
             return DecisionTreeClassifier(min_samples_leaf=5, max_features="sqrt")
-        if not isinstance(self.estimator, BaseEstimator):
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "get_params"):
             raise TypeError(f"estimator must be a scikit-learn classifier, such as SVC(); got {self.estimator!r}.")
         return self.estimator
 
@@ -209,9 +209,9 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self._estimator())
-        tags.input_tags = inner.input_tags
-        if inner.classifier_tags is not None:
-            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
-            tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
+        if self.estimator is None or hasattr(self.estimator, "__sklearn_tags__"):
+            inner = get_tags(self._estimator())
+            tags.input_tags = inner.input_tags
+            tags.classifier_tags = inner.classifier_tags or tags.classifier_tags
+            tags.classifier_tags.multi_label = False
         return tags
