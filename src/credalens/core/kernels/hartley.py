@@ -53,12 +53,12 @@ def _convolve(widths, bias, cell, cells, mass, spare):
 
     Splitting spreads the distribution, so the expectation of a convex function comes out too high, never too low.
     """
-    mass[:] = 0.0
+    mass[:], spare[:] = 0.0, 0.0
     mass[0] = 1.0
     reach = 1
+    stay = 1.0 - bias
     for k in range(widths.size):
         steps = int(widths[k] / cell)
-        stay = 1.0 - bias
         if steps >= cells:
             for j in range(reach):
                 mass[j] *= stay
@@ -66,14 +66,11 @@ def _convolve(widths, bias, cell, cells, mass, spare):
         part = widths[k] / cell - steps
         near, far = bias * (1.0 - part), bias * part
         top = min(reach + steps + 1, cells)
-        for j in range(reach):
+        for j in range(steps):
             spare[j] = stay * mass[j]
-        for j in range(reach, top):
-            spare[j] = 0.0
-        for j in range(min(reach, cells - steps)):
-            spare[j + steps] += near * mass[j]
-        for j in range(min(reach, cells - steps - 1)):
-            spare[j + steps + 1] += far * mass[j]
+        spare[steps] = stay * mass[steps] + near * mass[0]
+        for j in range(steps + 1, top):
+            spare[j] = stay * mass[j] + near * mass[j - steps] + far * mass[j - steps - 1]
         mass, spare = spare, mass
         reach = top
     return mass, reach
@@ -103,7 +100,7 @@ def _shortfall(widths, bias, target, cell, cells, noise, mass, spare):
 
 
 @kernel
-def _expectation(u, widths, squares, room, rest, cell, cells, noise, mass, spare):
+def _expectation(u, widths, squares, room, rest, cell, cells, noise, goal, mass, spare):
     """Bracket of F(u), from whichever of the two forms needs the shorter grid."""
     total = room + rest
     mirrored = room > rest
@@ -112,7 +109,7 @@ def _expectation(u, widths, squares, room, rest, cell, cells, noise, mass, spare
     floor = max(gap, 0.0)
     rise = 0.5 * (np.sqrt(u * (1.0 - u) * squares + gap * gap) - abs(gap))
     low, high = floor, floor + rise  # Jensen below, the variance bound above
-    if rise > 1e-7:
+    if rise > 0.01 * goal:
         a, b = _shortfall(widths, bias, target, cell, cells, noise, mass, spare)
         low, high = max(low, a), min(high, b)
     base = u - u * rest if mirrored else u - (1.0 - u) * room
@@ -158,7 +155,7 @@ def _integrate(widths, squares, room, rest, cells, noise, goal, u, tail0, tail1,
     nodes = 9
     for i in range(nodes):
         at[i] = i * last // 8
-        low[i], high[i] = _expectation(u[at[i]], widths, squares, room, rest, cell, extended, noise, mass, spare)
+        low[i], high[i] = _expectation(u[at[i]], widths, squares, room, rest, cell, extended, noise, goal, mass, spare)
     while True:
         below = (u[last] - high[nodes - 1]) / (1.0 - u[last]) * tail0[last]
         above = tail1[0] + room * tail0[last]
@@ -179,7 +176,7 @@ def _integrate(widths, squares, room, rest, cells, noise, goal, u, tail0, tail1,
             at[j], low[j], high[j] = at[j - 1], low[j - 1], high[j - 1]
         at[i + 1] = (at[i] + at[i + 2]) // 2
         low[i + 1], high[i + 1] = _expectation(
-            u[at[i + 1]], widths, squares, room, rest, cell, extended, noise, mass, spare
+            u[at[i + 1]], widths, squares, room, rest, cell, extended, noise, goal, mass, spare
         )
         nodes += 1
 
@@ -224,12 +221,15 @@ def hartley_certified_rows(lower, upper, goal, most_cells, u, tail0, tail1, low,
         np.empty(MOST_NODES + 1),
         np.empty(MOST_NODES + 1, np.int64),
     )
+    widths = np.empty(classes)
     most = np.log2(classes)
     for row in range(rows):
         room, rest = upper[row].sum() - 1.0, 1.0 - lower[row].sum()
         if room <= 1e-13 or rest <= 1e-13:
             low[row], high[row] = 0.0, 0.0
             continue
-        widths = np.sort(upper[row] - lower[row])
+        for k in range(classes):
+            widths[k] = upper[row, k] - lower[row, k]
+        widths.sort()
         a, b = _bracket_row(widths, room, rest, goal * LN2, most_cells, u, tail0, tail1, work)
         low[row], high[row] = max(a / LN2, 0.0), min(b / LN2, most)
