@@ -109,8 +109,10 @@ def _clear(folder: Path, pattern: str = "*") -> None:
 def _check_same(manifest: Path, plan: Plan, target: Path) -> None:
     try:
         stored = json.loads(manifest.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{manifest} is damaged ({error}); pass --restart (restart=True) to begin anew.") from error
+    except ValueError:
+        stored = None
+    if not isinstance(stored, dict):
+        raise ValueError(f"{manifest} is damaged; pass --restart (restart=True) to begin anew.")
     differences = plan.differences(stored)
     if differences:
         raise ValueError(

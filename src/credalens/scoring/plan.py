@@ -24,6 +24,7 @@ class Plan:
     """Everything that decides what ends up in the parts; two runs with equal plans may share them."""
 
     version: str
+    kernels: str
     input: str
     logits: bool
     base: float
@@ -49,20 +50,25 @@ class Plan:
         changed = [key for key in mine if mine[key] != stored.get(key)]
         if "input" in changed:
             return "another input file, or one that has changed"
+        if "version" in changed or "kernels" in changed:
+            return f"credalens {stored.get('version')}, whose last digits may differ from this one's ({self.version})"
         return ", ".join(f"{key} {stored.get(key)!r} instead of {mine[key]!r}" for key in changed)
 
     def settings(self) -> dict[str, Any]:
         """What a reader of the output wants to know about it."""
-        return {key: value for key, value in asdict(self).items() if key not in ("input", "chunk_rows")}
+        return {key: value for key, value in asdict(self).items() if key not in ("kernels", "input", "chunk_rows")}
 
 
 def make_plan(predictions: Predictions, /, *, base: float, rule: str, chunk_rows: int | None) -> Plan:
     """Check the options and settle how many rows are scored at a time."""
+    from credalens.core.kernels.jit import FINGERPRINT
+
     base, rule = check_base(base), check_choice(rule, RULES, "rule")
     size = _default_rows(predictions) if chunk_rows is None else _check_chunk_rows(chunk_rows)
     members, rows, classes = predictions.shape
     return Plan(
         version=__version__,
+        kernels=FINGERPRINT,
         input=fingerprint(predictions.path),
         logits=predictions.logits,
         base=base,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import zipfile
 from pathlib import Path
@@ -45,6 +46,8 @@ def npz_arrays(path: Path, /) -> dict[str, Stored]:
 def _entry(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Stored:
     with archive.open(entry) as file:
         header = _header(file)  # type: ignore[arg-type]
+        if header.size + math.prod(header.shape) * header.dtype.itemsize != entry.file_size:
+            raise ValueError(f"{entry.filename} has {entry.file_size} bytes, which do not make shape {header.shape}")
         if entry.compress_type != zipfile.ZIP_STORED:
             file.seek(0)
             return loaded(npy.read_array(file, allow_pickle=False))

@@ -18,7 +18,7 @@ from credalens.storage.stored import Stored
 __all__ = ["fixed_lists", "from_fixed_lists", "parquet_arrays", "write_predictions"]
 
 MEMBERS: Final = "member_*"
-VALUES_A_BATCH = 1 << 20
+VALUES_A_BATCH = 1 << 18
 VALUES_A_GROUP = 1 << 23
 
 

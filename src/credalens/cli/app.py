@@ -1,0 +1,78 @@
+"""The commands, each imported when it is asked for, and the one place that turns errors into an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from credalens.cli.errors import exit_code_of
+
+__all__ = ["COMMANDS", "app", "main"]
+
+COMMANDS: Final[dict[str, str]] = {"score": "Work with predictions"}
+"""Every command and the heading it stands under in the help; ``score`` is the function ``score`` of ``cli/score.py``."""
+
+
+class LazyCommands(TyperGroup):
+    """Finds a command in the module of its name, and imports that module only then."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        function = getattr(importlib.import_module(f"credalens.cli.{cmd_name}"), cmd_name)
+        single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+        single.command(cmd_name, rich_help_panel=COMMANDS[cmd_name])(function)
+        return typer.main.get_command(single)
+
+
+app = typer.Typer(cls=LazyCommands, add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from credalens import __version__
+
+        typer.echo(f"credalens {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def credalens(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; goes anywhere.")] = False,
+) -> None:
+    """Exact, certified credal uncertainty for classifiers you already have.
+
+    Give it what the members of an ensemble, the samples of a Bayesian network or the passes of MC-dropout predict, and
+    get probability intervals, a point prediction and total, aleatoric and epistemic uncertainty.
+
+    Every command explains itself and gives examples: `credalens score --help`.
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 when all went well, 2 for bad input, 1 for a defect of credalens itself."""
+    given = list(sys.argv[1:] if args is None else args)
+    debug = "--debug" in given
+    try:
+        code = app([arg for arg in given if arg != "--debug"], prog_name="credalens", standalone_mode=False)
+    except Exception as error:
+        if debug:
+            raise
+        code = exit_code_of(error)
+    raise SystemExit(code if isinstance(code, int) else 0)

@@ -1,0 +1,115 @@
+"""The command line as a whole: help, version, errors on one line, nothing heavy imported."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import subprocess
+import sys
+
+import pytest
+import typer
+
+import credalens
+from credalens.cli import main
+from credalens.cli.app import COMMANDS
+from credalens.cli.errors import exit_code_of
+
+
+def run(capsys, *args: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as left:
+        main([str(arg) for arg in args])
+    out, err = capsys.readouterr()
+    return left.value.code, out, err
+
+
+def test_the_help_names_every_command(capsys):
+    for args in ((), ("--help",)):
+        code, out, err = run(capsys, *args)
+        assert (code, err) == (0, "")
+        assert all(command in out for command in COMMANDS)
+        assert "--version" in out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_a_function_of_its_module_and_shows_examples(capsys, command):
+    assert callable(getattr(importlib.import_module(f"credalens.cli.{command}"), command))
+    code, out, _ = run(capsys, command, "--help")
+    assert code == 0
+    assert f"credalens {command} " in out.split("Examples", 1)[1]
+
+
+def test_the_version(capsys):
+    assert run(capsys, "--version") == (0, f"credalens {credalens.__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["nothing"], "No such command 'nothing'"),
+        (["--nothing"], "No such option"),
+        (["score"], "Missing argument 'PREDICTIONS'"),
+        (["score", "a.npy"], "Missing option"),
+        (["score", "a.npy", "-o", "b.npz", "--base", "x"], "'x' is neither a number nor 'e'"),
+        (["score", "a.npy", "-o", "b.npz", "--chunk-rows", "x"], "Invalid value for '--chunk-rows'"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(capsys, args, message):
+    code, out, err = run(capsys, *args)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert message in err
+    assert err.count("\n") == 1
+    assert "--help" in err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (ValueError("what\n  was wrong"), 2, "error: what was wrong\n"),
+        (TypeError("a type"), 2, "error: a type\n"),
+        (OSError(errno.ENOSPC, "No space left on device"), 2, "error: No space left on device\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "/x"), 2, "error: Permission denied: /x\n"),
+        (FileNotFoundError("a.npy: no such file."), 2, "error: a.npy: no such file.\n"),
+        (ModuleNotFoundError("No module named 'torch'"), 2, "error: No module named 'torch'; install"),
+        (MemoryError(), 2, "error: out of memory"),
+        (typer.Abort(), 130, "error: interrupted.\n"),
+        (
+            ZeroDivisionError("oh"),
+            1,
+            "error: ZeroDivisionError: oh. This is a defect of credalens; --debug shows where.",
+        ),
+    ],
+)
+def test_what_errors_mean(capsys, error, code, message):
+    assert exit_code_of(error) == code
+    assert capsys.readouterr().err.startswith(message)
+
+
+def test_debug_shows_the_traceback_wherever_it_stands():
+    for args in (
+        ["--debug", "score", "absent.npy", "-o", "out.npz"],
+        ["score", "absent.npy", "-o", "out.npz", "--debug"],
+    ):
+        with pytest.raises(FileNotFoundError, match="no such file"):
+            main(args)
+
+
+def test_the_help_imports_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from credalens.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'matplotlib', 'pandas', 'pyarrow', 'numba', 'sklearn', 'scipy'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_it_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "credalens.cli", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"credalens {credalens.__version__}\n"

@@ -1,0 +1,278 @@
+"""credalens score: what it prints, what it writes, and how it refuses."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from tests.strategies import batch_of
+
+from credalens import wrap, wrap_logits
+from credalens.cli import main
+from credalens.scoring import score_file
+from credalens.storage import save_predictions
+
+VALUES = batch_of("mixed", 3, 40, 4)
+
+
+@pytest.fixture
+def source(tmp_path):
+    save_predictions(tmp_path / "in.npy", VALUES)
+    return tmp_path / "in.npy"
+
+
+def names(folder) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def run(capsys, *args: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as left:
+        main(["score", *map(str, args)])
+    out, err = capsys.readouterr()
+    return left.value.code, out, err
+
+
+def refused(capsys, *args: object) -> str:
+    """The one line on stderr of a command that must leave with code 2 and print nothing else."""
+    code, out, err = run(capsys, *args)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_the_table_tells_the_means_and_the_output(capsys, tmp_path, source):
+    code, out, err = run(capsys, source, "-o", tmp_path / "out.parquet")
+    prediction = wrap(VALUES)
+    assert (code, err) == (0, "")
+    assert "40 rows of 3 members and 4 classes" in out
+    assert "bits" in out
+    assert f"{prediction.epistemic.mean():.4f}" in out
+    assert f"{prediction.classical.epistemic.mean():.4f}" in out
+    assert "".join(out.split()).endswith(f"Writtento{tmp_path}/out.parquet")
+    assert pq.read_metadata(tmp_path / "out.parquet").num_rows == 40
+
+
+def test_json_is_for_machines(capsys, tmp_path):
+    logits = np.log(VALUES)
+    save_predictions(tmp_path / "in.safetensors", logits, logits=True)
+    options = ("--logits", "--base", "e", "--rule", "gamma_maximin", "--json", "--threads", "1", "--chunk-rows", "7")
+    code, out, err = run(capsys, tmp_path / "in.safetensors", "-o", tmp_path / "out.npz", *options)
+    summary = json.loads(out)
+    assert (code, err) == (0, "")
+    assert summary["output"] == str(tmp_path / "out.npz")
+    assert (summary["base"], summary["rule"], summary["logits"]) == (math.e, "gamma_maximin", True)
+    prediction = wrap_logits(logits, base=math.e)
+    assert summary["means"]["total"] == pytest.approx(prediction.total.mean())
+    with np.load(tmp_path / "out.npz", allow_pickle=False) as archive:
+        np.testing.assert_array_equal(archive["set"], prediction.predict_set("gamma_maximin"))
+
+
+def test_a_compressed_npz_is_said_to_be_loaded_whole(capsys, tmp_path):
+    np.savez_compressed(tmp_path / "in.npz", probs=VALUES)
+    _, out, _ = run(capsys, tmp_path / "in.npz", "-o", tmp_path / "out.npz")
+    assert "loaded whole" in " ".join(out.split())
+
+
+def test_an_existing_output_is_replaced(capsys, tmp_path, source):
+    (tmp_path / "out.parquet").write_bytes(b"old")
+    assert run(capsys, source, "-o", tmp_path / "out.parquet")[0] == 0
+    assert pq.read_metadata(tmp_path / "out.parquet").num_rows == 40
+
+
+def test_what_an_earlier_run_did_is_told(capsys, tmp_path, source):
+    def interrupt(what, done, rows):
+        if done == 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        score_file(source, tmp_path / "out.parquet", chunk_rows=10, progress=interrupt)
+    err = refused(capsys, source, "-o", tmp_path / "out.parquet", "--chunk-rows", 5)
+    assert "chunk_rows 10 instead of 5" in err
+    assert "--restart" in err
+    _, out, _ = run(capsys, source, "-o", tmp_path / "out.parquet", "--chunk-rows", 10)
+    assert "20 of them by an earlier run" in " ".join(out.split())
+
+
+def test_ctrl_c_says_how_to_go_on(capsys, tmp_path, monkeypatch, source):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("credalens.scoring.score_file", interrupted)
+    code, out, err = run(capsys, source, "-o", tmp_path / "out.parquet")
+    assert (code, out) == (130, "")
+    assert err == "interrupted; the same command goes on from here when it is given again.\n"
+
+
+def bad_file(tmp_path, kind: str):
+    """A file that cannot be scored."""
+    path = tmp_path / "bad.npy"
+    if kind == "two axes":
+        np.save(path, VALUES[0])
+    elif kind == "integers":
+        np.save(path, VALUES.astype(int))
+    elif kind == "objects":
+        np.save(path, np.array([[["a", None]]], dtype=object))
+    elif kind.startswith("truncated"):
+        path = tmp_path / f"bad{kind.removeprefix('truncated ')}"
+        save_predictions(path, VALUES)
+        path.write_bytes(path.read_bytes()[:-30])
+    elif kind == "unknown":
+        path = tmp_path / "bad.pkl"
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("missing", "bad.npy: no such file"),
+        ("unknown", "unknown format '.pkl'"),
+        ("two axes", "must have shape (members, rows, classes); got (40, 4)"),
+        ("integers", "got int64"),
+        ("objects", "holds pickled Python objects"),
+        ("truncated .npy", "bad.npy: cannot be read, it is damaged, cut short"),
+        ("truncated .npz", "bad.npz: cannot be read, it is damaged, cut short"),
+        ("truncated .parquet", "bad.parquet: cannot be read, it is damaged, cut short"),
+        ("truncated .safetensors", "bad.safetensors: cannot be read, it is damaged, cut short"),
+    ],
+)
+def test_bad_files_are_refused_on_one_line(capsys, tmp_path, kind, message):
+    path = bad_file(tmp_path, kind)
+    before = names(tmp_path)
+    assert message in refused(capsys, path, "-o", tmp_path / "out.parquet")
+    assert names(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("value", "logits", "message"),
+    [
+        (np.nan, False, "row 27, member 1: class 2 is nan; every value must be finite"),
+        (-0.5, False, "row 27, member 1: class 2 is -0.5; probabilities are at least 0"),
+        (3.0, False, "row 27, member 1: it sums to 3"),
+        (np.nan, True, "row 27, member 1: class 2 is nan"),
+        (np.inf, True, "row 27, member 1: class 2 is inf"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+def test_a_bad_row_is_named_by_its_place_in_the_file(capsys, tmp_path, value, logits, message, suffix):
+    values = VALUES.copy()
+    values[1, 27, 2] = value
+    values[0, 33, 0] = value
+    save_predictions(tmp_path / f"in{suffix}", values, logits=logits)
+    options = ["--chunk-rows", 10, *(["--logits"] if logits else [])]
+    assert message in refused(capsys, tmp_path / f"in{suffix}", "-o", tmp_path / "out.parquet", *options)
+    assert names(tmp_path) == [f"in{suffix}"]
+
+
+def test_a_row_without_a_possible_class_is_named(capsys, tmp_path):
+    values = VALUES.copy()
+    values[2, 31] = -np.inf
+    save_predictions(tmp_path / "in.npy", values)
+    err = refused(capsys, tmp_path / "in.npy", "--logits", "-o", tmp_path / "out.npz", "--chunk-rows", 10)
+    assert "row 31, member 2: the logits rule out every class" in err
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("out.csv", "unknown format '.csv'; the name must end in .parquet or .npz"),
+        ("absent/out.npz", "there is no folder"),
+        ("in.npy/out.npz", "there is no folder"),
+        ("folder.npz", "it is a folder"),
+    ],
+)
+def test_bad_outputs_are_refused(capsys, tmp_path, source, target, message):
+    (tmp_path / "folder.npz").mkdir()
+    before = names(tmp_path)
+    assert message in refused(capsys, source, "-o", tmp_path / target)
+    assert names(tmp_path) == before
+
+
+def test_the_input_is_not_overwritten(capsys, tmp_path):
+    save_predictions(tmp_path / "in.npz", VALUES)
+    content = (tmp_path / "in.npz").read_bytes()
+    assert "it is the file that is being scored" in refused(capsys, tmp_path / "in.npz", "-o", tmp_path / "in.npz")
+    assert (tmp_path / "in.npz").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rule", "best"], "rule must be one of 'interval_dominance', 'maximality'"),
+        (["--base", "1"], "base must be finite and above 1"),
+        (["--chunk-rows", "0"], "chunk_rows must be at least 1"),
+        (["--threads", "0"], "threads must be at least 1"),
+    ],
+)
+def test_bad_options_are_refused(capsys, tmp_path, source, options, message):
+    assert message in refused(capsys, source, "-o", tmp_path / "out.npz", *options)
+    assert names(tmp_path) == ["in.npy"]
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission(capsys, tmp_path, source):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    assert "Permission denied" in refused(capsys, source, "-o", tmp_path / "closed" / "out.npz")
+
+
+def fail(monkeypatch, name: str, calls: int, number: int = errno.ENOSPC) -> None:
+    """Make the disk refuse ``os.<name>`` after it has worked a few times."""
+    real, left = getattr(os, name), [calls]
+
+    def failing(*args, **kwargs):
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(number, os.strerror(number))
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(os, name, failing)
+
+
+@pytest.mark.parametrize("name", ["fsync", "replace"])
+def test_a_full_disk_at_any_step_leaves_no_half_output(capsys, tmp_path, monkeypatch, source, name):
+    out, whole = tmp_path / "out.parquet", tmp_path / "whole.parquet"
+    score_file(source, whole, chunk_rows=10)
+    messages = set()
+    for calls in range(100):
+        with monkeypatch.context() as patch:
+            fail(patch, name, calls)
+            code, _, err = run(capsys, source, "-o", out, "--chunk-rows", 10)
+        if code == 0:
+            break
+        assert code == 2
+        assert err.startswith(f"error: cannot write {out}: No space left on device")
+        assert err.count("\n") == 1
+        assert not out.exists() or out.read_bytes() == whole.read_bytes()
+        messages.add("parts are kept in" in err)
+        if "parts are kept in" not in err:
+            assert names(tmp_path) == ["in.npy", "whole.parquet"]
+        assert run(capsys, source, "-o", out, "--chunk-rows", 10)[0] == 0
+        assert out.read_bytes() == whole.read_bytes()
+        out.unlink()
+    assert messages == {True, False}
+
+
+def limit_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+
+def test_a_real_refusal_of_the_system(tmp_path):
+    """The parts fit under the limit for a file, the output does not; then the limit is lifted."""
+    source, out = tmp_path / "in.npy", tmp_path / "out.npz"
+    save_predictions(source, VALUES.repeat(20, axis=1))
+    command = [sys.executable, "-m", "credalens.cli", "score", source, "-o", out, "--chunk-rows", "40"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limit_files)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: cannot write {out}: File too large. 20 of 20 parts are kept")
+    assert done.stderr.count("\n") == 1
+    assert names(tmp_path) == ["in.npy", "out.npz.parts"]
+    assert score_file(source, out, chunk_rows=40).resumed_rows == 800
+    assert names(tmp_path) == ["in.npy", "out.npz"]

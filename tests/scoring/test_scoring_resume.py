@@ -1,0 +1,203 @@
+"""A run that stops anywhere goes on where it stopped: nothing lost, nothing doubled, the same bytes."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from tests.strategies import batch_of
+
+from credalens.scoring import score_file
+from credalens.storage import save_predictions
+
+
+@pytest.fixture
+def source(tmp_path):
+    save_predictions(tmp_path / "in.npy", batch_of("mixed", 3, 40, 4))
+    return tmp_path / "in.npy"
+
+
+def names(folder) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+class Stop(BaseException):
+    """Not an Exception, so that nothing on the way may take it for bad input."""
+
+
+def stop_after(monkeypatch, name: str, calls: int):
+    """Let ``os.<name>`` work a few times and then stop the run."""
+    real, left = getattr(os, name), [calls]
+
+    def stopping(*args, **kwargs):
+        left[0] -= 1
+        if left[0] < 0:
+            raise Stop
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(os, name, stopping)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npz"])
+@pytest.mark.parametrize("name", ["replace", "fsync", "unlink"])
+def test_a_stop_at_any_step_is_made_good(tmp_path, monkeypatch, source, suffix, name):
+    whole, out = tmp_path / f"whole{suffix}", tmp_path / f"out{suffix}"
+    score_file(source, whole, chunk_rows=9)
+    for calls in range(100):
+        with monkeypatch.context() as patch:
+            stop_after(patch, name, calls)
+            try:
+                score_file(source, out, chunk_rows=9)
+            except Stop:
+                assert not out.exists() or out.read_bytes() == whole.read_bytes()
+            else:
+                break
+        score_file(source, out, chunk_rows=9)
+        assert out.read_bytes() == whole.read_bytes()
+        out.unlink()
+        assert names(tmp_path) == ["in.npy", whole.name]
+    assert 5 <= calls < 99
+
+
+def test_finished_parts_are_not_scored_again(tmp_path, monkeypatch, source):
+    with monkeypatch.context() as patch:
+        stop_after(patch, "replace", 3)  # the manifest and two parts
+        with pytest.raises(Stop):
+            score_file(source, tmp_path / "out.parquet", chunk_rows=10)
+    heard = []
+    summary = score_file(source, tmp_path / "out.parquet", chunk_rows=10, progress=lambda *x: heard.append(x))
+    assert summary.resumed_rows == 20
+    assert heard[0] == ("scoring", 20, 40)
+
+
+def unfinished(tmp_path, monkeypatch, source, **options):
+    with monkeypatch.context() as patch:
+        stop_after(patch, "replace", 3)
+        with pytest.raises(Stop):
+            score_file(source, tmp_path / "out.parquet", chunk_rows=10, **options)
+    return tmp_path / "out.parquet.parts"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rule": "gamma_maximin"}, "rule 'maximality' instead of 'gamma_maximin'"),
+        ({"base": 10}, "base 2.0 instead of 10.0"),
+        ({"chunk_rows": 5}, "chunk_rows 10 instead of 5"),
+        ({"logits": True}, "logits False instead of True"),
+    ],
+)
+def test_other_options_are_refused_until_restarted(tmp_path, monkeypatch, source, options, message):
+    folder = unfinished(tmp_path, monkeypatch, source)
+    kept = names(folder)
+    with pytest.raises(ValueError, match=f"{message}.*--restart"):
+        score_file(source, tmp_path / "out.parquet", **{"chunk_rows": 10, **options})
+    assert names(folder) == kept
+    score_file(source, tmp_path / "fresh.parquet", **{"chunk_rows": 10, **options})
+    summary = score_file(source, tmp_path / "out.parquet", **{"chunk_rows": 10, **options}, restart=True)
+    assert summary.resumed_rows == 0
+    assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "fresh.parquet").read_bytes()
+    assert not folder.exists()
+
+
+def test_another_input_is_refused(tmp_path, monkeypatch, source):
+    unfinished(tmp_path, monkeypatch, source)
+    times = (source.stat().st_atime_ns, source.stat().st_mtime_ns)
+    save_predictions(source, batch_of("mixed", 3, 40, 4, seed=1))
+    os.utime(source, ns=times)  # same name, size and time: only the content tells
+    with pytest.raises(ValueError, match=r"another input file, or one that has changed.*--restart"):
+        score_file(source, tmp_path / "out.parquet", chunk_rows=10)
+
+
+def test_an_input_that_changes_under_the_run_is_noticed(tmp_path, source):
+    def touch(what, done, rows):
+        os.utime(source, ns=(0, done))
+
+    with pytest.raises(ValueError, match="was changed while it was being scored"):
+        score_file(source, tmp_path / "out.parquet", chunk_rows=10, progress=touch)
+    assert names(tmp_path) == ["in.npy"]
+
+
+def test_a_part_the_disk_has_damaged_is_scored_again(tmp_path, monkeypatch, source):
+    score_file(source, tmp_path / "whole.parquet", chunk_rows=10)
+    folder = unfinished(tmp_path, monkeypatch, source)
+    part = folder / "part-00000000.parquet"
+    part.write_bytes(part.read_bytes()[:-20])
+    assert score_file(source, tmp_path / "out.parquet", chunk_rows=10).resumed_rows == 10
+    assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
+def test_a_damaged_manifest_is_refused_until_restarted(tmp_path, monkeypatch, source):
+    folder = unfinished(tmp_path, monkeypatch, source)
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(ValueError, match=r"manifest.json is damaged.*--restart"):
+        score_file(source, tmp_path / "out.parquet", chunk_rows=10)
+    (folder / "manifest.json").write_text(json.dumps([]))
+    with pytest.raises(ValueError, match=r"manifest.json is damaged.*--restart"):
+        score_file(source, tmp_path / "out.parquet", chunk_rows=10)
+    assert score_file(source, tmp_path / "out.parquet", chunk_rows=10, restart=True).resumed_rows == 0
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_folder_of_someone_else_is_left_alone(tmp_path, source, restart):
+    folder = tmp_path / "out.parquet.parts"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("precious")
+    with pytest.raises(ValueError, match=r"no part of an output \(thesis.tex\)"):
+        score_file(source, tmp_path / "out.parquet", restart=restart)
+    assert names(folder) == ["thesis.tex"]
+
+
+def test_two_runs_do_not_write_one_output(tmp_path, monkeypatch, source):
+    folder = unfinished(tmp_path, monkeypatch, source)
+    with (folder / "lock").open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        for restart in (False, True):
+            with pytest.raises(ValueError, match="another run is writing"):
+                score_file(source, tmp_path / "out.parquet", chunk_rows=10, restart=restart)
+    assert score_file(source, tmp_path / "out.parquet", chunk_rows=10).resumed_rows == 20
+
+
+def start(source, target) -> subprocess.Popen:
+    command = [sys.executable, "-m", "credalens.cli", "score", source, "-o", target, "--chunk-rows", "50", "--json"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def kill_when(process: subprocess.Popen, reached) -> int:
+    while process.poll() is None and not reached():
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    return process.returncode
+
+
+def some_parts(folder, count: int):
+    return lambda: len(list(folder.glob("part-*"))) >= count
+
+
+def half_an_output(folder):
+    return lambda: any(folder.glob(".out.*"))
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npz"])
+def test_killed_runs_lose_and_double_nothing(tmp_path, suffix):
+    source, out, whole = tmp_path / "in.npy", tmp_path / f"out{suffix}", tmp_path / f"whole{suffix}"
+    save_predictions(source, batch_of("mixed", 3, 100, 4).repeat(80, axis=1))
+    score_file(source, whole, chunk_rows=50)
+    folder = tmp_path / f"{out.name}.parts"
+    point = int(np.random.default_rng(len(suffix)).integers(1, 120))
+    assert kill_when(start(source, out), some_parts(folder, point)) == -signal.SIGKILL
+    assert not out.exists()
+    kill_when(start(source, out), half_an_output(folder))
+    summary, errors = start(source, out).communicate()
+    assert errors == ""
+    assert json.loads(summary)["rows"] == 8000
+    assert out.read_bytes() == whole.read_bytes()
+    assert names(tmp_path) == ["in.npy", out.name, whole.name]

@@ -1,0 +1,84 @@
+"""A file appears whole or not at all, whatever happens while it is written."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import numpy as np
+import pytest
+from tests.strategies import batch_of
+
+from credalens.storage import atomic_file, open_predictions, save_predictions
+
+FORMATS = (".npy", ".npz", ".parquet", ".safetensors")
+VALUES = batch_of("flat", 3, 20, 4)
+
+
+def names(folder) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def full(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_the_name_appears_at_the_end(tmp_path):
+    with atomic_file(tmp_path / "file") as file:
+        file.write(b"half")
+        assert not (tmp_path / "file").exists()
+    assert (tmp_path / "file").read_bytes() == b"half"
+    assert names(tmp_path) == ["file"]
+
+
+def write_half(path):
+    with atomic_file(path) as file:
+        file.write(b"new")
+        raise RuntimeError
+
+
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
+    (tmp_path / "file").write_bytes(b"old")
+    with pytest.raises(RuntimeError):
+        write_half(tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == b"old"
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_full_disk_leaves_the_old_predictions(tmp_path, monkeypatch, suffix, step):
+    path = tmp_path / f"m{suffix}"
+    save_predictions(path, VALUES)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, step, full)
+        with pytest.raises(OSError, match="No space left"):
+            save_predictions(path, VALUES[:, :5])
+    assert open_predictions(path).shape == VALUES.shape
+    assert names(tmp_path) == [path.name]
+
+
+def test_scratch_files_can_grow_elsewhere(tmp_path):
+    (tmp_path / "scratch").mkdir()
+    with atomic_file(tmp_path / "file", scratch=tmp_path / "scratch") as file:
+        assert names(tmp_path) == ["scratch"]
+        assert len(names(tmp_path / "scratch")) == 1
+        file.write(b"x")
+    assert names(tmp_path) == ["file", "scratch"]
+    assert names(tmp_path / "scratch") == []
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path):
+    for suffix in (".npy", ".parquet", ".safetensors"):
+        for name in ("a", "b"):
+            save_predictions(tmp_path / f"{name}{suffix}", VALUES)
+        assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+
+
+def test_labels_must_fit(tmp_path):
+    with pytest.raises(ValueError, match=r"a .npy file holds one array"):
+        save_predictions(tmp_path / "m.npy", VALUES, np.zeros(20, int))
+    for labels in (np.zeros(19, int), np.zeros(20), np.zeros((20, 4), int)):
+        with pytest.raises(ValueError, match="labels must be 20 integers"):
+            save_predictions(tmp_path / "m.npz", VALUES, labels)
+    assert names(tmp_path) == []
