@@ -45,6 +45,8 @@ class Member:
                 f"{self.name} must predict probabilities of shape (rows, {len(self.columns)}), a column for each of its "
                 f"classes_; got shape {own.shape}."
             )
+        if np.array_equal(self.columns, np.arange(classes)):
+            return own
         aligned = np.zeros((len(own), classes))
         aligned[:, self.columns] = own
         return aligned
@@ -74,7 +76,7 @@ class Group:
         """The mean probabilities (rows, classes) of its parts."""
         total = self.parts[0].probabilities(X, classes)
         for part in self.parts[1:]:
-            total += part.probabilities(X, classes)
+            total = total + part.probabilities(X, classes)  # in place it could change what a model keeps
         return total / len(self.parts)
 
 
