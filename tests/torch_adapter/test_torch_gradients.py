@@ -128,6 +128,11 @@ def test_bad_rows_are_refused(kind):
         credal_prediction(torch.from_numpy(p))
 
 
+def test_other_arrays_are_sent_to_wrap():
+    with pytest.raises(TypeError, match=r"got ndarray\. For other arrays call credalens\.wrap"):
+        credal_prediction(np.full((2, 2), 0.5))
+
+
 def test_through_the_wrapper_to_the_weights_and_the_input():
     torch.manual_seed(0)
     nets, x = [nn.Linear(4, 3).double() for _ in range(2)], torch.randn(2, 4, dtype=torch.float64).requires_grad_()

@@ -127,6 +127,35 @@ def test_what_one_pass_cannot_reproduce_is_refused(members, message):
         CredalWrapper(members, vectorised=True)
 
 
+class WithALambda(nn.Module):
+    def __init__(self, power=None):
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+        self.shape = (lambda x: x.tanh()) if power is None else (lambda x: x**power)
+
+    def forward(self, x):
+        return self.shape(self.linear(x))
+
+
+def test_functions_made_by_one_line_are_the_same_unless_they_hold_something():
+    members = [WithALambda() for _ in range(3)]
+    assert_same(CredalWrapper(members, vectorised=True)(torch.ones(2, 4)), CredalWrapper(members)(torch.ones(2, 4)))
+    with pytest.raises(ValueError, match="member 1 has shape="):
+        CredalWrapper([WithALambda(2), WithALambda(3)], vectorised=True)
+
+
+def test_hugging_face_models_from_different_places():
+    transformers = pytest.importorskip("transformers")
+    config = transformers.ViTConfig(
+        hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, image_size=8, patch_size=4,
+        num_labels=3, attn_implementation="eager",
+    )  # fmt: skip
+    models = [transformers.ViTForImageClassification(config).eval() for _ in range(3)]
+    models[1].name_or_path = "elsewhere"
+    batch = {"pixel_values": torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))}
+    assert_same(CredalWrapper(models, vectorised=True)(batch), CredalWrapper(models)(batch))
+
+
 def test_members_in_different_modes_are_refused_and_eval_mends_it(x):
     members = [nn.Sequential(nn.Flatten(), nn.Linear(16, 3)) for _ in range(3)]
     members[1].eval()

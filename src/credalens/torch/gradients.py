@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from credalens.arrays import Origin
 from credalens.checks import Members, check_base, check_member_axis, read_distributions
 from credalens.core.entropy import MAX_NODES, TOLERANCE, lower_entropy_bits, upper_entropy_bits
 from credalens.prediction import CredalPrediction
@@ -55,6 +56,10 @@ def credal_prediction(
     >>> logits.grad.shape
     torch.Size([2, 3])
     """
+    if not isinstance(probs, Tensor):
+        raise TypeError(
+            f"probs must be a torch tensor; got {type(probs).__name__}. For other arrays call credalens.wrap."
+        )
     scale = 1.0 / math.log2(check_base(base))
     members = read_distributions(probs, member_axis=member_axis)
     p = widened(probs).movedim(check_member_axis(member_axis, probs.ndim, "probs"), 0)
@@ -101,9 +106,11 @@ def _extremes(lower: Tensor, upper: Tensor, threads: int | None) -> tuple[Tensor
     low, high = _rows(lower), _rows(upper)
     _, highest = upper_entropy_bits(low, high, distribution=True, threads=threads)
     _, bound, lowest = lower_entropy_bits(low, high, max_nodes=MAX_NODES, tolerance=TOLERANCE, threads=threads)
-    tensors = (torch.from_numpy(x).to(lower.device) for x in (highest, lowest, bound))
-    highest_p, lowest_p, bounds = tensors
-    return highest_p.view(lower.shape), lowest_p.view(lower.shape), bounds.view(lower.shape[:-1])
+
+    def tensor(x: NDArray, shape: torch.Size) -> Tensor:
+        return torch.from_numpy(x).to(lower.device).view(shape)
+
+    return tensor(highest, lower.shape), tensor(lowest, lower.shape), tensor(bound, lower.shape[:-1])
 
 
 def _rows(x: Tensor) -> NDArray[np.float64]:
@@ -112,5 +119,5 @@ def _rows(x: Tensor) -> NDArray[np.float64]:
 
 def _kept(members: Members, dtype: torch.dtype) -> Members:
     """The members for the lazy quantities, which come back in the precision of the results."""
-    origin = type(members.origin)("torch", members.origin.device, str(dtype).removeprefix("torch."))
+    origin = Origin("torch", members.origin.device, str(dtype).removeprefix("torch."))
     return Members(members.array, members.batch, origin)
