@@ -50,12 +50,12 @@ def classical_numpy(members: Array, /) -> tuple[float, float, float]:
     >>> classical_numpy(np.array([[1.0, 0.0], [0.0, 1.0]]))
     (1.0, 0.0, 1.0)
     """
-    total, aleatoric = _entropy(members.mean(axis=0)), float(np.mean([_entropy(p) for p in members]))
+    total, aleatoric = float(_entropy(members.mean(axis=0))), float(_entropy(members).mean())
     return total, aleatoric, total - aleatoric
 
 
-def _entropy(p: Array) -> float:
-    return float(-(p * np.log2(np.where(p > 0, p, 1))).sum()) + 0.0
+def _entropy(p: Array) -> Array:
+    return 0.0 - (p * np.log2(np.where(p > 0, p, 1))).sum(axis=-1)
 
 
 def _measures(cell: CellKey, preset: Preset) -> list[float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -47,6 +47,7 @@ class Workbench:
     evaluator: Evaluator
     pretrained: str | None = None
     stop_after: str | None = None
+    _touched: dict[Evaluation, None] = field(default_factory=dict)
 
     @property
     def preset(self) -> Preset:
@@ -63,7 +64,15 @@ class Workbench:
         pool = self.preset.many_members if many else self.preset.members
         own = cell.measured(self.preset)
         found = ensembles(cell, self.preset, pool=pool, pretrained=self.pretrained)
-        return [Evaluation(ensemble, str(own.id_set), own.J, regime) for ensemble in found]
+        runs = [Evaluation(ensemble, str(own.id_set), own.J, regime) for ensemble in found]
+        self._touched.update(dict.fromkeys(runs))
+        return runs
+
+    def take_touched(self) -> list[Evaluation]:
+        """All runs that were looked at since the last call."""
+        touched = list(self._touched)
+        self._touched.clear()
+        return touched
 
     def needs(self, cell: CellKey, /, *, many: bool = False, regime: str = "") -> list[Need]:
         """The numbers a cell is the mean of, run by run."""
@@ -118,6 +127,15 @@ class Workbench:
             if not self.models.diverged(spec):
                 self.models.predict(spec, sets)
         self._stop("predict")
+
+    def ready(self, runs: list[Evaluation], sets: tuple[EvaluationSet, ...], /) -> tuple[list[Evaluation], str | None]:
+        """The runs whose predictions on these sets are stored now, or what is in the way."""
+        reason = self.obstacle(Need(run, (run.inside, *sets), "") for run in runs)
+        if reason is not None:
+            return [], reason
+        self.predict([(run.ensemble, (run.inside, *sets)) for run in runs])
+        whole = [run for run in runs if self.whole(run.ensemble)]
+        return whole, None if whole else "all runs diverged"
 
     def whole(self, ensemble: Ensemble, /) -> bool:
         """Whether all its networks could be trained."""

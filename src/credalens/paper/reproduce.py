@@ -1,0 +1,206 @@
+"""The paper as a program: `reproduce(["OODMain"], preset="smoke")` trains, predicts, evaluates and writes the result.
+
+Every label of a table or a figure is an entry. What one entry has trained, predicted or evaluated the others reuse,
+and a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from credalens.paper.numbers import describe, figure_labels, runs, table_labels
+from credalens.paper.presets import Preset, get_preset
+from credalens.paper.store import Store, read_json
+from credalens.paper.store_provenance import provenance
+
+__all__ = ["Entry", "Outcome", "check_labels", "list_entries", "read_results", "reproduce"]
+
+GROUPS: Final = {"all": (*table_labels(), *figure_labels()), "tables": table_labels(), "figures": figure_labels()}
+MEASURES: Final = ("GH",)
+STAGES: Final = ("train", "predict")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A table or figure of the paper, and whether it was measured."""
+
+    label: str
+    kind: str
+    description: str
+    status: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The results that are complete, and why the other labels are not."""
+
+    results: list[dict[str, Any]]
+    unfinished: dict[str, str]
+
+
+def reproduce(
+    labels: Iterable[str],
+    /,
+    *,
+    preset: str | Preset = "smoke",
+    data_folder: str | Path | None = None,
+    out: str | Path = "runs",
+    engine: Any = None,
+    pretrained: str | None = None,
+    measures: Sequence[str] = (),
+    paper_solver: bool = False,
+    stop_after: str | None = None,
+    time_limit: float | None = None,
+    dtype: str = "float32",
+    threads: int | None = None,
+    log: Callable[[str], None] = lambda line: None,
+    finished: Callable[[dict[str, Any]], None] = lambda result: None,
+) -> Outcome:
+    """Measure tables and figures by their labels ("all", "tables" and "figures" name many) into `out`/<preset>.
+
+    `stop_after` "train" or "predict" ends after that stage, `time_limit` after so many seconds at the end of a unit of
+    work; the same call goes on. `measures` adds other credal measures ("GH") to the tables of OOD detection, and
+    `paper_solver` the paper's local solver on a subsample. `engine` trains and predicts (by default with torch).
+    `finished` is called with every result.
+    """
+    from credalens.paper.reproduce_models import TimeIsUp
+    from credalens.paper.reproduce_work import StopHere
+
+    wanted, own = check_labels(labels), get_preset(preset)
+    _check_options(measures, stop_after, time_limit)
+    work = _workbench(own, data_folder, out, engine, pretrained, stop_after, time_limit, dtype, threads, log)
+    results: list[dict[str, Any]] = []
+    unfinished: dict[str, str] = {}
+    for place, label in enumerate(wanted):
+        try:
+            made = _measure(work, label, measures, paper_solver)
+        except StopHere as stopped:
+            unfinished[label] = f"stopped after the stage {str(stopped)!r}, as asked"
+            continue
+        except TimeIsUp as stopped:
+            unfinished |= dict.fromkeys(wanted[place:], str(stopped))
+            break
+        results.append(made)
+        finished(made)
+    return Outcome(results, unfinished)
+
+
+def check_labels(labels: Iterable[str], /) -> tuple[str, ...]:
+    """The labels meant, each once, in the order given; "all", "tables" and "figures" stand for many.
+
+    >>> len(check_labels(["all"])), check_labels(["PIA", "PIA"])
+    (36, ('PIA',))
+    """
+    found: dict[str, None] = {}
+    for label in labels:
+        if label not in GROUPS and label not in GROUPS["all"]:
+            raise ValueError(_unknown(label))
+        found |= dict.fromkeys(GROUPS.get(label, (label,)))
+    if not found:
+        raise ValueError("name at least one table or figure; `credalens reproduce --list` shows them all")
+    return tuple(found)
+
+
+def _unknown(label: str) -> str:
+    lowered = {known.lower(): known for known in (*GROUPS, *GROUPS["all"])}
+    close = [lowered[name] for name in get_close_matches(label.lower(), lowered, n=3)]
+    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return f"the paper has no table or figure {label!r}{hint} `credalens reproduce --list` shows them all"
+
+
+def list_entries(results: str | Path | None = None, /) -> list[Entry]:
+    """All 36 tables and figures with the status their result file gives, or "-" where there is none.
+
+    >>> list_entries()[0].label, len(list_entries())
+    ('OODMain', 36)
+    """
+    known = {} if results is None else {result["label"]: result for result in read_results(results)}
+    return [
+        Entry(label, "table" if label in table_labels() else "figure", describe(label), _status_of(known.get(label)))
+        for label in GROUPS["all"]
+    ]
+
+
+def _status_of(result: dict[str, Any] | None) -> str:
+    return "-" if result is None else str(result["status"])
+
+
+def read_results(folder: str | Path, /) -> list[dict[str, Any]]:
+    """The result files of a folder, in the order of the paper; a folder without any is an error."""
+    place = Path(folder)
+    found = {}
+    for path in sorted(place.glob("*.json")):
+        content = read_json(path)
+        if isinstance(content, dict) and content.get("label") in GROUPS["all"]:
+            found[content["label"]] = content
+    if not found:
+        raise FileNotFoundError(
+            f"no result files (<label>.json) in {place}; measure something first, or name their folder"
+        )
+    return [found[label] for label in GROUPS["all"] if label in found]
+
+
+def _check_options(measures: Sequence[str], stop_after: str | None, time_limit: float | None) -> None:
+    unknown = sorted(set(measures) - set(MEASURES))
+    if unknown:
+        raise ValueError(f"no other measure {unknown[0]!r}; there is {', '.join(MEASURES)}")
+    if stop_after is not None and stop_after not in STAGES:
+        raise ValueError(f"one can stop after {' or '.join(STAGES)}, got {stop_after!r}")
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"the time limit is a positive number of seconds, got {time_limit!r}")
+
+
+def _workbench(
+    preset: Preset,
+    data_folder: str | Path | None,
+    out: str | Path,
+    engine: Any,
+    pretrained: str | None,
+    stop_after: str | None,
+    time_limit: float | None,
+    dtype: str,
+    threads: int | None,
+    log: Callable[[str], None],
+) -> Any:
+    from credalens.paper.reproduce_engine import TorchEngine
+    from credalens.paper.reproduce_evaluate import Evaluator
+    from credalens.paper.reproduce_images import Images
+    from credalens.paper.reproduce_models import Deadline, Models
+    from credalens.paper.reproduce_work import Workbench
+
+    if data_folder is not None and not Path(data_folder).is_dir():
+        raise NotADirectoryError(f"the data folder {data_folder} does not exist; name the one that holds the data sets")
+    store = Store(Path(out) / preset.name, dtype=dtype)
+    images = Images(store, preset, data_folder)
+    models = Models(store, preset, images, engine or TorchEngine(), Deadline(time_limit), log)
+    return Workbench(models, Evaluator(models, threads), pretrained, stop_after)
+
+
+def _measure(work: Any, label: str, measures: Sequence[str], paper_solver: bool) -> dict[str, Any]:
+    from credalens.paper.paper_figures import FIGURES
+    from credalens.paper.reproduce_figures import figure_result
+    from credalens.paper.reproduce_runs import describe_runs
+    from credalens.paper.reproduce_tables import table_result
+    from credalens.paper.tables import TABLES
+
+    if label in TABLES:
+        content = table_result(work, TABLES[label], measures=measures, paper_solver=paper_solver)
+        content["paper_runs"] = runs(label)
+    else:
+        content = figure_result(work, FIGURES[label])
+    made = provenance(preset=work.preset.as_dict(), engine=work.models.engine.about())
+    result = {**content, "models": describe_runs(work), "status": _status(content), "provenance": made}
+    work.models.store.save_result(label, result)
+    return result
+
+
+def _status(content: dict[str, Any]) -> str:
+    parts = content.get("cells") or content.get("panels") or []
+    missing = sum("reason" in part for part in parts)
+    if missing == 0:
+        return "measured"
+    return "not measured" if missing == len(parts) else "partly measured"

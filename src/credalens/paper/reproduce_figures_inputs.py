@@ -1,0 +1,113 @@
+"""The figures that show single inputs: which ones they choose, and what the members say about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.paper import paper_figures as declared
+from credalens.paper import paper_figures_draw as drawing
+from credalens.paper.experiments import EvaluationSet, evaluation_sets
+from credalens.paper.reproduce_evaluate import Evaluation
+from credalens.paper.reproduce_work import Workbench
+from credalens.report.figures import merge_to_three
+
+__all__ = ["bars_panels", "simplex_panels"]
+
+Array = NDArray[Any]
+Made = tuple[Any, list[dict[str, Any]]]
+
+
+def simplex_panels(work: Workbench, figure: declared.SimplexFigure, /) -> Made:
+    """The figure of triangles and its members, or the reason why there is none."""
+    (outside,) = evaluation_sets("svhn", work.preset)
+    runs = []
+    for model in figure.models:
+        reason = work.excluded(model, many=figure.many)
+        ready, reason = ([], reason) if reason else work.ready(work.runs(model, many=figure.many), (outside,))
+        if reason is not None:
+            return None, [{"title": figure.label, "reason": reason}]
+        runs.append(ready[0])
+    cases = _cases(work, runs[0], outside)
+    names = (*work.images.class_names(runs[0].id_set)[:2], "others")
+    panels = []
+    for run in runs:
+        for case, (one, index) in cases.items():
+            members = merge_to_three(work.evaluator.members(run, one)[:, index], classes=(0, 1))
+            title = f"{case}, N = {run.ensemble.N}"
+            panels.append({"title": title, "set": one.key, "index": index, "members": members.tolist()})
+    # Sizes that a preset makes equal would share a title: only the first is drawn then.
+    samples: dict[str, Any] = {}
+    for panel in panels:
+        samples.setdefault(str(panel["title"]), panel["members"])
+    return drawing.draw_simplex(samples, names, len(cases)), panels
+
+
+def _cases(work: Workbench, run: Evaluation, outside: EvaluationSet) -> dict[str, tuple[EvaluationSet, int]]:
+    """An input of each kind, the one of median EU among them: right and wrong ones of the first two classes, OOD."""
+    labels = np.asarray(work.images.labels(run.id_set))
+    inside, beyond = work.evaluator.assess(run, run.inside), work.evaluator.assess(run, outside)
+    right = inside.points["credal"].argmax(axis=-1) == labels
+    first = labels < 2
+    epistemic = inside.scores["credal.EU"]
+    every = np.arange(len(beyond.scores["credal.EU"]))
+    return {
+        "Right": (run.inside, _median(epistemic, np.flatnonzero(right & first), np.flatnonzero(first))),
+        "Wrong": (run.inside, _median(epistemic, np.flatnonzero(~right & first), np.flatnonzero(~right))),
+        "OOD": (outside, _median(beyond.scores["credal.EU"], every, every)),
+    }
+
+
+def _median(scores: Array, wanted: Array, otherwise: Array) -> int:
+    among = next((found for found in (wanted, otherwise, np.arange(len(scores))) if len(found)), wanted)
+    return int(among[np.argsort(scores[among], kind="stable")[len(among) // 2]])
+
+
+def bars_panels(work: Workbench, figure: declared.BarsFigure, /) -> Made:
+    """The figure of bars and its members, or the reason why there is none."""
+    sets = evaluation_sets(f"{figure.model.id_set}-c", work.preset)
+    reason = work.excluded(figure.model)
+    runs, reason = ([], reason) if reason else work.ready(work.runs(figure.model)[:1], sets)
+    if reason is not None:
+        return None, [{"title": figure.label, "reason": reason}]
+    run = runs[0]
+    labels = np.asarray(work.images.labels(run.id_set))
+    one, index = _telling(work, run, sets, labels)
+    names = work.images.class_names(run.id_set)
+    panels = [
+        {
+            "title": title,
+            "set": which.key,
+            "index": index,
+            "true_class": int(labels[index]),
+            "class_names": list(names),
+            "members": np.asarray(work.evaluator.members(run, which)[:, index], np.float64).tolist(),
+        }
+        for title, which in (("Test image", run.inside), (f"{one.corruption}, severity {one.severity}", one))
+    ]
+    return drawing.draw_bars(panels), panels
+
+
+def _telling(
+    work: Workbench, run: Evaluation, sets: tuple[EvaluationSet, ...], labels: Array
+) -> tuple[EvaluationSet, int]:
+    """The corrupted image whose true class gains most by the intersection probability, if it can one that it rescues.
+
+    Rescued: the intersection probability is right, the averaged one wrong, and both were right before.
+    """
+    place = np.arange(len(labels))
+    before = [point.argmax(axis=-1) == labels for point in work.evaluator.assess(run, run.inside).points.values()]
+    best: tuple[bool, float, EvaluationSet, int] | None = None
+    for one in sets:
+        points = work.evaluator.assess(run, one).points
+        gain = points["credal"][place, labels] - points["classical"][place, labels]
+        rescued = (points["credal"].argmax(-1) == labels) & (points["classical"].argmax(-1) != labels)
+        rescued &= before[0] & before[1]
+        index = int((gain + 2 * rescued).argmax())
+        found = (bool(rescued[index]), float(gain[index]), one, index)
+        best = found if best is None or found[:2] > best[:2] else best
+    if best is None:
+        raise ValueError("a picture of a corrupted image needs at least one corruption")
+    return best[2], best[3]

@@ -1,0 +1,53 @@
+"""The runs behind a result: which networks, from which seeds, trained how, where and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from credalens.paper.reproduce_evaluate import Evaluation
+from credalens.paper.reproduce_work import Workbench
+from credalens.training.spec import TrainSpec
+
+__all__ = ["describe_runs"]
+
+Record = dict[str, Any]
+
+
+def describe_runs(work: Workbench, /) -> list[Record]:
+    """For every kind of model that was looked at since the last time: its runs, and how it was trained."""
+    kinds: dict[tuple[str, str, str, int], list[Evaluation]] = {}
+    for run in work.take_touched():
+        one = run.ensemble.specs[0]
+        kinds.setdefault((one.data, one.backbone, run.ensemble.method, run.ensemble.N), []).append(run)
+    described = [
+        {"data": data, "backbone": backbone, "method": method, "N": N, **_training(work, runs)}
+        for (data, backbone, method, N), runs in kinds.items()
+    ]
+    return [kind for kind in described if kind["trained"]]
+
+
+def _training(work: Workbench, runs: Sequence[Evaluation]) -> Record:
+    """Seeds of every run (of the teachers, for distilled networks) and what the training loop wrote down."""
+    ensembles = {run.ensemble: run for run in runs}
+    records = {spec.key: record for run in ensembles.values() for spec, record in _records(work, run)}
+    first = next(iter(records.values()), {})
+    return {
+        "runs": sum(work.whole(ensemble) for ensemble in ensembles),
+        "diverged": sum(not work.whole(ensemble) for ensemble in ensembles),
+        "seeds": [list(ensemble.specs[0].teachers) or ensemble.seeds for ensemble in ensembles],
+        "trained": len(records),
+        "seconds": round(sum(record["seconds"] for record in records.values()), 1),
+        "schedule": first.get("schedule"),
+        "provenance": first.get("provenance"),
+    }
+
+
+def _records(work: Workbench, run: Evaluation) -> list[tuple[TrainSpec, Record]]:
+    """From beside the predictions, or from the evaluation where only that was kept."""
+    kept = work.evaluator.training(run) or [None] * len(run.ensemble.specs)
+    found = [
+        (spec, work.models.training_record(spec) or record)
+        for spec, record in zip(run.ensemble.specs, kept, strict=True)
+    ]
+    return [(spec, record) for spec, record in found if record is not None]
