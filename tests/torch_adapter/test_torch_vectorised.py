@@ -165,11 +165,12 @@ def test_members_in_different_modes_are_refused_and_eval_mends_it(x):
     assert_same(wrapper.eval()(x), CredalWrapper(members)(x))
 
 
-def test_bad_values_name_the_member(members, x):
+@pytest.mark.parametrize("chunk", [None, 2])
+def test_bad_values_name_the_member(members, x, chunk):
     with torch.no_grad():
         members[3][-1].bias[2] = float("nan")
     with pytest.raises(ValueError, match=r"member 3 \(Sequential\) returned logits of which 7 of 35 are not finite"):
-        CredalWrapper(members, vectorised=True)(x)
+        CredalWrapper(members, vectorised=True, member_chunk=chunk)(x)
 
 
 def test_it_is_one_pass(members, x, monkeypatch):

@@ -79,6 +79,10 @@ def test_ruled_out_classes_and_narrow_precision(x):
         prediction = CredalWrapper([lambda x, p=p: p for p in probs], outputs="probabilities")(x)
         assert prediction.total.dtype == torch.float32
         assert_same(prediction, wrap(probs), atol=1e-6)
+        logits = 3 * torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(0)).to(dtype)
+        prediction = CredalWrapper([lambda x, z=z: z for z in logits])(x)
+        assert prediction.total.dtype == torch.float32
+        assert_same(prediction, wrap_logits(logits), atol=1e-6)  # the softmax is not the members' narrow one
 
 
 # Samples
