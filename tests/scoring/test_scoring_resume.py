@@ -77,6 +77,14 @@ def test_finished_parts_are_not_scored_again(tmp_path, monkeypatch, source):
     assert heard[0] == ("scoring", 20, 40)
 
 
+def test_what_a_kill_left_half_written_is_swept_first(tmp_path, monkeypatch, source):
+    folder = unfinished(tmp_path, monkeypatch, source)
+    (folder / ".part-00000002.parquet.0123.partial").write_bytes(b"half")
+    seen = []
+    score_file(source, tmp_path / "out.parquet", chunk_rows=10, progress=lambda *_: seen.extend(names(folder)))
+    assert seen[:4] == ["lock", "manifest.json", "part-00000000.parquet", "part-00000001.parquet"]
+
+
 def unfinished(tmp_path, monkeypatch, source, **options):
     with monkeypatch.context() as patch:
         stop_after(patch, "replace", 3)
@@ -189,15 +197,15 @@ def half_an_output(folder):
 @pytest.mark.parametrize("suffix", [".parquet", ".npz"])
 def test_killed_runs_lose_and_double_nothing(tmp_path, suffix):
     source, out, whole = tmp_path / "in.npy", tmp_path / f"out{suffix}", tmp_path / f"whole{suffix}"
-    save_predictions(source, batch_of("mixed", 3, 100, 4).repeat(80, axis=1))
+    save_predictions(source, batch_of("mixed", 3, 100, 4).repeat(40, axis=1))
     score_file(source, whole, chunk_rows=50)
     folder = tmp_path / f"{out.name}.parts"
-    point = int(np.random.default_rng(len(suffix)).integers(1, 120))
+    point = int(np.random.default_rng(len(suffix)).integers(1, 60))
     assert kill_when(start(source, out), some_parts(folder, point)) == -signal.SIGKILL
     assert not out.exists()
     kill_when(start(source, out), half_an_output(folder))
     summary, errors = start(source, out).communicate()
     assert errors == ""
-    assert json.loads(summary)["rows"] == 8000
+    assert json.loads(summary)["rows"] == 4000
     assert out.read_bytes() == whole.read_bytes()
     assert names(tmp_path) == ["in.npy", out.name, whole.name]

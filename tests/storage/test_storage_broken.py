@@ -43,6 +43,14 @@ def test_a_file_that_shrinks_after_it_was_opened_is_refused(tmp_path, suffix):
         predictions.read(15, 20)
 
 
+def test_an_npy_header_that_never_ends(tmp_path):
+    """NumPy raises a TokenError here, which is no ValueError."""
+    save_predictions(tmp_path / "m.npy", VALUES)
+    (tmp_path / "m.npy").write_bytes((tmp_path / "m.npy").read_bytes().replace(b"}", b"("))
+    with pytest.raises(ValueError, match=r"m.npy: cannot be read"):
+        open_predictions(tmp_path / "m.npy")
+
+
 @given(st.sampled_from(FORMATS), st.data())
 @settings(derandomize=True, deadline=None, max_examples=150)
 def test_any_damage_gives_an_array_or_a_value_error(tmp_path_factory, suffix, data):
@@ -50,7 +58,8 @@ def test_any_damage_gives_an_array_or_a_value_error(tmp_path_factory, suffix, da
     save_predictions(path, VALUES)
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+        place = data.draw(st.integers(0, len(content) - 1))
+        content[place : place + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
     path.write_bytes(content)
     message = read_or_message(path)
     assert not message or str(path) in message

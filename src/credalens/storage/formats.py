@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tokenize import TokenError
 from zipfile import BadZipFile
 
 __all__ = ["ALL_FORMATS", "UnsuitableError", "format_of", "readable", "source_file"]
@@ -21,6 +23,8 @@ BROKEN = (
     ArithmeticError,
     EOFError,
     RuntimeError,
+    SyntaxError,
+    TokenError,
     BadZipFile,
     zlib.error,
     struct.error,
@@ -65,7 +69,7 @@ def readable(path: Path, /) -> Iterator[None]:
     except BROKEN as error:
         raise _broken(path, error) from error
     except OSError as error:
-        if error.errno is not None:  # the disk's fault; Arrow also says OSError at bytes it cannot decode
+        if error.errno not in (None, errno.EINVAL):  # the disk's fault, not an offset or bytes that make no sense
             raise
         raise _broken(path, error) from error
 

@@ -1,0 +1,169 @@
+"""``credalens reproduce``: the paper's tables and figures by their labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from credalens.paper.reproduce import Outcome
+
+__all__ = ["reproduce"]
+
+TIME_IS_UP: Final = 3
+
+
+def _size(text: str) -> Any:
+    return typer.Option(metavar="N", help=text, show_default="the preset's", rich_help_panel="Size of the reproduction")
+
+
+def reproduce(
+    labels: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="LABEL", help="Tables and figures, or all, tables, figures.", show_default=False),
+    ] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="List all tables and figures, and leave.")] = False,
+    preset: Annotated[
+        str, typer.Option(help="smoke (minutes), fast (CIFAR-10, one GPU) or full (the paper's).")
+    ] = "smoke",
+    data_folder: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where the data sets are.", show_default=False)
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Models, predictions, results: kept and reused.")] = Path(
+        "runs"
+    ),
+    from_results: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Print result files of this folder; train nothing.", show_default=False),
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the Markdown there too.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GH", help="Another credal measure beside EU and TU.", show_default=False),
+    ] = None,
+    paper_solver: Annotated[
+        bool, typer.Option("--paper-solver", help="SciPy's SLSQP beside the exact measures, on a subsample.")
+    ] = False,
+    pretrained: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Pretrained ResNet-50 for the ImageNet entries.", show_default=False),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, ...", show_default="CUDA if there is one", rich_help_panel="Run")
+    ] = None,
+    side_by_side: Annotated[
+        int, typer.Option(metavar="N", help="Networks trained at once on the device.", rich_help_panel="Run")
+    ] = 1,
+    only_train: Annotated[
+        bool, typer.Option("--only-train", help="Stop when all is trained.", rich_help_panel="Run")
+    ] = False,
+    only_predict: Annotated[
+        bool, typer.Option("--only-predict", help="Stop when all is predicted.", rich_help_panel="Run")
+    ] = False,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Stop cleanly after that; exit code 3.", rich_help_panel="Run"),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", help="Threads of the measures.", rich_help_panel="Run")
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option(help="Stored predictions: float32, float16.", rich_help_panel="Run")
+    ] = "float32",
+    members: Annotated[int | None, _size("Networks trained for the ensembles of five.")] = None,
+    many_members: Annotated[int | None, _size("Networks trained for the ablation on N.")] = None,
+    runs: Annotated[int | None, _size("Distinct deep ensembles.")] = None,
+    bnn_runs: Annotated[int | None, _size("Bayesian networks of each kind.")] = None,
+    edd_runs: Annotated[int | None, _size("Distilled networks of each kind.")] = None,
+) -> None:
+    """Measure tables and figures of the paper and print them beside its numbers, wins and losses alike.
+
+    What is missing is trained, predicted and evaluated; what is there is reused, and a run that was stopped or killed
+    goes on when the same command is given again. Entries whose data are not found are listed as not measured.
+
+    **Examples**
+
+        credalens reproduce --list
+        credalens reproduce all --preset smoke
+        credalens reproduce OODMain OODMainTU --preset fast --data-folder data --side-by-side 5
+        credalens reproduce OODMain --preset fast --data-folder data --only-train --time-limit 500
+        credalens reproduce all --from-results results --markdown results/README.md
+    """
+    from credalens.paper import reproduce as paper
+
+    if list_them:
+        return _list(out / preset / "results" if from_results is None else from_results, as_json=as_json)
+    if from_results is not None:
+        wanted = paper.check_labels(labels or ["all"])
+        found = [result for result in paper.read_results(from_results) if result["label"] in wanted]
+        for result in () if as_json else found:
+            _print(result)
+        return _conclude(paper.Outcome(found, {}), markdown, as_json=as_json)
+    from credalens.paper.presets import get_preset
+    from credalens.paper.reproduce_engine import TorchEngine
+
+    wanted = paper.check_labels(labels or [])
+    sizes = {"members": members, "many_members": many_members, "runs": runs, "bnn_runs": bnn_runs, "edd_runs": edd_runs}
+    try:
+        outcome = paper.reproduce(
+            wanted,
+            preset=get_preset(preset).changed(**sizes),
+            data_folder=data_folder,
+            out=out,
+            engine=TorchEngine(device=device, side_by_side=side_by_side),
+            pretrained=pretrained,
+            measures=measure or [],
+            paper_solver=paper_solver,
+            stop_after="train" if only_train else "predict" if only_predict else None,
+            time_limit=time_limit,
+            dtype=dtype,
+            threads=threads,
+            log=lambda line: typer.echo(line, err=True),
+            finished=(lambda result: None) if as_json else _print,
+        )
+    except KeyboardInterrupt:
+        typer.echo("interrupted; the same command goes on from here when it is given again.", err=True)
+        raise typer.Exit(130) from None
+    _conclude(outcome, markdown, as_json=as_json)
+    if any("time limit" in why for why in outcome.unfinished.values()):
+        raise typer.Exit(TIME_IS_UP)
+    return None
+
+
+def _list(results: Path, *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from credalens.paper.rendering import markdown_table
+    from credalens.paper.reproduce import list_entries
+
+    entries = list_entries(results if any(results.glob("*.json")) else None)
+    if as_json:
+        typer.echo(json.dumps([asdict(entry) for entry in entries]))
+        return
+    rows = [[entry.label, entry.kind, entry.status, entry.description] for entry in entries]
+    typer.echo(markdown_table(["Label", "Kind", "Status", "What it shows"], rows))
+
+
+def _print(result: dict[str, Any]) -> None:
+    from credalens.paper.rendering import render_result
+
+    typer.echo(render_result(result) + "\n")
+
+
+def _conclude(outcome: Outcome, markdown: Path | None, *, as_json: bool) -> None:
+    from credalens.paper.rendering import render_results
+    from credalens.storage import atomic_file
+
+    if markdown is not None:
+        with atomic_file(markdown) as file:
+            file.write(render_results(outcome.results).encode())
+    if as_json:
+        typer.echo(json.dumps({"results": outcome.results, "unfinished": outcome.unfinished}))
+    for label, why in outcome.unfinished.items():
+        typer.echo(f"{label}: {why}.", err=True)
