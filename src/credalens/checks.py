@@ -47,11 +47,18 @@ NOT_PROBABILITIES = "If these are logits, call wrap_logits; if they are counts o
 
 @dataclass(frozen=True)
 class Members:
-    """Member predictions as (members, rows, classes), C-contiguous float32 or float64, and where they came from."""
+    """Member predictions as (members, rows, classes), C-contiguous and never copied, and where they came from."""
 
     array: NDArray
     batch: tuple[int, ...]
     origin: Origin
+
+    def rows(self, start: int, stop: int) -> tuple[NDArray, int, int]:
+        """An array that kernels can read and where these rows are in it; narrow floats are widened piece by piece."""
+        if self.array.dtype in (np.float32, np.float64):
+            return self.array, start, stop
+        part = self.array[:, start:stop].astype(self.origin.result_dtype, order="C")
+        return part, 0, stop - start
 
     def restore(self, array: NDArray, /) -> Any:
         """Give ``array`` (rows, ...) the caller's batch shape, precision and library."""
@@ -138,8 +145,6 @@ def _read_stack(x: Any, member_axis: int, name: str) -> tuple[NDArray, tuple[int
         raise_no_members(name, array.shape)
     check_classes(classes, name, array.shape)
     batch = array.shape[1:-1]
-    if array.dtype not in (np.float32, np.float64):
-        array = array.astype(origin.result_dtype)
     rows = math.prod(batch)
     return np.ascontiguousarray(array).reshape(members, rows, classes), batch, origin
 

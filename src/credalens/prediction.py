@@ -171,7 +171,7 @@ def _from_members(
 
     def work(start: int, stop: int) -> None:
         low, high, mean = np.empty((3, stop - start, classes))
-        if not bounds_rows(members.array, start, stop, allowed, low, high, mean):
+        if not bounds_rows(*members.rows(start, stop), allowed, low, high, mean):
             raise_bad_rows(members, name)
         results.solve(start, stop, low, high, mean, max_nodes, tolerance)
 

@@ -47,7 +47,7 @@ def classical_uncertainty(
 
     def work(start: int, stop: int) -> None:
         low, high, mean = np.empty((3, stop - start, classes))
-        if not bounds_rows(members.array, start, stop, tolerance, low, high, mean):
+        if not bounds_rows(*members.rows(start, stop), tolerance, low, high, mean):
             raise_bad_rows(members)
         total[start:stop] = shannon_entropy(mean)
 

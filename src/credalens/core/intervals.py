@@ -134,7 +134,7 @@ def probability_intervals(probs: Any, /, *, member_axis: int = 0, threads: int |
 
     def work(start: int, stop: int) -> None:
         low, high, mean = np.empty((3, stop - start, classes))
-        if not bounds_rows(members.array, start, stop, tolerance, low, high, mean):
+        if not bounds_rows(*members.rows(start, stop), tolerance, low, high, mean):
             raise_bad_rows(members)
         lower[start:stop], upper[start:stop] = low, high
 
