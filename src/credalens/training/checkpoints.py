@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
+
+from credalens.storage.atomic import PARTIAL, atomic_file
 
 Note = dict[str, Any]
 
@@ -50,15 +50,11 @@ def write_json(path: Path, content: Any, /) -> None:
 
 
 def write_bytes(path: Path, content: bytes, /) -> None:
-    """Write a file under another name and then rename it: a reader, or a crash, never meets half of it."""
-    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    """Write a whole file or none, and say what to do when there is no room for it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with scratch.open("xb") as file:
+        with atomic_file(path) as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.replace(path)
     except OSError as error:
         raise OSError(
             error.errno,
@@ -66,14 +62,12 @@ def write_bytes(path: Path, content: bytes, /) -> None:
             "Make room or choose another folder, then run the same again: it goes on from the last checkpoint",
             str(path),
         ) from error
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 def remove_scratch(folder: Path, /) -> None:
     """Remove what a killed process left half written."""
-    for scratch in folder.glob(".*.part"):
-        scratch.unlink(missing_ok=True)
+    for partial in folder.glob(f".*{PARTIAL}"):
+        partial.unlink(missing_ok=True)
 
 
 def differences(stored: Note, asked: Note, /, *, prefix: str = "") -> list[str]:

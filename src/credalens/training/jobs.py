@@ -75,7 +75,7 @@ class Job:
         member = Member(
             self.spec,
             self.schedule,
-            make_network(self.spec, setting.build, setting.device),
+            make_network(self.spec, setting.build, setting.device, initial_std=self.schedule.initial_std),
             images,
             precision=setting.precision,
             teachers=self._teachers(),

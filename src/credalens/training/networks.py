@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from credalens.bayes import to_bayesian
+from credalens.bayes.layers import INITIAL_STD
 from credalens.training.checkpoints import check_same, read_tensors
 from credalens.training.devices import find_device, placed
 from credalens.training.randomness import INITIAL, derived_seed
@@ -26,7 +27,9 @@ class Build(Protocol):
         """A network from images (n, 3, h, w) to logits (n, classes) whose first weights depend on the seed alone."""
 
 
-def make_network(spec: TrainSpec, build: Build, device: torch.device, /) -> nn.Module:
+def make_network(
+    spec: TrainSpec, build: Build, device: torch.device, /, *, initial_std: float | None = None
+) -> nn.Module:
     """The network of a spec with its first weights; Bayesian ones have the same first means as the standard one."""
     network = build(
         spec.backbone,
@@ -37,7 +40,7 @@ def make_network(spec: TrainSpec, build: Build, device: torch.device, /) -> nn.M
         seed=derived_seed(spec.seed, INITIAL),
     )
     if spec.bayesian:
-        network = to_bayesian(network, estimator=ESTIMATORS[spec.method])
+        network = to_bayesian(network, estimator=ESTIMATORS[spec.method], initial_std=initial_std or INITIAL_STD)
     return placed(network, device)
 
 

@@ -50,5 +50,5 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor],
 
 def _like(weight: Tensor, value: Tensor) -> Tensor:
     if value.shape != weight.shape:
-        return value
+        return value.clone()
     return torch.empty_like(weight, dtype=value.dtype, requires_grad=False).copy_(value)

@@ -1,0 +1,184 @@
+"""The parts of a step: random numbers, optimisers, objectives, devices, counting."""
+
+import math
+
+import pytest
+import torch
+from tests.training.tiny import build
+from torch import nn
+
+from credalens.bayes import kl, to_bayesian
+from credalens.training.devices import fast_math, find_device, find_precision, mixed, placed
+from credalens.training.distillation import distillation_loss
+from credalens.training.objectives import cross_entropy, distillation, evidence_bound
+from credalens.training.optimizers import load_optimizer, make_optimizer, optimizer_tensors, set_learning_rate
+from credalens.training.randomness import Randomness, derived_seed, epoch_order
+from credalens.training.schedules import Schedule
+from credalens.training.tally import Tally
+
+CPU = torch.device("cpu")
+SGD = Schedule("sgd", epochs=10, batch=4, rate=0.1, policy="one_cycle", weight_decay=0.5)
+ADAM = Schedule("adam", epochs=10, batch=4, rate=0.1, policy="steps", temperature=10, kl_warmup=2, kl_scale=0.5)
+
+
+def network():
+    return build("convnet", classes=3, width=1.0, image_size=8, pretrained=None, seed=0)
+
+
+def draws(randomness):
+    with randomness.active():
+        hidden = torch.rand(3)
+    return [*hidden.tolist(), *torch.rand(3, generator=randomness.generator).tolist()]
+
+
+def test_randomness_goes_on_where_it_was_and_leaves_the_caller_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(4)
+    torch.manual_seed(5)
+    one, other = Randomness(1, CPU), Randomness(2, CPU)
+    apart = [draws(one), draws(one), draws(other)]
+    assert torch.equal(torch.rand(4), expected)
+    again, beside = Randomness(1, CPU), Randomness(2, CPU)
+    interleaved = [draws(again), draws(beside), draws(again)]
+    assert interleaved == [apart[0], apart[2], apart[1]]
+    assert len({value for part in apart for value in part}) == 18  # no stream is another's
+
+
+def test_randomness_survives_an_error():
+    state, randomness = torch.get_rng_state(), Randomness(1, CPU)
+    with pytest.raises(RuntimeError), randomness.active():
+        torch.rand(1) @ torch.rand(2, 2)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_randomness_comes_back():
+    one, other = Randomness(1, CPU), Randomness(9, CPU)
+    draws(one)
+    other.restore({name: state.clone() for name, state in one.state().items()})
+    assert draws(one) == draws(other)
+
+
+def test_orders_are_permutations_of_their_own():
+    orders = [epoch_order(seed, epoch, 100) for seed in range(3) for epoch in range(3)]
+    assert all(sorted(order.tolist()) == list(range(100)) for order in orders)
+    assert len({tuple(order.tolist()) for order in orders}) == 9
+    assert torch.equal(epoch_order(1, 1, 100), orders[4])
+
+
+def test_derived_seeds_fit_torch_and_differ():
+    seeds = {derived_seed(a, b) for a in range(30) for b in range(30)}
+    assert len(seeds) == 900
+    assert max(seeds) < 2**63
+
+
+def test_only_matrices_and_filters_decay():
+    model = network()
+    optimizer = make_optimizer(model, SGD, CPU)
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    for weight in model.parameters():
+        weight.grad = torch.zeros_like(weight)
+    optimizer.step()
+    for name, weight in model.named_parameters():
+        # No gradient: Nesterov's first step on the decay alone is rate * decay * (1 + momentum) of the weight.
+        factor = 1 - 0.1 * 0.5 * 1.9 if weight.ndim > 1 else 1
+        torch.testing.assert_close(weight, factor * before[name], msg=name)
+
+
+def some_steps(model, optimizer, seed):
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(3):
+        optimizer.zero_grad()
+        x = torch.randn(4, 3, 8, 8, generator=generator).to(memory_format=torch.channels_last)
+        model(x).logsumexp(-1).mean().backward()
+        optimizer.step()
+
+
+@pytest.mark.parametrize("schedule", [SGD, ADAM])
+def test_an_optimizer_goes_on_exactly(schedule):
+    model = placed(network(), CPU)
+    optimizer = make_optimizer(model, schedule, CPU)
+    some_steps(model, optimizer, 0)
+    copy = placed(network(), CPU)
+    copy.load_state_dict({name: value.contiguous() for name, value in model.state_dict().items()})
+    other = make_optimizer(copy, schedule, CPU)
+    load_optimizer(other, {name: value.contiguous() for name, value in optimizer_tensors(optimizer).items()})
+    for weight, entries in other.state.items():
+        assert all(value.stride() == weight.stride() for value in entries.values() if value.shape == weight.shape)
+    for one, two in ((model, optimizer), (copy, other)):
+        set_learning_rate(two, 0.01)
+        some_steps(one, two, 1)
+    assert all(torch.equal(one, two) for one, two in zip(model.parameters(), copy.parameters(), strict=True))
+
+
+def test_every_weight_group_gets_the_learning_rate():
+    optimizer = make_optimizer(network(), ADAM, CPU)
+    set_learning_rate(optimizer, 0.25)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.25, 0.25]
+
+
+def test_the_standard_loss():
+    logits = torch.tensor([[0.0, 0.0], [0.0, math.log(3)]])
+    loss = cross_entropy(logits, torch.empty(0), torch.tensor([0, 1]), 0.0)
+    assert loss.item() == pytest.approx((math.log(2) + math.log(4 / 3)) / 2)
+
+
+def test_the_bayesian_loss_pays_its_share_of_the_divergence():
+    model = to_bayesian(nn.Linear(2, 3))
+    loss, logits, labels = evidence_bound(model, ADAM, 100), torch.zeros(4, 3), torch.zeros(4, dtype=torch.long)
+    values = [loss(logits, torch.empty(0), labels, epoch).item() for epoch in (0.0, 1.0, 5.0)]
+    divergence = kl(model).item()
+    assert values == pytest.approx([math.log(3) + share * divergence / 100 for share in (0, 0.25, 0.5)])
+
+
+def test_the_student_sees_what_the_teachers_see():
+    teachers = [network().eval() for _ in range(2)]
+    teachers[1][0].weight.data.mul_(-1)
+    seen = []
+    teachers[0].register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    loss = distillation(teachers, ADAM, lambda: mixed("float32", CPU))
+    x, student = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.zeros(4, 3)
+    student.requires_grad_()
+    value = loss(student, x, torch.zeros(4, dtype=torch.long), 5.0)
+    members = torch.stack([teacher(x) for teacher in teachers])
+    torch.testing.assert_close(value, distillation_loss(student, members, temperature=ADAM.heat(5.0)))
+    assert seen[0] is x
+    value.backward()
+    assert student.grad.abs().sum() > 0
+    assert all(weight.grad is None for teacher in teachers for weight in teacher.parameters())
+
+
+def test_counting_finds_the_first_loss_that_is_no_number():
+    tally, logits, labels = Tally(CPU), torch.eye(3), torch.tensor([0, 1, 0])
+    for step, loss in enumerate([1.0, 2.5]):
+        tally.add(torch.tensor(loss), logits, labels, step)
+    assert tally.read() == (3.5, 4, -1)
+    for step, loss in enumerate([math.inf, math.nan, 1.0], start=2):
+        tally.add(torch.tensor(loss), logits, labels, step)
+    assert tally.read()[2] == 2
+    tally.clear()
+    assert tally.read() == (0, 0, -1)
+
+
+def test_devices_and_precisions():
+    assert find_device("cpu") == CPU
+    assert find_device().type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert find_precision("auto", CPU) == "float32"
+    assert find_precision("bfloat16", CPU) == "bfloat16"
+    with pytest.raises(ValueError, match="precision must be one of"):
+        find_precision("float16", CPU)
+    with pytest.raises(ValueError, match=r"cuda:99.*device='cpu'"):
+        find_device("cuda:99")
+
+
+def test_mixed_precision_is_bfloat16_where_asked_for():
+    layer, x = nn.Linear(2, 2), torch.ones(1, 2)
+    with mixed("bfloat16", CPU):
+        assert layer(x).dtype == torch.bfloat16
+    with mixed("float32", CPU):
+        assert layer(x).dtype == torch.float32
+
+
+def test_fast_math_changes_nothing_on_the_cpu():
+    before = torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark
+    with fast_math(CPU):
+        assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark) == before
