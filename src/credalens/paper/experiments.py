@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from itertools import combinations, product
 from typing import Any, Final
 
@@ -111,12 +112,18 @@ class Ensemble:
         """The seeds of its networks."""
         return [spec.seed for spec in self.specs]
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A readable file name, unique for networks and number of samples."""
         one = self.specs[0]
-        digest = hashlib.sha256("\n".join(spec.key for spec in self.specs).encode()).hexdigest()[:10]
+        digest = hashlib.sha256("\n".join(map(spec_key, self.specs)).encode()).hexdigest()[:10]
         return f"{one.data}-{one.backbone}-{self.method.lower()}-n{self.N}-{digest}"
+
+
+@cache
+def spec_key(spec: TrainSpec, /) -> str:
+    """The key of a network, which is asked for at every look into the store."""
+    return spec.key
 
 
 def distinct_combinations(pool: Sequence[int], N: int, count: int, /, *, seed: int = 0) -> list[tuple[int, ...]]:

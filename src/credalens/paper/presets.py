@@ -47,6 +47,7 @@ class Preset:
     repeats: int = 20
     solver_samples: int = 500
     formats: tuple[str, ...] = ("png", "svg")
+    dpi: int = 200
 
     def __post_init__(self) -> None:
         counts = (
@@ -129,6 +130,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
         repeats=2,
         solver_samples=10,
         formats=("png",),
+        dpi=72,
     ),
     "fast": Preset(
         name="fast",

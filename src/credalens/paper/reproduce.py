@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from credalens.paper.numbers import describe, figure_labels, runs, table_labels
 from credalens.paper.presets import Preset, get_preset
-from credalens.paper.store import Store, read_json
+from credalens.paper.store import Store, file_name, read_json
 from credalens.paper.store_provenance import provenance
 
 __all__ = ["Entry", "Outcome", "check_labels", "list_entries", "read_results", "reproduce"]
@@ -92,14 +92,18 @@ def reproduce(
 def check_labels(labels: Iterable[str], /) -> tuple[str, ...]:
     """The labels meant, each once, in the order given; "all", "tables" and "figures" stand for many.
 
+    An underscore may stand for the space that some labels have.
+
     >>> len(check_labels(["all"])), check_labels(["PIA", "PIA"])
     (36, ('PIA',))
     """
+    names = {file_name(label): label for label in GROUPS["all"]}
     found: dict[str, None] = {}
     for label in labels:
-        if label not in GROUPS and label not in GROUPS["all"]:
+        own = names.get(file_name(label))
+        if own is None and label not in GROUPS:
             raise ValueError(_unknown(label))
-        found |= dict.fromkeys(GROUPS.get(label, (label,)))
+        found |= dict.fromkeys(GROUPS.get(label, (own,)))  # type: ignore[arg-type]
     if not found:
         raise ValueError("name at least one table or figure; `credalens reproduce --list` shows them all")
     return tuple(found)

@@ -7,6 +7,7 @@ import time
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from credalens.core.entropy import lower_entropy, upper_entropy
 from credalens.core.intervals import approximate_intervals, probability_intervals
 from credalens.paper import measure
-from credalens.paper.experiments import Ensemble, EvaluationSet
+from credalens.paper.experiments import Ensemble, EvaluationSet, spec_key
 from credalens.paper.measure import Assessment
 from credalens.paper.measure_solver import compare_solvers
 from credalens.paper.reproduce_models import Models
@@ -36,7 +37,7 @@ class Evaluation:
     J: int | None = None
     regime: str = ""
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A readable file name."""
         parts = (self.ensemble.key, "" if self.J is None else f"j{self.J}", self.regime)
@@ -55,7 +56,7 @@ class Evaluator:
     models: Models
     threads: int | None = None
     _records: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _fingerprints: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    _fingerprints: dict[tuple[str, str], str] = field(default_factory=dict)
     _inside: tuple[str, bool, Assessment] | None = None
 
     def numbers(self, evaluation: Evaluation, one: EvaluationSet, names: Iterable[str], /) -> Numbers | None:
@@ -161,14 +162,22 @@ class Evaluator:
 
     def _fingerprint(self, ensemble: Ensemble, one: EvaluationSet) -> str | None:
         """Of all predictions behind a number; None where they are not at hand (only the numbers were kept)."""
-        parts = [self._one_fingerprint(spec.key, one.key) for spec in ensemble.specs]
-        known = [part for part in parts if part is not None]
-        return hashlib.sha256("".join(known).encode()).hexdigest()[:16] if len(known) == len(parts) else None
+        key = (ensemble.key, one.key)
+        if key not in self._fingerprints:
+            parts = [self._one_fingerprint(spec_key(spec), one.key) for spec in ensemble.specs]
+            known = [part for part in parts if part is not None]
+            if len(known) < len(parts):
+                return None
+            self._fingerprints[key] = hashlib.sha256("".join(known).encode()).hexdigest()[:16]
+        return self._fingerprints[key]
 
     def _one_fingerprint(self, model: str, name: str) -> str | None:
         key = (model, name)
-        if self._fingerprints.get(key) is None:
-            self._fingerprints[key] = self.models.store.fingerprint(model, name)
+        if key not in self._fingerprints:
+            found = self.models.store.fingerprint(model, name)
+            if found is None:
+                return None
+            self._fingerprints[key] = found
         return self._fingerprints[key]
 
 

@@ -32,7 +32,8 @@ def figure_result(work: Workbench, figure: declared.Figure, /) -> dict[str, Any]
     files = []
     if drawn is not None:
         for form in work.preset.formats:
-            files.append(save_figure(drawn, work.models.store.figure(figure.label, form)).name)
+            path = work.models.store.figure(figure.label, form)
+            files.append(save_figure(drawn, path, dpi=work.preset.dpi).name)
     return {
         "label": figure.label,
         "kind": "figure",

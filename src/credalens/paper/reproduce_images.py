@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.core.batches import usable_cores
 from credalens.paper.corruptions import corrupt
 from credalens.paper.data import (
     DATA_SETS,
@@ -33,6 +35,8 @@ Pixels = NDArray[np.uint8]
 MOST_BYTES: Final = 4 << 30
 """Sets larger than this are decoded once into a file that is mapped into memory."""
 CHUNK: Final = 1000
+MOST_THREADS: Final = 8
+"""Sets corrupted at a time; each needs a few hundred megabytes while it is made."""
 
 
 class Images:
@@ -50,6 +54,15 @@ class Images:
             return None
         entry = DATA_SETS[clean]
         return f"{entry.title} not found; download {entry.download} into the data folder"
+
+    def prepare(self, wanted: Iterable[EvaluationSet], pixels: int, /) -> None:
+        """Generate the corrupted images that are missing, several sets at a time."""
+        corrupted = [one for one in wanted if one.corruption]
+        if corrupted:
+            self.test(EvaluationSet(corrupted[0].name.removesuffix("-c")), pixels)  # read once, before the threads
+        with ThreadPoolExecutor(min(MOST_THREADS, usable_cores())) as pool:
+            for _ in pool.map(lambda one: self.test(one, pixels), corrupted):
+                pass
 
     def test(self, wanted: EvaluationSet, pixels: int, /) -> Pixels:
         """The images of an evaluation set, corrupted where it says so."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from credalens.arrays import NUMPY
 from credalens.core.members import MemberSummary
-from credalens.paper.experiments import Ensemble, EvaluationSet
+from credalens.paper.experiments import Ensemble, EvaluationSet, spec_key
 from credalens.paper.presets import Preset
 from credalens.paper.reproduce_engine import Engine
 from credalens.paper.reproduce_images import Images
@@ -35,7 +35,7 @@ class Deadline:
     """Asked between two units of work, so that a run ends with whole ones."""
 
     seconds: float | None = None
-    begun: float = field(default_factory=time.monotonic)
+    begun: float = field(default_factory=lambda: time.monotonic())
 
     def check(self) -> None:
         """Stop here if the time is up."""
@@ -60,8 +60,8 @@ class Models:
         return self.engine.trained(spec, self.store.models)
 
     def diverged(self, spec: TrainSpec, /) -> bool:
-        """Whether its loss became NaN; the folder named in the message can be deleted to try again."""
-        return self._mark(spec).is_file()
+        """Whether its loss, or that of a teacher, became NaN; the file named in the message can be deleted to try again."""
+        return any(self._mark(one).is_file() for one in (spec, *spec.teacher_specs()))
 
     def train(self, specs: Iterable[TrainSpec], /) -> None:
         """Train the missing ones: teachers first, networks of one kind side by side."""
@@ -74,14 +74,14 @@ class Models:
                 self._train(alike[start : start + count])
 
     def _train(self, specs: list[TrainSpec]) -> None:
-        left = [s for s in specs if not any(map(self.diverged, s.teacher_specs()))]
+        left = [spec for spec in specs if not self.diverged(spec)]
         while left:
-            self.log(f"training {', '.join(spec.key for spec in left)}")
+            self.log(f"training {', '.join(spec_key(spec) for spec in left)}")
             try:
                 data = self.images.training(left[0].data, left[0].image_size)
                 return self.engine.train(left, data, self.store.models)
             except FloatingPointError as error:
-                at_fault = [spec for spec in left if spec.key in str(error)]
+                at_fault = [spec for spec in left if spec_key(spec) in str(error)]
                 if not at_fault:
                     raise
                 write_json(self._mark(at_fault[0]), {"message": str(error)})
@@ -97,8 +97,9 @@ class Models:
         self.deadline.check()
         network = self.engine.load(spec, self.store.models)
         about = self.engine.training_record(spec, self.store.models)
-        write_json(self.store.folder / "predictions" / spec.key / "training.json", about)
-        self.log(f"predicting {spec.key} on {len(missing)} sets")
+        write_json(self.store.folder / "predictions" / spec_key(spec) / "training.json", about)
+        self.log(f"predicting {spec_key(spec)} on {len(missing)} sets")
+        self.images.prepare(missing, spec.image_size)
         for one, samples in missing.items():
             self.deadline.check()
             images = self.images.test(one, spec.image_size)
@@ -109,14 +110,14 @@ class Models:
 
     def predicted(self, spec: TrainSpec, one: EvaluationSet, samples: int, /) -> bool:
         """Whether the predictions are stored; what was once seen is not looked up again."""
-        key = (spec.key, one.key, samples)
+        key = (spec_key(spec), one.key, samples)
         if key in self._seen:
             return True
         if samples > self.preset.keep:
-            parts = self.store.summary(spec.key, one.key)
+            parts = self.store.summary(spec_key(spec), one.key)
             there = parts is not None and int(parts["count"]) >= samples
         else:
-            there = self.store.predictions(spec.key, one.key, samples) is not None
+            there = self.store.predictions(spec_key(spec), one.key, samples) is not None
         if there:
             self._seen.add(key)
         return there
@@ -130,32 +131,36 @@ class Models:
             made = self._draw(network, spec, one, images, samples)
         # Concentrations reach beyond the range of float16.
         dtype = "float32" if spec.distilled else None
-        self.store.save_predictions(spec.key, one.key, made, dtype=dtype, engine=self.engine.about())
+        self.store.save_predictions(spec_key(spec), one.key, made, dtype=dtype, engine=self.engine.about())
 
     def _draw(self, network: Any, spec: TrainSpec, one: EvaluationSet, images: Array, samples: int) -> Array:
         """Samples in groups of `draws`, each under its own seed: more samples later leave the first as they are."""
-        stored = self.store.predictions(spec.key, one.key, 1)
+        stored = self.store.predictions(spec_key(spec), one.key, 1)
         parts = []
         groups = -(-samples // self.preset.draws)
         for group in range(groups):
             start = group * self.preset.draws
-            known = self.store.predictions(spec.key, one.key, start + self.preset.draws) if stored is not None else None
+            known = (
+                self.store.predictions(spec_key(spec), one.key, start + self.preset.draws)
+                if stored is not None
+                else None
+            )
             parts.append(known[start:] if known is not None else self._group(network, spec, one, images, group))
         return np.concatenate(parts)
 
     def _group(self, network: Any, spec: TrainSpec, one: EvaluationSet, images: Array, group: int) -> Array:
-        seed = zlib.crc32(f"{spec.key} {one.key} {group}".encode())
+        seed = zlib.crc32(f"{spec_key(spec)} {one.key} {group}".encode())
         return self.engine.predict(network, spec, images, samples=self.preset.draws, seed=seed)
 
     def _summarise(self, network: Any, spec: TrainSpec, one: EvaluationSet, images: Array, samples: int) -> None:
         """Sums over many samples, stored as they grow: a thousand samples need the memory of a few."""
-        parts = self.store.summary(spec.key, one.key)
+        parts = self.store.summary(spec_key(spec), one.key)
         summary = MemberSummary() if parts is None else _from_parts(parts)
         while summary.count < samples:
             self.deadline.check()
             drawn = self._group(network, spec, one, images, summary.count // self.preset.draws)
             summary.update(drawn[: samples - summary.count].astype(np.float64))
-            self.store.save_summary(spec.key, one.key, _parts(summary))
+            self.store.save_summary(spec_key(spec), one.key, _parts(summary))
 
     def members(self, ensemble: Ensemble, one: EvaluationSet, /) -> Array:
         """Stored predictions of an ensemble, (N, inputs, classes)."""
@@ -164,26 +169,26 @@ class Models:
 
     def summary(self, ensemble: Ensemble, one: EvaluationSet, /) -> dict[str, Array]:
         """Stored sums over many samples."""
-        parts = self.store.summary(ensemble.specs[0].key, one.key)
+        parts = self.store.summary(spec_key(ensemble.specs[0]), one.key)
         if parts is None:
-            raise FileNotFoundError(f"no predictions of {ensemble.specs[0].key} on {one.key}")
+            raise FileNotFoundError(f"no predictions of {spec_key(ensemble.specs[0])} on {one.key}")
         return parts
 
     def training_record(self, spec: TrainSpec, /) -> dict[str, Any] | None:
         """How a network was trained, as far as it is known here."""
-        path = self.store.folder / "predictions" / spec.key / "training.json"
+        path = self.store.folder / "predictions" / spec_key(spec) / "training.json"
         return dict(read_json(path)) if path.is_file() else None
 
     def _stored(self, spec: TrainSpec, one: EvaluationSet, samples: int) -> Array:
-        stored = self.store.predictions(spec.key, one.key, samples)
+        stored = self.store.predictions(spec_key(spec), one.key, samples)
         if stored is None:
             raise FileNotFoundError(
-                f"no {samples} predictions of {spec.key} on {one.key}; run without --only-... first"
+                f"no {samples} predictions of {spec_key(spec)} on {one.key}; run without --only-... first"
             )
         return stored
 
     def _mark(self, spec: TrainSpec) -> Any:
-        return self.store.folder / "diverged" / f"{spec.key}.json"
+        return self.store.folder / "diverged" / f"{spec_key(spec)}.json"
 
 
 def _kind(spec: TrainSpec) -> tuple[bool, str, int, str, str]:

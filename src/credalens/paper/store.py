@@ -110,9 +110,11 @@ class Store:
         about = path.with_suffix(".json")
         return str(read_json(about)["sha256"]) if path.is_file() and about.is_file() else None
 
-    def save_predictions(self, model: str, name: str, predictions: NDArray[np.floating], /, **about: Any) -> None:
+    def save_predictions(
+        self, model: str, name: str, predictions: NDArray[np.floating], /, *, dtype: str | None = None, **about: Any
+    ) -> None:
         """Store predictions (samples, inputs, classes); what was there, if shorter, is its beginning and is replaced."""
-        array = np.ascontiguousarray(predictions, self.dtype)
+        array = np.ascontiguousarray(predictions, dtype or self.dtype)
         if array.ndim != 3:
             raise ValueError(f"predictions must be (samples, inputs, classes), got shape {array.shape}")
         path = self._prediction(model, name)

@@ -1,0 +1,121 @@
+"""``credalens reproduce``: parse, call, print; with networks that need no training."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from tests.paper.fake_engine import FakeEngine
+
+from credalens.cli import main
+from credalens.cli.app import COMMANDS
+from credalens.paper import reproduce_engine
+from credalens.paper.numbers import figure_labels, table_labels
+
+LABELS = (*table_labels(), *figure_labels())
+
+
+@pytest.fixture(autouse=True)
+def engines(monkeypatch):
+    """The command, its engine replaced; gives the engines that were made."""
+    made = []
+
+    def make(**options):
+        made.append((FakeEngine(side_by_side=options["side_by_side"]), options))
+        return made[-1][0]
+
+    monkeypatch.setitem(COMMANDS, "reproduce", "Reproduce the paper")
+    monkeypatch.setattr(reproduce_engine, "TorchEngine", make)
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    return made
+
+
+def run(capsys, *args: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as left:
+        main(["reproduce", *map(str, args)])
+    out, err = capsys.readouterr()
+    return left.value.code, out, err
+
+
+def test_the_list_names_all_labels_without_any_result(capsys, tmp_path):
+    code, out, _ = run(capsys, "--list", "--out", tmp_path)
+    assert code == 0
+    assert [line.split("|")[1].strip() for line in out.splitlines()[2:]] == list(LABELS)
+    code, out, _ = run(capsys, "--list", "--json", "--out", tmp_path)
+    assert [entry["label"] for entry in json.loads(out)] == list(LABELS)
+
+
+def test_a_table_is_printed_beside_the_papers_numbers_and_listed_as_measured(capsys, tmp_path):
+    code, out, err = run(capsys, "OODMainTU", "--preset", "smoke", "--out", tmp_path)
+    assert code == 0
+    assert "## OODMainTU" in out
+    assert "88.18 ± 1.30" in out
+    assert "training digits-resnet18" in err
+    _, out, _ = run(capsys, "--list", "--json", "--out", tmp_path)
+    assert {entry["label"]: entry["status"] for entry in json.loads(out)}["OODMainTU"] == "measured"
+
+
+def test_results_are_printed_again_without_training(capsys, tmp_path, engines):
+    _, first, _ = run(capsys, "GHComparison", "PIA", "--out", tmp_path)
+    made = len(engines)
+    results, document = tmp_path / "smoke" / "results", tmp_path / "README.md"
+    code, out, _ = run(capsys, "--from-results", results, "--markdown", document)
+    assert (code, out) == (0, first)
+    assert len(engines) == made
+    assert "## GHComparison" in document.read_text()
+    _, out, _ = run(capsys, "PIA", "--from-results", results)
+    assert "## PIA" in out
+    assert "GHComparison" not in out
+
+
+def test_json_holds_results_and_what_is_unfinished(capsys, tmp_path):
+    code, out, _ = run(capsys, "OODMainTU", "--out", tmp_path, "--json", "--only-train")
+    found = json.loads(out)
+    assert (code, found["results"], list(found["unfinished"])) == (0, [], ["OODMainTU"])
+    code, out, _ = run(capsys, "OODMainTU", "--out", tmp_path, "--json")
+    assert [result["label"] for result in json.loads(out)["results"]] == ["OODMainTU"]
+
+
+def test_a_time_limit_ends_with_its_own_exit_code_and_the_run_can_go_on(capsys, tmp_path):
+    code, _, err = run(capsys, "OODMainTU", "--out", tmp_path, "--time-limit", 1e-9)
+    assert code == 3
+    assert "OODMainTU: the time limit of 1e-09 s has passed; run the same command again to go on." in err
+    code, _, _ = run(capsys, "OODMainTU", "--out", tmp_path, "--time-limit", 1000)
+    assert code == 0
+
+
+def test_sizes_of_the_preset_can_be_changed(capsys, tmp_path, engines):
+    _, out, _ = run(capsys, "OODMainTU", "--out", tmp_path, "--json", "--runs", 1, "--bnn-runs", 1, "--side-by-side", 3)
+    (result,) = json.loads(out)["results"]
+    assert {cell["n"] for cell in result["cells"]} == {1}
+    assert engines[-1][1] == {"device": None, "side_by_side": 3}
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["OODMian"], "no table or figure 'OODMian'; did you mean 'OODMain'"),
+        ([], "name at least one table or figure"),
+        (["PIA", "--preset", "huge"], "unknown preset 'huge'; there are smoke, fast, full"),
+        (["PIA", "--data-folder", "/nowhere"], "the data folder /nowhere does not exist"),
+        (["PIA", "--measure", "XY"], "no other measure 'XY'"),
+        (["--from-results", "/nowhere"], "no result files"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(capsys, tmp_path, args, message):
+    code, out, err = run(capsys, *args, "--out", tmp_path)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_an_interrupt_says_that_the_run_can_go_on(capsys, tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FakeEngine, "train", interrupted)
+    code, _, err = run(capsys, "OODMainTU", "--out", tmp_path)
+    assert code == 130
+    assert "interrupted; the same command goes on" in err
