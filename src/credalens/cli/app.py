@@ -14,7 +14,11 @@ from credalens.cli.errors import exit_code_of
 
 __all__ = ["COMMANDS", "app", "main"]
 
-COMMANDS: Final[dict[str, str]] = {"score": "Work with predictions"}
+COMMANDS: Final[dict[str, str]] = {
+    "demo": "Start here",
+    "score": "Work with predictions",
+    "evaluate": "Work with predictions",
+}
 """Every command and the heading it stands under in the help; ``score`` is the function ``score`` of ``cli/score.py``."""
 
 

@@ -1,0 +1,159 @@
+"""``credalens evaluate``: ID and OOD predictions in, a table, a JSON file and an HTML report out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from credalens.cli.progress import progress_bar
+from credalens.cli.score import parse_base
+
+if TYPE_CHECKING:
+    from credalens.report.summary import Evaluation
+    from credalens.storage import Predictions
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    known: Annotated[
+        Path,
+        typer.Option(
+            "--id",
+            metavar="FILE",
+            help="Members' predictions for in-distribution data, (members, rows, classes): .npy, .npz, .parquet or "
+            ".safetensors.",
+            show_default=False,
+        ),
+    ],
+    ood: Annotated[
+        list[str],
+        typer.Option(
+            "--ood",
+            metavar="NAME=FILE",
+            help="Members' predictions for data that are out of distribution; give it once for each data set.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write the report.", show_default=False)
+    ],
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="True classes of the in-distribution rows; not needed where the file of --id holds them.",
+            show_default=False,
+        ),
+    ] = None,
+    logits: Annotated[bool, typer.Option("--logits", help="All predictions are logits, not probabilities.")] = False,
+    classes: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Names of the classes, a text file with one a line.", show_default=False),
+    ] = None,
+    figures: Annotated[
+        bool, typer.Option("--figures", help="Also write every chart as PNG and SVG, into FOLDER/figures.")
+    ] = False,
+    false_alarm_rate: Annotated[
+        float, typer.Option(metavar="RATE", help="False alarms accepted on in-distribution data, for the threshold.")
+    ] = 0.05,
+    base: Annotated[
+        float, typer.Option(parser=parse_base, metavar="NUMBER|e", help="Base of the logarithm: 2 is bits, e nats.")
+    ] = "2",  # type: ignore[assignment]
+    bins: Annotated[int, typer.Option(metavar="N", help="Bins of the calibration error.")] = 15,
+    replicates: Annotated[
+        int,
+        typer.Option(metavar="N", help="Bootstrap draws behind intervals of AUPRC and FPR95.", rich_help_panel="Run"),
+    ] = 300,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of those draws.", rich_help_panel="Run")] = 0,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", help="Threads; by default all cores.", rich_help_panel="Run")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the results as JSON and no progress bar.", rich_help_panel="Run")
+    ] = False,
+) -> None:
+    """Evaluate saved predictions: is credal better than averaging, and does uncertainty find OOD data?
+
+    Writes FOLDER/report.html, one page that opens without a network, FOLDER/report.json with all numbers, and
+    FOLDER/threshold.json. The folder appears when everything is done; an older report in it is replaced.
+
+    **Examples**
+
+        credalens evaluate --id test.npz --ood svhn=svhn.npz -o report
+        credalens evaluate --id test.npy --labels labels.npy --ood svhn=svhn.npy --ood noise=noise.npy -o report
+        credalens evaluate --id test.parquet --ood svhn=svhn.parquet --logits --figures --json -o report
+    """
+    from credalens.report.html_files import check_folder, write_report
+    from credalens.report.summary import evaluate as evaluate_members
+    from credalens.storage import open_predictions
+
+    check_folder(output)
+    named = _named_files(ood)
+    inside = open_predictions(known, logits=logits)
+    others = {name: open_predictions(path, logits=logits) for name, path in named.items()}
+    with progress_bar(hidden=as_json) as progress:
+        found = evaluate_members(
+            inside,
+            others,
+            labels=_labels(labels, inside),
+            logits=logits,
+            class_names=_class_names(classes, inside.classes),
+            false_alarm_rate=false_alarm_rate,
+            base=base,
+            bins=bins,
+            replicates=replicates,
+            seed=seed,
+            threads=threads,
+            progress=progress,
+        )
+        write_report(found, output, figures=figures)
+    if as_json:
+        typer.echo(json.dumps({"report": str(output / "report.html"), **found.headline()}, ensure_ascii=False))
+    else:
+        print_findings(found, output)
+
+
+def _named_files(pairs: list[str]) -> dict[str, Path]:
+    named: dict[str, Path] = {}
+    for pair in pairs:
+        name, equals, path = pair.partition("=")
+        if not (name.strip() and equals and path):
+            raise typer.BadParameter(f"--ood {pair!r}: write NAME=FILE, such as svhn=svhn.npz.")
+        if name in named:
+            raise typer.BadParameter(f"--ood {name!r} is given twice; every data set needs a name of its own.")
+        named[name] = Path(path)
+    return named
+
+
+def _labels(path: Path | None, inside: Predictions) -> Any:
+    from credalens.storage import read_labels
+
+    source = path or (inside.path if inside.has_labels else None)
+    return None if source is None else read_labels(source, rows=inside.rows, classes=inside.classes)
+
+
+def _class_names(path: Path | None, classes: int) -> list[str] | None:
+    if path is None:
+        return None
+    try:
+        names = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: is no UTF-8 text ({error}).") from error
+    if len(names) != classes:
+        raise ValueError(f"{path}: {len(names)} names for {classes} classes; write one a line.")
+    return names
+
+
+def print_findings(found: Evaluation, folder: Path) -> None:
+    """The tables, the summary, and where the report is."""
+    from rich.console import Console
+
+    from credalens.report.tables_rich import print_result
+
+    console = Console(highlight=False)
+    print_result(found.result, console)
+    console.print(f"\nReport: {(folder / 'report.html').resolve()}", soft_wrap=True, markup=False)

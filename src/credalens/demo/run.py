@@ -1,0 +1,92 @@
+"""Train, predict, save, evaluate, report: the way any user would go, on data that come with scikit-learn."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.demo import digits as known
+from credalens.demo import strangers
+from credalens.report.html_files import atomic_folder, write_report_files
+from credalens.report.summary import Evaluation, evaluate
+from credalens.report.summary_sources import Progress
+from credalens.storage import save_predictions
+
+__all__ = ["Demo", "run_demo"]
+
+TITLE = "Credal report: five small networks on digits"
+PREDICTIONS = "predictions"
+
+
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """Where everything was written, and what was found."""
+
+    folder: Path
+    evaluation: Evaluation
+    command: str
+    """The command that makes the same report from the saved predictions."""
+
+
+def run_demo(
+    folder: str | os.PathLike[str],
+    /,
+    *,
+    seed: int = 0,
+    count: int = 900,
+    epochs: int = 20,
+    progress: Progress | None = None,
+) -> Demo:
+    """Five networks on one half of the digits, tested on the other half and on ``count`` images of three other kinds.
+
+    ``folder`` then holds the report, its numbers, a threshold, and the members' predictions to evaluate again. The
+    same seed gives the same files.
+    """
+    report = progress or (lambda what, done, of: None)
+    target = Path(folder)
+    with atomic_folder(target) as scratch:
+        data = known.load(seed)
+        report("training", 0, known.MEMBERS)
+        networks = known.train(data, epochs=epochs, report=lambda done: report("training", done, known.MEMBERS))
+        images = {"digits": data.test_images, **_strangers(data.test_images, count, np.random.default_rng(seed))}
+        members = {name: known.predict(networks, given) for name, given in images.items()}
+        _save(scratch / PREDICTIONS, members, data.test_labels)
+        others = {name: given for name, given in members.items() if name != "digits"}
+        found = evaluate(members["digits"], others, labels=data.test_labels, id_name="digits", progress=report)
+        shown = {name: np.round(255 * given).astype(np.uint8) for name, given in images.items()}
+        write_report_files(found, scratch, title=TITLE, images=shown)
+    return Demo(target, found, _command(target, list(others)))
+
+
+def _strangers(
+    test_images: NDArray[np.float64], count: int, rng: np.random.Generator
+) -> dict[str, NDArray[np.float64]]:
+    return {
+        "letters": strangers.letters(count, rng),
+        "photos": strangers.photos(count, rng),
+        "textures": strangers.textures(count, rng),
+        "corrupted digits": strangers.corrupted(test_images, rng),
+    }
+
+
+def _save(folder: Path, members: dict[str, NDArray[np.float64]], labels: NDArray[np.int64]) -> None:
+    folder.mkdir()
+    for name, probs in members.items():
+        save_predictions(folder / _file(name), probs, labels if name == "digits" else None)
+
+
+def _file(name: str) -> str:
+    return f"{name.replace(' ', '-')}.npz"
+
+
+def _command(folder: Path, others: list[str]) -> str:
+    saved = folder / PREDICTIONS
+    parts = ["credalens", "evaluate", "--id", str(saved / _file("digits"))]
+    for name in others:
+        parts += ["--ood", f"{name}={saved / _file(name)}"]
+    return shlex.join([*parts, "-o", f"{folder}-again"])

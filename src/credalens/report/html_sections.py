@@ -1,0 +1,292 @@
+"""The sections of the report, each a question a reader has and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import Any, Final
+
+from credalens.report import html_charts as charts
+from credalens.report.html_svg import tag
+from credalens.report.html_tables import to_html
+from credalens.report.tables import (
+    METHODS,
+    SHORT,
+    SIGNS,
+    calibration_table,
+    detection_table,
+    members_table,
+    selective_table,
+    sets_table,
+    threshold_table,
+)
+from credalens.report.words_glossary import GLOSSARY, meaning
+
+__all__ = ["SECTIONS", "chart", "legend", "paragraph"]
+
+KIND_LEGEND: Final = {"credal": "credal", "classical": "averaging"}
+FOUR_LINES: Final = {
+    "credal epistemic": "EU, credal",
+    "classical epistemic": "EU, averaging",
+    "credal total": "TU, credal",
+    "classical total": "TU, averaging",
+}
+
+
+def paragraph(text: str, /, **attributes: object) -> str:
+    """Plain text as a paragraph."""
+    return tag("p", escape(text), **attributes)
+
+
+def chart(title: str, drawing: str, /, **attributes: object) -> str:
+    """A drawing under its title."""
+    return tag("figure", tag("figcaption", escape(title)) + drawing, class_="chart", **attributes)
+
+
+def legend(entries: dict[str, str], /) -> str:
+    """Line samples, style -> name."""
+    items = "".join(
+        tag("li", f'<svg viewBox="0 0 30 10" aria-hidden="true">{_sample(style)}</svg>{escape(name)}')
+        for style, name in entries.items()
+    )
+    return tag("ul", items, class_="legend")
+
+
+def _sample(style: str) -> str:
+    area = f'<rect x="1" y="1" width="28" height="8" class="area {style}"/>' if style in ("id", "ood") else ""
+    return f'{area}<line x1="1" y1="5" x2="29" y2="5" class="line {style}"/>'
+
+
+def _cards(items: Iterable[str]) -> str:
+    return tag("div", "".join(items), class_="cards")
+
+
+def in_short(result: dict[str, Any], /) -> str:
+    """The summary in words, a card for each OOD data set, and the gain of credal sets at a glance."""
+    words = result["words"]
+    level = f"{100 * result['settings']['level']:g} %"
+    others = (words["prediction"], words["threshold"], words["members"])
+    bullets = tag("ul", "".join(tag("li", escape(line)) for line in others if line), class_="findings")
+    gains = chart("Credal sets against averaging", charts.gain_chart(result["ood"]))
+    key = paragraph(
+        f"▲ better, ▼ worse, ■ undecided: the interval contains zero. Brackets and bars are {level} intervals of the "
+        "difference to averaging, in percentage points.",
+        class_="hint",
+    )
+    return (
+        paragraph(words["headline"], class_="headline")
+        + paragraph(words["plainly"])
+        + _cards(_finding(found) for found in words["detection"])
+        + tag("div", tag("div", gains + key) + bullets, class_="split")
+    )
+
+
+def _finding(found: dict[str, str]) -> str:
+    sign = SIGNS[found["verdict"]]
+    return tag(
+        "article",
+        tag("h3", escape(found["name"]))
+        + tag("p", escape(found["auroc"]), class_="big")
+        + tag("p", escape(found["interval"]), class_="hint")
+        + tag("p", f"{sign} {escape(found['epistemic'])}", class_=f"verdict {found['verdict']}")
+        + "".join(paragraph(found[key], class_="hint") for key in ("remark", "total") if found[key]),
+        class_="finding",
+    )
+
+
+def detection(result: dict[str, Any], /) -> str:
+    """The table credal against averaging, ROC and PR curves."""
+    curves = result["curves"]["detection"]
+    rocs = [chart(one["name"], charts.roc_chart(curves[one["name"]], one)) for one in result["ood"]]
+    prs = [chart(one["name"], charts.pr_chart(curves[one["name"]], one)) for one in result["ood"]]
+    return (
+        paragraph(
+            "A good uncertainty is higher on inputs the members were never trained for. EU is epistemic uncertainty, the "
+            "doubt that comes from members disagreeing; TU is total uncertainty. Each is taken once from credal sets and "
+            "once from averaging, on the same inputs."
+        )
+        + to_html(detection_table(result))
+        + _meanings("AUROC", "AUPRC", "FPR95", "interval (95 %)")
+        + tag("h3", "ROC curves")
+        + paragraph("The closer to the upper left corner, the better; the dotted diagonal is guessing.", class_="hint")
+        + legend(FOUR_LINES)
+        + _cards(rocs)
+        + tag("h3", "Precision and recall")
+        + paragraph("The longer a curve stays at the top, the better; the dotted line is guessing.", class_="hint")
+        + _cards(prs)
+    )
+
+
+def distributions(result: dict[str, Any], /) -> str:
+    """Histograms of EU and TU, ID against each OOD data set."""
+    known, base = result["data"]["id"]["name"], result["settings"]["base"]
+    drawings = [
+        chart(
+            f"{one['name']}: {SHORT[measure]}, {METHODS[kind]}",
+            charts.histogram_chart(result["curves"]["histograms"][measure][kind], (known, one["name"]), measure, base),
+            data_kind=kind,
+        )
+        for one in result["ood"]
+        for measure in ("epistemic", "total")
+        for kind in METHODS
+    ]
+    choice = _choice("kind", {"credal": "credal sets", "classical": "averaging", "": "both"})
+    return (
+        paragraph(
+            "Where the two shapes overlap, no threshold can tell the inputs apart. The height is the share of inputs of "
+            "each kind, so that data sets of different size can be compared."
+        )
+        + choice
+        + legend({"id": f"{known} (ID)", "ood": "the OOD data named above each chart"})
+        + tag("div", "".join(drawings), class_="cards", data_filter="kind")
+    )
+
+
+def _choice(name: str, options: dict[str, str]) -> str:
+    """Radio buttons that the page turns into a filter."""
+    buttons = "".join(
+        f'<label><input type="radio" name="{name}" value="{value}"{" checked" if not place else ""}>{escape(text)}</label>'
+        for place, (value, text) in enumerate(options.items())
+    )
+    return f'<fieldset class="choice" data-for="{name}"><legend>Show</legend>{buttons}</fieldset>'
+
+
+def prediction(result: dict[str, Any], /) -> str:
+    """Accuracy, calibration and sets on labelled data."""
+    if result["calibration"] is None:
+        return paragraph("No labels were given, so that accuracy and calibration are unknown. Pass them with --labels.")
+    drawing = chart("Reliability diagram", charts.reliability_chart(result["calibration"]))
+    lines = legend({"credal": "intersection probability (credal)", "classical": "averaged probability"})
+    hint = paragraph(
+        "On the diagonal, confidence and accuracy agree; below it the prediction is surer than it should be. Larger dots "
+        "stand for more inputs, hollow ones for fewer than five.",
+        class_="hint",
+    )
+    text = to_html(calibration_table(result)) + _meanings("accuracy", "ECE", "NLL", "Brier score")
+    sets = (
+        tag("h3", "Or name several classes")
+        + paragraph(
+            "A credal set also tells which classes are still possible. The rules differ in how much they rule out; a good "
+            "one names a single class where it is right and several where it would have been wrong."
+        )
+        + to_html(sets_table(result))
+        + _meanings("coverage", "determinacy", "single accuracy", "u65", "u80", "set size")
+    )
+    return tag("div", tag("div", text) + tag("div", lines + drawing + hint), class_="split") + sets
+
+
+def rejection(result: dict[str, Any], /) -> str:
+    """Accuracy-rejection curves."""
+    if result["selective"] is None:
+        return paragraph(
+            "No labels were given, so that it is unknown which predictions are wrong. Pass them with --labels."
+        )
+    drawings = [
+        chart(
+            f"by {measure} uncertainty ({SHORT[measure]})",
+            charts.rejection_chart(result["selective"][measure], measure),
+        )
+        for measure in ("epistemic", "total", "aleatoric")
+    ]
+    return (
+        paragraph(
+            "Hand the most uncertain inputs to a person and let the model keep the rest: how accurate is it then? The "
+            "sooner a curve rises, the better the uncertainty knows where the mistakes are."
+        )
+        + legend(KIND_LEGEND)
+        + _cards(drawings)
+        + to_html(selective_table(result))
+        + _meanings("rejection area")
+    )
+
+
+def alarm(result: dict[str, Any], /) -> str:
+    """Threshold choice."""
+    rate = result["settings"]["false_alarm_rate"]
+    rates = sorted({row["false_alarm_rate"] for row in result["thresholds"]})
+    slider = (
+        '<p class="slider" hidden><label for="rate">False alarms you can live with</label> '
+        f'<input id="rate" type="range" min="0" max="{len(rates) - 1}" step="1" value="{rates.index(rate)}" '
+        'aria-describedby="rate-value"> '
+        f'<output id="rate-value" for="rate">{100 * rate:g} %</output></p>'
+    )
+    tables = "".join(
+        tag(
+            "div",
+            to_html(threshold_table(result, one)),
+            class_="rate",
+            data_rate=f"{100 * one:g} %",
+            hidden=None if one == rate else "",
+        )
+        for one in rates
+    )
+    promise = (
+        "Thresholds are set so that a new ID input is flagged with at most the wanted probability, whatever the "
+        "distribution of its uncertainty, as long as the ID data were not used for training."
+    )
+    return (
+        tag("p", escape(result["words"]["threshold"]), class_="headline")
+        + slider
+        + tag("div", tables, id="rates")
+        + paragraph(promise, class_="hint")
+        + _meanings("threshold", "false-alarm rate")
+    )
+
+
+def members(result: dict[str, Any], /) -> str:
+    """How the metrics change with the number of members."""
+    found = result["members_needed"]
+    if found is None:
+        return paragraph(
+            "There is a single member, and one member cannot disagree: epistemic uncertainty is zero everywhere. Train a few "
+            "more with other seeds."
+        )
+    sizes = found["sizes"]
+    drawings = [
+        chart(
+            f"{name}: AUROC of EU", charts.members_chart(sizes[1:], _tail(found["auroc"]["epistemic"], name), "AUROC")
+        )
+        for name in found["auroc"]["epistemic"]["credal"]
+        if len(sizes) > 2
+    ]
+    for key, title in (("accuracy", "Accuracy"), ("ece", "ECE")):
+        if key in found:
+            drawings.append(chart(f"{title} on ID data", charts.members_chart(sizes, found[key], title)))
+    return (
+        paragraph(result["words"]["members"])
+        + legend(KIND_LEGEND)
+        + _cards(drawings)
+        + paragraph(
+            "Lines are means over up to five subsets of the members, bands one standard deviation. One member alone has no "
+            "epistemic uncertainty, so those charts begin at two.",
+            class_="hint",
+        )
+        + tag("details", tag("summary", "The numbers") + to_html(members_table(result)))
+    )
+
+
+def _tail(series: dict[str, Any], name: str) -> dict[str, dict[str, list[float]]]:
+    return {kind: {key: values[1:] for key, values in part[name].items()} for kind, part in series.items()}
+
+
+def glossary() -> str:
+    """What every word means."""
+    entries = "".join(tag("dt", escape(word)) + tag("dd", escape(text)) for word, text in GLOSSARY.items())
+    return tag("dl", entries)
+
+
+def _meanings(*words: str) -> str:
+    items = "".join(tag("li", tag("b", escape(f"{word}:")) + " " + escape(meaning(word))) for word in words)
+    return tag("ul", items, class_="meanings")
+
+
+SECTIONS: Final = {
+    "short": ("In short", "In short", in_short),
+    "detection": ("Finding OOD", "Does uncertainty find what is out of distribution?", detection),
+    "distributions": ("ID against OOD", "How far apart are ID and OOD inputs?", distributions),
+    "prediction": ("Accuracy", "Are the predictions right, and as sure as they should be?", prediction),
+    "rejection": ("Turning away", "What does turning uncertain inputs away buy?", rejection),
+    "alarm": ("Threshold", "Where should I set the alarm?", alarm),
+    "members": ("Members", "How many members do I need?", members),
+}
+"""Name in the navigation, heading, and what builds the section."""

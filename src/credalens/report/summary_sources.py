@@ -1,0 +1,111 @@
+"""Member predictions to evaluate, from memory or from a file, read by rows either way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.arrays import to_numpy
+from credalens.prediction import CredalPrediction, wrap, wrap_logits
+from credalens.scoring.faults import blaming
+from credalens.storage import Predictions
+
+__all__ = ["Progress", "Source", "open_sources"]
+
+Progress = Callable[[str, int, int], None]
+VALUES_A_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """The member predictions (members, rows, classes) of one data set under its name."""
+
+    name: str
+    given: NDArray | Predictions
+    logits: bool
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Members, rows and classes."""
+        members, rows, classes = self.given.shape
+        return members, rows, classes
+
+    @property
+    def rows(self) -> int:
+        """How many inputs there are."""
+        return self.shape[1]
+
+    @property
+    def file(self) -> str | None:
+        """The file they are read from."""
+        return str(self.given.path) if isinstance(self.given, Predictions) else None
+
+    def chunks(self) -> Iterator[tuple[int, NDArray]]:
+        """All predictions in order, as (first row, predictions); a file is never in memory as a whole."""
+        members, rows, classes = self.shape
+        size = max(1, VALUES_A_CHUNK // (members * classes))
+        for start in range(0, rows, size):
+            stop = min(start + size, rows)
+            yield start, self._read(start, stop)
+
+    def _read(self, start: int, stop: int) -> NDArray:
+        return self.given.read(start, stop) if isinstance(self.given, Predictions) else self.given[:, start:stop]
+
+    def take(self, rows: NDArray[np.intp], /) -> NDArray:
+        """The predictions of these rows, in rising order."""
+        found = [chunk[:, _within(rows, start, chunk.shape[1])] for start, chunk in self.chunks()]
+        return np.concatenate(found, axis=1)
+
+    def wrap(
+        self, chunk: NDArray, /, *, start: int = 0, base: float = 2, threads: int | None = None
+    ) -> CredalPrediction:
+        """The credal prediction of rows that were read from here, the first of them row ``start``."""
+        with self._blaming(chunk, start):
+            return (wrap_logits if self.logits else wrap)(chunk, base=base, threads=threads)
+
+    def _blaming(self, chunk: NDArray, start: int) -> AbstractContextManager[None]:
+        return blaming(self.given, chunk, start) if isinstance(self.given, Predictions) else nullcontext()
+
+
+def _within(rows: NDArray[np.intp], start: int, count: int) -> NDArray[np.intp]:
+    return rows[(rows >= start) & (rows < start + count)] - start
+
+
+def open_sources(
+    id_name: str, id_members: Any, ood: Mapping[str, Any], /, *, logits: bool
+) -> tuple[Source, list[Source]]:
+    """The ID source and the OOD sources: predictions of the same members over the same classes."""
+    if not ood:
+        raise ValueError("at least one OOD data set is needed, name -> member predictions (--ood NAME=FILE).")
+    if id_name in ood:
+        raise ValueError(f"{id_name!r} names both the ID data and an OOD data set; rename one of them.")
+    known = _source(id_name, id_members, logits)
+    others = [_source(str(name), given, logits) for name, given in ood.items()]
+    for other in others:
+        _check_same(known, other, place=0, what="members")
+        _check_same(known, other, place=2, what="classes")
+    return known, others
+
+
+def _source(name: str, given: Any, logits: bool) -> Source:
+    source = Source(name, given if isinstance(given, Predictions) else to_numpy(given)[0], logits)
+    if len(source.given.shape) != 3:
+        raise ValueError(
+            f"{name}: member predictions must have shape (members, rows, classes); got {tuple(source.given.shape)}."
+        )
+    if source.rows < 2:
+        raise ValueError(f"{name}: {source.rows} rows of predictions; an evaluation needs at least 2.")
+    return source
+
+
+def _check_same(known: Source, other: Source, *, place: int, what: str) -> None:
+    if known.shape[place] != other.shape[place]:
+        raise ValueError(
+            f"{other.name} has {other.shape[place]} {what} and {known.name} has {known.shape[place]}; "
+            f"all data sets must be predicted by the same members over the same classes, (members, rows, classes)."
+        )
