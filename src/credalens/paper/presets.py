@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
+from credalens.checks import check_choice
 from credalens.paper.corruptions import CORRUPTIONS, SEVERITIES
 
 __all__ = ["PRESETS", "Preset", "get_preset"]
 
+METHODS: Final = ("DE", "BNNR", "BNNF", "EDD", "EDD-Fair")
 LARGE: Final = ("resnet50", "efficientnet_b2", "vit_base")
 Substitutes = Mapping[str, Mapping[Any, Any]]
 
@@ -22,7 +24,7 @@ class Preset:
     :ivar members: networks trained for the deep ensembles of N = 5, of which the runs are distinct combinations.
     :ivar many_members: networks trained for the ablation on N.
     :ivar substitutes: for a key of the paper's cells what stands in its place, such as ResNet-18 for ResNet-50.
-    :ivar left_out: backbones and sets that this preset does not measure, with the reason.
+    :ivar left_out: backbones, sets and methods that this preset does not measure, with the reason.
     :ivar draws: samples of a Bayesian network drawn at a time under one seed.
     :ivar keep: beyond this number of samples only their summary is stored.
     """
@@ -87,6 +89,16 @@ class Preset:
             return min(self.runs, math.comb(pool, N))
         return self.bnn_runs if method.startswith("BNN") else self.edd_runs
 
+    def only(self, methods: Iterable[str], /) -> Preset:
+        """The preset with some of the methods, such as DE and BNNR; the others' cells say that they were left out.
+
+        >>> sorted(get_preset("smoke").only(["DE", "EDD"]).left_out)
+        ['BNNF', 'BNNR', 'EDD-Fair']
+        """
+        wanted = [check_choice(method, METHODS, "method") for method in methods]
+        others = {method: f"{method} was left out of this run" for method in METHODS if method not in wanted}
+        return replace(self, left_out={**self.left_out, **others})
+
     def changed(self, **options: int | None) -> Preset:
         """The preset with some numbers replaced; None leaves them."""
         return replace(self, **{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]
@@ -135,7 +147,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
     "fast": Preset(
         name="fast",
         schedule="fast",
-        many_members=25,
+        many_members=27,
         bnn_runs=5,
         edd_runs=3,
         substitutes={"backbone": {"resnet50": "resnet18"}},

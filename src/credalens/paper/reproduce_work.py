@@ -85,7 +85,7 @@ class Workbench:
 
     def excluded(self, cell: CellKey, /, *, many: bool = False) -> str | None:
         """Why this preset does not measure a cell at all; None where it does."""
-        for part in (str(cell.backbone), str(cell.id_set)):
+        for part in (str(cell.backbone), str(cell.id_set), str(cell.method)):
             if part in self.preset.left_out:
                 return self.preset.left_out[part]
         own = cell.measured(self.preset)
