@@ -67,6 +67,18 @@ def test_normalised_images_are_channels_last():
     assert x.is_contiguous(memory_format=torch.channels_last)
 
 
+def test_batches_are_shifted_by_up_to_an_eighth_of_the_image():
+    data, chosen = blobs(2), torch.zeros(200, dtype=torch.long)
+    generator = torch.Generator().manual_seed(0)
+    x, labels = DeviceImages(data, CPU).batch(chosen, generator, padding=0.125, flip=False, size=8)
+    crops = all_crops(torch.from_numpy(data.images[0]), 1)[:9]
+    expected = Normalization(STATISTICS["mean"], STATISTICS["std"], CPU)(crops)
+    found = (x[:, None] == expected[None]).all(dim=(2, 3, 4))
+    assert found.any(1).all()
+    assert found.any(0).all()
+    assert (labels == int(data.labels[0])).all()
+
+
 def test_images_on_the_host_give_the_same_batches():
     data, order = blobs(20), torch.randperm(20, generator=torch.Generator().manual_seed(1))
     options = {"padding": 0.125, "flip": True, "size": 8}

@@ -1,19 +1,25 @@
 """The parts of a step: random numbers, optimisers, objectives, devices, counting."""
 
 import math
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
-from tests.training.tiny import build
+from tests.training.tiny import SPEC, blobs, build
 from torch import nn
 
-from credalens.bayes import kl, to_bayesian
+from credalens.bayes import BayesianLayer, kl, to_bayesian
 from credalens.training.devices import fast_math, find_device, find_precision, mixed, placed
 from credalens.training.distillation import distillation_loss
+from credalens.training.images import DeviceImages
+from credalens.training.jobs import Job, Setting
+from credalens.training.member import Member
+from credalens.training.networks import make_network
 from credalens.training.objectives import cross_entropy, distillation, evidence_bound
 from credalens.training.optimizers import load_optimizer, make_optimizer, optimizer_tensors, set_learning_rate
 from credalens.training.randomness import Randomness, derived_seed, epoch_order
-from credalens.training.schedules import Schedule
+from credalens.training.schedules import Schedule, schedule_for
 from credalens.training.tally import Tally
 
 CPU = torch.device("cpu")
@@ -145,6 +151,28 @@ def test_the_student_sees_what_the_teachers_see():
     value.backward()
     assert student.grad.abs().sum() > 0
     assert all(weight.grad is None for teacher in teachers for weight in teacher.parameters())
+
+
+def test_steps_follow_the_schedule():
+    frozen = replace(ADAM, epochs=2, batch=64, rate=1e-3, milestones=(1,) * 30)  # 1e-33 in the second epoch
+    learner = Member(SPEC, frozen, network(), DeviceImages(blobs(256), CPU))
+    weight = learner.model[0].weight
+    seen = [weight.detach().clone()]
+    while not learner.finished:
+        learner.advance()
+        seen.append(weight.detach().clone())
+    moved = [not torch.equal(one, other) for one, other in pairwise(seen)]
+    assert moved == [True] * 4 + [False] * 4
+    assert [record.learning_rate for record in learner.history] == pytest.approx([1e-3, 1e-33])
+
+
+def test_bayesian_weights_start_where_the_schedule_says(tmp_path):
+    spec = replace(SPEC, method="bnnr")
+    setting = Setting(tmp_path, build, CPU, "float32", False, None, {})
+    learner = Job(spec, setting).lane(DeviceImages(blobs(64), CPU)).member
+    assert isinstance(learner.model[0], BayesianLayer)
+    torch.testing.assert_close(learner.model[0].weight_std, torch.full((8, 3, 3, 3), schedule_for(spec).initial_std))
+    assert torch.equal(learner.model[0].mean.weight, make_network(SPEC, build, CPU)[0].weight)
 
 
 def test_counting_finds_the_first_loss_that_is_no_number():

@@ -117,10 +117,7 @@ class Member:
         self._randomness.restore(_below("random", tensors))
         self._tally.restore(_below("tally", tensors))
         self.step, self.history = note["step"], [EpochRecord(**record) for record in note["history"]]
-        self._carried, self._since = note["seconds"], time.perf_counter()
-        epoch, place = divmod(self.step, self.steps_per_epoch)
-        if place:
-            self._order = self._images.order(epoch_order(self.spec.seed, epoch, len(self._images)))
+        self._order, self._carried = None, note["seconds"]
 
     def _choose_objective(self, teachers: tuple[nn.Module, ...]) -> Objective:
         if self.spec.bayesian:
