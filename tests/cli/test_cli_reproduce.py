@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 from tests.paper.fake_engine import FakeEngine
@@ -44,6 +46,18 @@ def test_the_list_names_all_labels_without_any_result(capsys, tmp_path):
     assert [line.split("|")[1].strip() for line in out.splitlines()[2:]] == list(LABELS)
     code, out, _ = run(capsys, "--list", "--json", "--out", tmp_path)
     assert [entry["label"] for entry in json.loads(out)] == list(LABELS)
+
+
+def test_the_list_needs_no_torch(tmp_path):
+    code = (
+        "import sys; from credalens.cli.app import COMMANDS, main; COMMANDS['reproduce'] = ''\n"
+        "try: main(['reproduce', '--list', '--out', sys.argv[1]])\n"
+        "except SystemExit as left: assert left.code == 0\n"
+        "sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "OODMain" in done.stdout
 
 
 def test_a_table_is_printed_beside_the_papers_numbers_and_listed_as_measured(capsys, tmp_path):

@@ -141,7 +141,8 @@ def test_reduction_to_all_classes_is_no_reduction(results):
     whole = {
         (cell["keys"]["ood_set"], cell["keys"]["metric"]): cell["runs"]
         for cell in results["AblationPreTrain"]["cells"]
-        if cell["keys"]["id_set"] == "cifar10" and (cell["keys"]["variant"], cell["keys"]["measure"]) == ("credal", "EU")
+        if cell["keys"]["id_set"] == "cifar10"
+        and (cell["keys"]["variant"], cell["keys"]["measure"]) == ("credal", "EU")
     }
     reduced = {
         (cell["keys"]["ood_set"], cell["keys"]["metric"]): cell["runs"]
@@ -229,6 +230,13 @@ def test_the_whole_document_lists_every_entry_with_its_status(results):
     for label in LABELS:
         assert f"| `{label}`" in text
         assert f"\n## {label}\n" in text
+
+
+def test_exact_measures_stand_beside_the_reduced_ones_of_the_paper(results):
+    extra = [cell for cell in results["AblationPreTrain"]["cells"] if cell["paper"] is None]
+    exact = [cell for cell in extra if cell["keys"].get("measure") == "EU"]
+    assert {cell["keys"]["id_set"] for cell in exact} == {"cifar100", "imagenet"}
+    assert all("J" not in cell["keys"] for cell in exact)
 
 
 def test_the_list_has_all_labels_with_their_status(folder):

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests.paper.fake_engine import FakeEngine
 
 from credalens.paper import reproduce_models
@@ -187,7 +188,7 @@ def test_a_table_whose_runs_all_diverged_says_so(tmp_path):
     engine = FakeEngine(diverging={("bnnr", seed) for seed in range(SMOKE.bnn_runs)})
     result = run(tmp_path, "1000samplesBNNREU", engine=engine).results[0]
     assert result["status"] == "not measured"
-    assert {cell["reason"] for cell in result["cells"]} == {f"all {SMOKE.bnn_runs} runs diverged"}
+    assert {cell["reason"] for cell in result["cells"]} == {f"all {SMOKE.long_runs} runs diverged"}
 
 
 def test_students_of_a_diverged_teacher_are_left_out_too(tmp_path):
@@ -248,6 +249,69 @@ def test_predictions_stay_untouched_by_a_second_run(tmp_path):
     one_sample = [name for name in before if "-snn-" in str(name) or "labels" in str(name)]
     assert one_sample
     assert all(before[name] == after[name] for name in one_sample)
+
+
+def test_a_figure_stopped_after_training_has_trained_everything_it_needs(tmp_path):
+    for label in ("OODEUTUVggRes", "entropy_plots_cifar10", "OODEUTUBNNFullRebuttal", "PIA"):
+        first, second = FakeEngine(), FakeEngine()
+        run(tmp_path / label, label, engine=first, stop_after="train")
+        assert first.trainings
+        run(tmp_path / label, label, engine=second, stop_after="predict")
+        assert (second.trainings, bool(second.predictions)) == ([], True)
+        third = FakeEngine()
+        assert run(tmp_path / label, label, engine=third).results[0]["status"] == "measured"
+        assert (third.trainings, third.predictions) == ([], [])
+
+
+def test_a_run_about_one_method_leaves_the_others_for_later_and_shows_what_is_there(tmp_path):
+    engine = FakeEngine()
+    result = run(tmp_path, "OODMainTU", engine=engine, preset=SMOKE.only(["DE", "resnet18"])).results[0]
+    assert {(spec.method, spec.backbone) for spec in engine.trainings} == {("snn", "resnet18")}
+    assert result["status"] == "partly measured"
+    reasons = {(cell["keys"]["method"], cell["keys"]["backbone"]): cell.get("reason") for cell in result["cells"]}
+    assert reasons["DE", "resnet18"] is None
+    assert reasons["BNNR", "resnet18"] == "BNNR is left out of this run, which is about DE"
+    assert reasons["DE", "vgg16"] == "VGG16 is left out of this run, which is about ResNet-18"
+    later = run(tmp_path, "OODMainTU", engine=FakeEngine(), preset=SMOKE.only(["BNNR"])).results[0]
+    measured = {(cell["keys"]["method"], cell["keys"]["backbone"]) for cell in later["cells"] if "mean" in cell}
+    assert measured == {("DE", "resnet18"), ("BNNR", "resnet18"), ("BNNR", "vgg16")}
+
+
+def test_a_panel_shows_the_lines_it_has_and_names_the_others(tmp_path):
+    result = run(tmp_path, "OODEUTUVggRes", engine=FakeEngine(), preset=SMOKE.only(["DE"])).results[0]
+    panels = {panel["title"]: panel for panel in result["panels"]}
+    assert [line["name"] for line in panels["VGG16, DE"]["series"]] == ["Classical", "Credal"]
+    assert panels["VGG16, DE"]["missing"] == {"EDD": "EDD is left out of this run, which is about DE"}
+    assert panels["VGG16, BNNR"]["reason"] == "BNNR is left out of this run, which is about DE"
+    assert result["status"] == "partly measured"
+    assert result["files"]
+
+
+def test_sets_of_cifar100_are_used_the_day_they_are_there(tmp_path):
+    """Image folders with every class, two images of each to train and one to test."""
+    data = tmp_path / "data"
+    draw_images(data / "cifar100" / "train", classes=100, count=2)
+    draw_images(data / "cifar100" / "test", classes=100)
+    draw_images(data / "svhn" / "test", classes=10, count=5)
+    preset = replace(get_preset("fast"), members=6, runs=2, repeats=2)
+    result = run(tmp_path / "out", "AblationPIA", engine=FakeEngine(), preset=preset, data_folder=data).results[0]
+    for cell in result["cells"]:
+        if cell["keys"].get("ood_set") == "tiny-imagenet":
+            assert cell["reason"].startswith("Tiny ImageNet not found; download tiny-imagenet-200.zip")
+        else:
+            assert cell["n"] == 2
+            assert cell["measured"] == {"backbone": "resnet18"}
+    assert result["models"][0]["data"] == "cifar100"
+
+
+def draw_images(folder, *, classes, count=1):
+    rng = np.random.default_rng(classes)
+    for label in range(classes):
+        place = folder / f"class{label:04d}"
+        place.mkdir(parents=True)
+        for index in range(count):
+            pixels = rng.integers(0, 255, (32, 32, 3)).astype(np.uint8)
+            Image.fromarray(pixels).save(place / f"{index}.png")
 
 
 def test_missing_data_are_named_with_what_to_download(tmp_path):

@@ -47,6 +47,10 @@ def reproduce(
         list[str] | None,
         typer.Option(metavar="GH", help="Another credal measure beside EU and TU.", show_default=False),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Work on this method (DE, BNNR, ...) or backbone only.", show_default=False),
+    ] = None,
     paper_solver: Annotated[
         bool, typer.Option("--paper-solver", help="SciPy's SLSQP beside the exact measures, on a subsample.")
     ] = False,
@@ -113,7 +117,7 @@ def reproduce(
     try:
         outcome = paper.reproduce(
             wanted,
-            preset=get_preset(preset).changed(**sizes),
+            preset=get_preset(preset).changed(**sizes).only(only or []),
             data_folder=data_folder,
             out=out,
             engine=TorchEngine(device=device, side_by_side=side_by_side),

@@ -19,7 +19,7 @@ from credalens.training.spec import TrainSpec
 
 __all__ = ["CellKey", "Ensemble", "EvaluationSet", "cells", "distinct_combinations", "ensembles", "evaluation_sets"]
 
-METHODS: Final = {"DE": "snn", "BNNR": "bnnr", "BNNF": "bnnf", "EDD": "edd", "EDD-Fair": "edd_fair"}
+TRAINED_AS: Final = {"DE": "snn", "BNNR": "bnnr", "BNNF": "bnnf", "EDD": "edd", "EDD-Fair": "edd_fair"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,7 @@ def ensembles(
     if own.method.startswith("BNN"):
         return [
             Ensemble(own.method, (_spec(own, preset, own.method, seed, (), None),), own.N or 1)
-            for seed in range(preset.bnn_runs)
+            for seed in range(preset.runs_of(own.method, size, own.N or 1))
         ]
     teachers = distinct_combinations(range(size), preset.substitute("N", 5), preset.runs)[: preset.edd_runs]
     return [
@@ -179,7 +179,7 @@ def _spec(
     return TrainSpec(
         data=data,
         backbone=backbone,
-        method=METHODS[method],
+        method=TRAINED_AS[method],
         seed=seed,
         schedule=preset.schedule,
         classes=classes_of(data),

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.core.classical import ClassicalUncertainty, classical_uncertainty
 from credalens.core.entropy import lower_entropy, upper_entropy
-from credalens.core.intervals import approximate_intervals
+from credalens.core.hartley import generalized_hartley
+from credalens.core.intervals import approximate_intervals, intersection_probability, probability_intervals
 from credalens.core.members import MemberSummary
 from credalens.evaluation import calibration_metrics, ood_metrics
 from credalens.prediction import CredalPrediction, wrap
@@ -51,33 +53,39 @@ def assess_members(
     >>> sorted(assessment.scores)
     ['classical.EU', 'classical.TU', 'credal.EU', 'credal.TU']
     """
-    return _assess(wrap(members, threads=threads), J, hartley, threads)
+    if J is None or members.shape[-1] <= J:
+        return _assess(wrap(members, threads=threads), hartley)
+    lower, upper = probability_intervals(members, threads=threads)
+    reduced = approximate_intervals(lower, upper, J)
+    total = upper_entropy(*reduced, threads=threads)
+    epistemic = np.maximum(total - lower_entropy(*reduced, threads=threads), 0)
+    scores = _scores(classical_uncertainty(members, threads=threads), total, epistemic)
+    if hartley:
+        scores["credal.GH"] = generalized_hartley(*reduced, threads=threads)
+    points = {"classical": members.mean(axis=0, dtype=np.float64), "credal": intersection_probability(lower, upper)}
+    return Assessment(scores, points)
 
 
-def assess_summary(
-    parts: Mapping[str, Array], /, *, J: int | None = None, hartley: bool = False, threads: int | None = None
-) -> Assessment:
+def assess_summary(parts: Mapping[str, Array], /, *, hartley: bool = False, threads: int | None = None) -> Assessment:
     """The same from the sums over many members: count, lower, upper, probability, entropy."""
     summary = MemberSummary(int(parts["count"]), parts["lower"], parts["upper"], parts["probability"], parts["entropy"])
-    return _assess(summary.prediction(threads=threads), J, hartley, threads)
+    return _assess(summary.prediction(threads=threads), hartley)
 
 
-def _assess(prediction: CredalPrediction, J: int | None, hartley: bool, threads: int | None) -> Assessment:
-    classical = prediction.classical
-    total, epistemic = prediction.total, prediction.epistemic
-    if J is not None and prediction.lower.shape[-1] > J:
-        lower, upper = approximate_intervals(prediction.lower, prediction.upper, J)
-        total = upper_entropy(lower, upper, threads=threads)
-        epistemic = np.maximum(total - lower_entropy(lower, upper, threads=threads), 0)
-    scores = {
+def _assess(prediction: CredalPrediction, hartley: bool) -> Assessment:
+    scores = _scores(prediction.classical, prediction.total, prediction.epistemic)
+    if hartley:
+        scores["credal.GH"] = prediction.hartley
+    return Assessment(scores, {"classical": prediction.mean, "credal": prediction.probability})
+
+
+def _scores(classical: ClassicalUncertainty, total: Array, epistemic: Array) -> dict[str, Array]:
+    return {
         "classical.EU": classical.epistemic,
         "classical.TU": classical.total,
         "credal.EU": epistemic,
         "credal.TU": total,
     }
-    if hartley:
-        scores["credal.GH"] = prediction.hartley
-    return Assessment(scores, {"classical": prediction.mean, "credal": prediction.probability})
 
 
 def assess_concentrations(alpha: Array, /) -> Assessment:

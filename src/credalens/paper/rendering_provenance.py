@@ -67,6 +67,8 @@ def unmeasured_lines(result: Result, /) -> str:
     for panel in result.get("panels", []):
         if "reason" in panel:
             missing.setdefault(panel["reason"], []).append(panel["title"])
+        for name, reason in panel.get("missing", {}).items():
+            missing.setdefault(reason, []).append(f"{panel['title']}: {name}")
     return "\n".join(f"- Not measured ({_few(places)}): {reason}." for reason, places in missing.items())
 
 

@@ -67,12 +67,14 @@ def reproduce(
     `paper_solver` the paper's local solver on a subsample. `engine` trains and predicts (by default with torch).
     `finished` is called with every result.
     """
+    from credalens.paper.reproduce_evaluate import Evaluator
     from credalens.paper.reproduce_models import TimeIsUp
-    from credalens.paper.reproduce_work import StopHere
+    from credalens.paper.reproduce_work import StopHere, Workbench
 
     wanted, own = check_labels(labels), get_preset(preset)
     _check_options(measures, stop_after, time_limit)
-    work = _workbench(own, data_folder, out, engine, pretrained, stop_after, time_limit, dtype, threads, log)
+    models = _models(own, data_folder, Store(Path(out) / own.name, dtype=dtype), engine, time_limit, log)
+    work = Workbench(models, Evaluator(models, threads), pretrained, stop_after)
     results: list[dict[str, Any]] = []
     unfinished: dict[str, str] = {}
     for place, label in enumerate(wanted):
@@ -158,30 +160,22 @@ def _check_options(measures: Sequence[str], stop_after: str | None, time_limit: 
         raise ValueError(f"the time limit is a positive number of seconds, got {time_limit!r}")
 
 
-def _workbench(
+def _models(
     preset: Preset,
     data_folder: str | Path | None,
-    out: str | Path,
+    store: Store,
     engine: Any,
-    pretrained: str | None,
-    stop_after: str | None,
     time_limit: float | None,
-    dtype: str,
-    threads: int | None,
     log: Callable[[str], None],
 ) -> Any:
     from credalens.paper.reproduce_engine import TorchEngine
-    from credalens.paper.reproduce_evaluate import Evaluator
     from credalens.paper.reproduce_images import Images
     from credalens.paper.reproduce_models import Deadline, Models
-    from credalens.paper.reproduce_work import Workbench
 
     if data_folder is not None and not Path(data_folder).is_dir():
         raise NotADirectoryError(f"the data folder {data_folder} does not exist; name the one that holds the data sets")
-    store = Store(Path(out) / preset.name, dtype=dtype)
     images = Images(store, preset, data_folder)
-    models = Models(store, preset, images, engine or TorchEngine(), Deadline(time_limit), log)
-    return Workbench(models, Evaluator(models, threads), pretrained, stop_after)
+    return Models(store, preset, images, engine or TorchEngine(), Deadline(time_limit), log)
 
 
 def _measure(work: Any, label: str, measures: Sequence[str], paper_solver: bool) -> dict[str, Any]:
@@ -204,7 +198,7 @@ def _measure(work: Any, label: str, measures: Sequence[str], paper_solver: bool)
 
 def _status(content: dict[str, Any]) -> str:
     parts = content.get("cells") or content.get("panels") or []
-    missing = sum("reason" in part for part in parts)
-    if missing == 0:
-        return "measured"
-    return "not measured" if missing == len(parts) else "partly measured"
+    if all("reason" in part for part in parts):
+        return "not measured"
+    whole = not any("reason" in part or part.get("missing") for part in parts)
+    return "measured" if whole else "partly measured"

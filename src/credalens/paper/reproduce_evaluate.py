@@ -90,12 +90,12 @@ class Evaluator:
     def assess(self, evaluation: Evaluation, one: EvaluationSet, /, *, hartley: bool = False) -> Assessment:
         """Scores and point predictions of a run on a set."""
         ensemble = evaluation.ensemble
-        options: dict[str, Any] = {"J": evaluation.J, "hartley": hartley, "threads": self.threads}
+        options: dict[str, Any] = {"hartley": hartley, "threads": self.threads}
         if ensemble.dirichlet:
             return measure.assess_concentrations(self.models.members(ensemble, one)[0])
         if self.models.preset.keep < ensemble.N and ensemble.samples > 1:
             return measure.assess_summary(self.models.summary(ensemble, one), **options)
-        return measure.assess_members(self.members(evaluation, one), **options)
+        return measure.assess_members(self.members(evaluation, one), J=evaluation.J, **options)
 
     def members(self, evaluation: Evaluation, one: EvaluationSet, /) -> Array:
         """The members' predictions, one of them made overconfident where the evaluation says so."""

@@ -66,24 +66,36 @@ def _drawn(panels: list[dict[str, Any]], draw: Any, *options: Any) -> Any:
 
 
 def _severities(work: Workbench, figure: declared.SeverityFigure) -> Made:
-    panels = [_severity_panel(work, panel, many=figure.many) for panel in figure.panels]
+    """All numbers are made before the first line is drawn, so that a run can be stopped after a stage."""
+    plans = [[(name, *_plan(work, cell, many=figure.many)) for name, cell in panel.series] for panel in figure.panels]
+    work.make(need for lines in plans for _, _, needs in lines for level in needs for need in level)
+    panels = [_severity_panel(work, panel, lines) for panel, lines in zip(figure.panels, plans, strict=True)]
     return _drawn(panels, drawing.draw_severities, figure.columns), panels
 
 
-def _severity_panel(work: Workbench, panel: declared.Panel, *, many: bool) -> dict[str, Any]:
+def _plan(work: Workbench, cell: CellKey, *, many: bool) -> tuple[str | None, list[list[Need]]]:
+    """What is in the way of a line, or the numbers it needs at each severity."""
+    reason = work.excluded(cell, many=many)
+    needs = [] if reason else _by_severity(work, cell, many=many)
+    reason = reason or work.obstacle(need for level in needs for need in level)
+    return reason, [] if reason else needs
+
+
+def _severity_panel(
+    work: Workbench, panel: declared.Panel, lines: list[tuple[str, str | None, list[list[Need]]]]
+) -> dict[str, Any]:
     about: dict[str, Any] = {"title": panel.title, "metric": panel.metric}
-    series = []
-    for name, cell in panel.series:
-        reason = work.excluded(cell, many=many)
-        needs = [] if reason else _by_severity(work, cell, many=many)
-        reason = reason or work.obstacle(need for level in needs for need in level)
-        if reason is not None:
-            return {**about, "reason": reason}
-        work.make(need for level in needs for need in level)
-        if not any(work.whole(need.evaluation.ensemble) for need in needs[0]):
-            return {**about, "reason": f"all {len(needs[0])} runs of {name} diverged"}
-        series.append({"name": name, **_line(work, needs)})
-    return {**about, "series": series}
+    series, missing = [], {}
+    for name, reason, needs in lines:
+        if reason is None and not any(work.whole(need.evaluation.ensemble) for need in needs[0]):
+            reason = f"all {len(needs[0])} runs diverged"
+        if reason is None:
+            series.append({"name": name, **_line(work, needs)})
+        else:
+            missing[name] = reason
+    if not series:
+        return {**about, "reason": next(iter(missing.values()))}
+    return {**about, "series": series, "missing": missing}
 
 
 def _by_severity(work: Workbench, cell: CellKey, *, many: bool) -> list[list[Need]]:
@@ -106,18 +118,22 @@ def _line(work: Workbench, needs: list[list[Need]]) -> dict[str, Any]:
 
 
 def _densities(work: Workbench, figure: declared.DensityFigure) -> Made:
-    panels = [panel for model in figure.models for panel in _density_panels(work, model, figure.ood_sets)]
+    sets = tuple(one for name in figure.ood_sets for one in evaluation_sets(name, work.preset))
+    plans = work.ready([(model, sets) for model in figure.models])
+    panels = [
+        panel
+        for model, (runs, reason) in zip(figure.models, plans, strict=True)
+        for panel in _density_panels(work, model, runs, sets, reason)
+    ]
     told = [{key: value for key, value in panel.items() if key not in ("inside", "outside")} for panel in panels]
     return _drawn(panels, drawing.draw_densities, 4), told
 
 
-def _density_panels(work: Workbench, model: CellKey, ood_sets: tuple[str, ...]) -> list[dict[str, Any]]:
+def _density_panels(
+    work: Workbench, model: CellKey, runs: list[Evaluation], sets: tuple[EvaluationSet, ...], reason: str | None
+) -> list[dict[str, Any]]:
     kinds = [(variant, measure) for measure in ("EU", "TU") for variant in ("classical", "credal")]
     titles = [f"{shown(model.backbone)}, {variant} {measure}" for variant, measure in kinds]
-    sets = tuple(one for name in ood_sets for one in evaluation_sets(name, work.preset))
-    reason = work.excluded(model)
-    runs = [] if reason else work.runs(model)
-    runs, reason = ([], reason) if reason else work.ready(runs, sets)
     if reason is not None:
         return [{"title": title, "reason": reason} for title in titles]
     scores = _pooled_scores(work, runs, (runs[0].inside, *sets))
@@ -159,15 +175,12 @@ def _quantiles(values: Array) -> dict[str, float]:
 
 def _pia(work: Workbench, figure: declared.PiaFigure) -> Made:
     sets = tuple(one for name in figure.ood_sets for one in evaluation_sets(name, work.preset))
-    scores: dict[str, dict[str, dict[str, Array]]] = {}
-    for kept in figure.kept:
-        cell = replace(figure.model, J=kept)
-        reason = work.excluded(cell)
-        runs, reason = ([], reason) if reason else work.ready(work.runs(cell), sets)
-        if reason is not None:
-            return None, [{"title": "PIA", "reason": reason}]
-        own = cell.measured(work.preset).J
-        scores[str(own)] = _pooled_scores(work, runs, (runs[0].inside, *sets))
+    cells = [replace(figure.model, J=kept) for kept in figure.kept]
+    plans = work.ready([(cell, sets) for cell in cells])
+    reason = next((reason for _, reason in plans if reason is not None), None)
+    if reason is not None:
+        return None, [{"title": "PIA", "reason": reason}]
+    scores = {str(runs[0].J): _pooled_scores(work, runs, (runs[0].inside, *sets)) for runs, _ in plans}
     panels = [_pia_panel(measure, scores) for measure in ("EU", "TU")]
     told = [{key: value for key, value in panel.items() if key != "scores"} for panel in panels]
     return drawing.draw_pia(panels), told

@@ -23,13 +23,11 @@ Made = tuple[Any, list[dict[str, Any]]]
 def simplex_panels(work: Workbench, figure: declared.SimplexFigure, /) -> Made:
     """The figure of triangles and its members, or the reason why there is none."""
     (outside,) = evaluation_sets("svhn", work.preset)
-    runs = []
-    for model in figure.models:
-        reason = work.excluded(model, many=figure.many)
-        ready, reason = ([], reason) if reason else work.ready(work.runs(model, many=figure.many), (outside,))
-        if reason is not None:
-            return None, [{"title": figure.label, "reason": reason}]
-        runs.append(ready[0])
+    plans = work.ready([(model, (outside,)) for model in figure.models], many=figure.many)
+    reason = next((reason for _, reason in plans if reason is not None), None)
+    if reason is not None:
+        return None, [{"title": figure.label, "reason": reason}]
+    runs = [ready[0] for ready, _ in plans]
     cases = _cases(work, runs[0], outside)
     names = (*work.images.class_names(runs[0].id_set)[:2], "others")
     panels = []
@@ -68,8 +66,7 @@ def _median(scores: Array, wanted: Array, otherwise: Array) -> int:
 def bars_panels(work: Workbench, figure: declared.BarsFigure, /) -> Made:
     """The figure of bars and its members, or the reason why there is none."""
     sets = evaluation_sets(f"{figure.model.id_set}-c", work.preset)
-    reason = work.excluded(figure.model)
-    runs, reason = ([], reason) if reason else work.ready(work.runs(figure.model)[:1], sets)
+    ((runs, reason),) = work.ready([(figure.model, sets)], most=1)
     if reason is not None:
         return None, [{"title": figure.label, "reason": reason}]
     run = runs[0]

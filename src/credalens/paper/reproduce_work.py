@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from credalens.paper.experiments import CellKey, Ensemble, EvaluationSet, ensembles, evaluation_sets
 from credalens.paper.measure import number_name
-from credalens.paper.presets import Preset
+from credalens.paper.presets import BACKBONES, METHODS, Preset
+from credalens.paper.rendering_names import shown
 from credalens.paper.reproduce_evaluate import Evaluation, Evaluator
 from credalens.paper.reproduce_images import Images
 from credalens.paper.reproduce_models import Models
@@ -101,7 +102,8 @@ class Workbench:
         for need in needs:
             missing = self._unmeasured(need)
             if missing:
-                reason = self._no_data(need.evaluation.ensemble, (need.evaluation.inside, *missing))
+                ensemble, sets = need.evaluation.ensemble, (need.evaluation.inside, *missing)
+                reason = self._left_out(ensemble) or self._no_data(ensemble, sets)
                 if reason is not None:
                     return reason
         return None
@@ -128,14 +130,28 @@ class Workbench:
                 self.models.predict(spec, sets)
         self._stop("predict")
 
-    def ready(self, runs: list[Evaluation], sets: tuple[EvaluationSet, ...], /) -> tuple[list[Evaluation], str | None]:
-        """The runs whose predictions on these sets are stored now, or what is in the way."""
-        reason = self.obstacle(Need(run, (run.inside, *sets), "") for run in runs)
-        if reason is not None:
-            return [], reason
-        self.predict([(run.ensemble, (run.inside, *sets)) for run in runs])
+    def ready(
+        self,
+        wanted: Sequence[tuple[CellKey, tuple[EvaluationSet, ...]]],
+        /,
+        *,
+        many: bool = False,
+        most: int | None = None,
+    ) -> list[tuple[list[Evaluation], str | None]]:
+        """For models and sets the runs whose predictions are stored now, or what is in the way. `most` limits the runs."""
+        plans: list[tuple[list[Evaluation], str | None]] = []
+        for model, sets in wanted:
+            reason = self.excluded(model, many=many)
+            runs = [] if reason else self.runs(model, many=many)[:most]
+            reason = reason or self.obstacle(Need(run, (run.inside, *sets), "") for run in runs)
+            plans.append(([] if reason else runs, reason))
+        pairs = zip(plans, wanted, strict=True)
+        self.predict([(run.ensemble, (run.inside, *sets)) for (runs, _), (_, sets) in pairs for run in runs])
+        return [self._whole_runs(runs, reason) for runs, reason in plans]
+
+    def _whole_runs(self, runs: list[Evaluation], reason: str | None) -> tuple[list[Evaluation], str | None]:
         whole = [run for run in runs if self.whole(run.ensemble)]
-        return whole, None if whole else "all runs diverged"
+        return whole, reason or (None if whole else f"all {len(runs)} runs diverged")
 
     def whole(self, ensemble: Ensemble, /) -> bool:
         """Whether all its networks could be trained."""
@@ -160,6 +176,14 @@ class Workbench:
                         known = missing.setdefault(spec, {})
                         known[one] = max(known.get(one, 0), ensemble.samples)
         return missing
+
+    def _left_out(self, ensemble: Ensemble) -> str | None:
+        """Whether this run is about other methods or backbones."""
+        for kind, own in ((METHODS, ensemble.method), (BACKBONES, ensemble.specs[0].backbone)):
+            asked = set(self.preset.focus) & set(kind)
+            if asked and own not in asked:
+                return f"{shown(own)} is left out of this run, which is about {', '.join(map(shown, sorted(asked)))}"
+        return None
 
     def _no_data(self, ensemble: Ensemble, sets: Iterable[EvaluationSet]) -> str | None:
         for spec, missing in self._unpredicted([(ensemble, sets)]).items():
