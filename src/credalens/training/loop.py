@@ -67,9 +67,8 @@ class Lane:
         now = time.perf_counter()
         if not self.member.finished and now - self._looked < LOOK:
             return
-        middle = self.member.step % self.member.steps_per_epoch
         images = (self.member.step - self._first) * self.member.schedule.batch
-        board.show(self.member, self.member.read() if middle else None, images / (now - self._began))
+        board.show(self.member, self.member.latest(), images / (now - self._began))
         self._looked = now
 
 

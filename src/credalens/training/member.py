@@ -96,6 +96,12 @@ class Member:
             raise diverged(self.spec, f"the loss is not a number at step {bad} of {self.steps}")
         return Reading(loss / steps, correct / images)
 
+    def latest(self) -> Reading:
+        """The averages of the epoch so far, or of the last one where none has begun."""
+        if self.step % self.steps_per_epoch or not self.history:
+            return self.read()
+        return Reading(self.history[-1].loss, self.history[-1].accuracy)
+
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything needed to go on exactly from here: tensors, and a note for JSON."""
         if self.step % self.steps_per_epoch:

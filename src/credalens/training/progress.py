@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, final
+from typing import final
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -14,16 +14,17 @@ from credalens.training.tally import Reading
 
 @final
 class Board:
-    """Bars with epoch, loss, accuracy and images a second; switched off, it shows nothing."""
+    """Bars with epoch, loss, accuracy and images a second; nothing where it is switched off or nobody looks."""
 
     def __init__(self, *, shown: bool = True, console: Console | None = None):
+        console = console or Console(stderr=True)
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             TextColumn("{task.fields[text]}"),
             TimeRemainingColumn(compact=True),
-            console=console or Console(stderr=True),
-            disable=not shown,
+            console=console,
+            disable=not shown or not console.is_terminal,
         )
         self._tasks: dict[str, TaskID] = {}
 
@@ -36,7 +37,7 @@ class Board:
     ) -> None:
         self._progress.stop()
 
-    def show(self, member: Member, reading: Reading | None, speed: float, /) -> None:
+    def show(self, member: Member, reading: Reading, speed: float, /) -> None:
         """Move the bar of a member."""
         key = member.spec.key
         if key not in self._tasks:
@@ -53,7 +54,7 @@ def epoch_line(member: Member, /) -> str:
     )
 
 
-def _text(member: Member, reading: Any, speed: float) -> str:
+def _text(member: Member, reading: Reading, speed: float) -> str:
     epoch = min(member.step // member.steps_per_epoch + 1, member.schedule.epochs)
-    numbers = "" if reading is None else f"  loss {reading.loss:.3f}  accuracy {100 * reading.accuracy:.1f} %"
-    return f"epoch {epoch}/{member.schedule.epochs}{numbers}  {speed:,.0f} img/s"
+    numbers = f"loss {reading.loss:.3f}  accuracy {100 * reading.accuracy:.1f} %"
+    return f"epoch {epoch}/{member.schedule.epochs}  {numbers}  {speed:,.0f} img/s"

@@ -18,7 +18,7 @@ class Reading(NamedTuple):
     accuracy: float
 
 
-class DivergedError(FloatingPointError):
+class DivergedError(FloatingPointError, ValueError):
     """The loss or the weights are no longer numbers."""
 
 

@@ -1,0 +1,253 @@
+"""``credalens train``: the members of an ensemble, Bayesian networks, or a distilled network, into a folder."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from credalens.paper.data import ImageSet
+    from credalens.training.run import TrainResult, TrainSpec
+
+__all__ = ["train"]
+
+
+def train(
+    data: Annotated[str, typer.Option(metavar="NAME", help="cifar10, cifar100, svhn, imagenet, digits, ...")],
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Where the data set is; digits, textures and photos need none.", show_default=False
+        ),
+    ] = None,
+    backbone: Annotated[
+        str, typer.Option(metavar="NAME", help="vgg16, resnet18, resnet50, efficientnet_b2 or vit_base.")
+    ] = "resnet18",
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help="ensemble, bnnr, bnnf, edd or edd_fair (from an ensemble's members).")
+    ] = "ensemble",
+    members: Annotated[int, typer.Option(metavar="N", help="Networks, from the seeds 0 to N - 1.")] = 5,
+    schedule: Annotated[
+        str, typer.Option(metavar="NAME", help="fast, paper (100 to 150 epochs) or smoke (a few steps).")
+    ] = "fast",
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write; what is there is kept.")] = Path("runs"),
+    predictions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write what the members predict on the test split, with its labels: .npz, .parquet, .safetensors.",
+            show_default=False,
+        ),
+    ] = None,
+    samples: Annotated[int, typer.Option(metavar="N", help="Samples of each Bayesian network's prediction.")] = 5,
+    epochs: Annotated[
+        int | None, typer.Option(metavar="N", help="Stretch or shorten the schedule.", show_default=False)
+    ] = None,
+    width: Annotated[float, typer.Option(metavar="FACTOR", help="Multiplies the number of channels.")] = 1.0,
+    size: Annotated[
+        int | None,
+        typer.Option(metavar="PIXELS", help="Side of the images.", show_default="32; 224 for large networks; digits 8"),
+    ] = None,
+    pretrained: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Weights to start from.", show_default=False)
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, ...", show_default="CUDA if there is one", rich_help_panel="Run")
+    ] = None,
+    side_by_side: Annotated[
+        int, typer.Option(metavar="N", help="Networks trained at once on the device.", rich_help_panel="Run")
+    ] = 1,
+    precision: Annotated[
+        str, typer.Option(help="auto, float32 or bfloat16; auto is bfloat16 on CUDA.", rich_help_panel="Run")
+    ] = "auto",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the results as JSON and no progress bar.", rich_help_panel="Run")
+    ] = False,
+) -> None:
+    """Train networks whose predictions can be wrapped: a deep ensemble, Bayesian networks, or a distilled network.
+
+    Each network gets a folder with model.safetensors, history.json and spec.json. Finished ones are kept, and a run
+    that was interrupted or killed goes on exactly where it stopped when the same command is given again.
+
+    **Examples**
+
+        credalens train --data digits --width 0.25 --members 3 --predictions members.npz
+        credalens train --data cifar10 --folder data --backbone resnet18 --members 5 --side-by-side 5
+        credalens train --data cifar10 --folder data --method edd --members 5 --schedule paper
+    """
+    from credalens.paper.backbones import build_backbone
+    from credalens.training.run import train_models
+
+    pixels = size or _usual_size(data, backbone)
+    training, test = _load(data, folder, "train", pixels), _test_split(data, folder, pixels, predictions)
+    shape = {"backbone": backbone, "width": width, "image_size": pixels, "pretrained": pretrained}
+    specs = _specs(method, members, data=data, schedule=schedule, classes=len(training.class_names), **shape)
+    try:
+        results = train_models(
+            specs,
+            _training_data(training),
+            out,
+            build=build_backbone,
+            device=device,
+            side_by_side=side_by_side,
+            precision=precision,
+            epochs=epochs,
+            progress=not as_json,
+            log=None if as_json or sys.stderr.isatty() else lambda line: typer.echo(line, err=True),
+        )
+    except KeyboardInterrupt:
+        typer.echo("interrupted; the same command goes on from the last checkpoints.", err=True)
+        raise typer.Exit(130) from None
+    summary: dict[str, Any] = {"networks": [_row(result) for result in results]}
+    if test is not None:
+        probs = [_predict(spec, out, test, samples, device, precision) for spec in specs]
+        _add_accuracy(summary, specs, probs, test)
+        if predictions is not None:
+            _save(predictions, _members(specs, probs), test)
+    typer.echo(json.dumps(summary)) if as_json else _print(summary, predictions)
+
+
+def _specs(method: str, members: int, **shared: Any) -> list[TrainSpec]:
+    from credalens.checks import check_choice
+    from credalens.training.run import TrainSpec
+
+    check_choice(method, ("ensemble", "bnnr", "bnnf", "edd", "edd_fair"), "method")
+    if members < 1:
+        raise typer.BadParameter(f"at least one network is trained, got --members {members}.")
+    kind = method if method.startswith("bnn") else "snn"
+    specs = [TrainSpec(method=kind, seed=seed, **shared) for seed in range(members)]
+    if not method.startswith("edd"):
+        return specs
+    return [*specs, TrainSpec(method=method, seed=0, teachers=tuple(range(members)), **shared)]
+
+
+def _usual_size(data: str, backbone: str) -> int:
+    from credalens.paper.data import DATA_SETS
+    from credalens.training.schedules import LARGE
+
+    if backbone in LARGE:
+        return 224
+    return 32 if data in DATA_SETS else 8
+
+
+def _load(data: str, folder: Path | None, split: str, pixels: int) -> ImageSet:
+    """Photographs of any shape are cut to size when they are read; the others are resized on the device."""
+    from credalens.paper.data import DATA_SETS, load_images
+
+    needs_size = data not in DATA_SETS or DATA_SETS[data].crop
+    return load_images(data, folder, split=split, size=pixels if needs_size else None)
+
+
+def _test_split(data: str, folder: Path | None, pixels: int, predictions: Path | None) -> ImageSet | None:
+    """The test split, or None where there is none and nobody asked for its predictions."""
+    if predictions is not None:
+        from credalens.storage.atomic import check_target
+
+        if check_target(predictions).suffix not in (".npz", ".parquet", ".safetensors"):
+            raise typer.BadParameter(f"--predictions ends in .npz, .parquet or .safetensors, got {predictions}.")
+    try:
+        return _load(data, folder, "test", pixels)
+    except FileNotFoundError:
+        if predictions is not None:
+            raise
+        return None
+
+
+def _training_data(images: ImageSet) -> Any:
+    from credalens.paper.data import normalization
+    from credalens.training.run import TrainingData
+
+    mean, std = normalization(images.name)
+    return TrainingData(images.images, images.labels, mean, std)
+
+
+def _predict(
+    spec: TrainSpec, out: Path, test: ImageSet, samples: int, device: str | None, precision: str
+) -> NDArray[np.float32]:
+    """Class distributions (members, images, classes) of one network on the test split."""
+    import torch
+
+    from credalens.paper.backbones import build_backbone
+    from credalens.paper.data import normalization
+    from credalens.training.dirichlet import expected_probability
+    from credalens.training.run import load_model, predict_concentrations, predict_members
+
+    model = load_model(spec, out, build=build_backbone, device=device)
+    mean, std = normalization(spec.data)
+    options: dict[str, Any] = {"mean": mean, "std": std, "image_size": spec.image_size, "device": device}
+    if spec.distilled:
+        alpha = predict_concentrations(model, test.images, **options, precision=precision)
+        return expected_probability(torch.from_numpy(alpha)).numpy()[None]
+    count = samples if spec.bayesian else 1
+    return predict_members(model, test.images, **options, precision=precision, samples=count, seed=spec.seed)
+
+
+def _row(result: TrainResult) -> dict[str, Any]:
+    last = result.history[-1]
+    return {
+        "key": result.spec.key,
+        "folder": str(result.folder),
+        "trained": result.trained,
+        "epochs": last.epoch,
+        "loss": last.loss,
+        "accuracy": last.accuracy,
+        "seconds": round(sum(record.seconds for record in result.history), 1),
+    }
+
+
+def _members(specs: list[TrainSpec], probs: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """The predictions to use together: of all networks, or of the student alone."""
+    import numpy as np
+
+    students = [values for spec, values in zip(specs, probs, strict=True) if spec.distilled]
+    return np.concatenate(students or probs)
+
+
+def _add_accuracy(
+    summary: dict[str, Any], specs: list[TrainSpec], probs: list[NDArray[np.float32]], test: ImageSet
+) -> None:
+    for row, values in zip(summary["networks"], probs, strict=True):
+        row["test_accuracy"] = _accuracy(values, test)
+    members = _members(specs, probs)
+    summary |= {"members": len(members), "test_accuracy": _accuracy(members, test)}
+
+
+def _accuracy(members: NDArray[np.float32], test: ImageSet) -> float:
+    """Accuracy of the averaged prediction."""
+    return float((members.mean(0).argmax(-1) == test.labels).mean())
+
+
+def _save(path: Path, members: NDArray[np.float32], test: ImageSet) -> None:
+    from credalens.storage import save_predictions
+
+    save_predictions(path, members, test.labels)
+
+
+def _print(summary: dict[str, Any], predictions: Path | None) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    table = Table()
+    table.add_column("network", overflow="fold")
+    for name in ("epochs", "loss", "accuracy", "test", "seconds"):
+        table.add_column(name, justify="right")
+    for row in summary["networks"]:
+        test = f"{100 * row['test_accuracy']:.2f} %" if "test_accuracy" in row else "-"
+        numbers = (str(row["epochs"]), f"{row['loss']:.4f}", f"{100 * row['accuracy']:.2f} %", test)
+        table.add_row(row["key"] + ("" if row["trained"] else " (kept)"), *numbers, f"{row['seconds']:.1f}")
+    console.print(table)
+    if "members" in summary:
+        accuracy = f"{100 * summary['test_accuracy']:.2f} %"
+        console.print(f"Averaged prediction of {summary['members']}: {accuracy} correct on the test split.")
+    else:
+        console.print("No test split was found, so nothing was predicted.")
+    if predictions is not None:
+        console.print(f"Written to {predictions}", soft_wrap=True, markup=False)
