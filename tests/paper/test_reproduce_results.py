@@ -205,7 +205,7 @@ def test_substitutes_and_what_is_not_measured_are_said(results):
     text = render_result(results["OODMain"])
     assert "N = 3 for N = 5" in text
     assert "digits for CIFAR-10" in text
-    assert "Not measured (2 numbers: ResNet-50 DE 5, ResNet-50 DE 25): no CUDA device" in render_result(
+    assert "Not measured (2 cells: ResNet-50 DE 5; ResNet-50 DE 25): no CUDA device" in render_result(
         results["DEsamples"]
     )
 

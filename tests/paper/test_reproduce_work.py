@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -170,6 +173,33 @@ def test_a_killed_summary_goes_on_where_it_was(tmp_path):
     found = Store(tmp_path / "killed").summary(thousand.specs[0].key, "digits")
     for name, part in Store(tmp_path / "whole").summary(thousand.specs[0].key, "digits").items():
         np.testing.assert_array_equal(found[name], part)
+
+
+KILLED = """
+import os, sys
+from tests.paper.fake_engine import FakeEngine
+from credalens.paper.reproduce import reproduce
+
+class Killed(FakeEngine):
+    def predict(self, *args, **options):
+        if len(self.predictions) == 9:
+            os.kill(os.getpid(), 9)
+        return super().predict(*args, **options)
+
+reproduce(["GHComparison"], preset="smoke", out=sys.argv[1], engine=Killed())
+"""
+
+
+def test_a_run_killed_without_warning_goes_on_and_ends_with_the_same_numbers(tmp_path):
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed")]
+    done = subprocess.run(command, cwd=root, capture_output=True, check=False)
+    assert done.returncode == -9
+    rest = FakeEngine()
+    resumed = run(tmp_path / "killed", "GHComparison", engine=rest, preset="smoke").results[0]
+    assert rest.trainings == []
+    whole = run(tmp_path / "whole", "GHComparison", engine=FakeEngine(), preset="smoke").results[0]
+    assert resumed["cells"] == whole["cells"]
 
 
 def test_diverged_networks_are_marked_left_out_and_not_tried_again(tmp_path):

@@ -65,7 +65,7 @@ def _table_parts(result: Result) -> list[str]:
 def _compared(result: Result) -> str:
     """Classical beside credal, ours and the paper's, with sign and size of the improvement in both."""
     cells = {_identity(cell["keys"]): cell for cell in result["cells"]}
-    improvements = result["improvements"]
+    improvements = [entry for entry in result["improvements"] if "mean" in entry or entry["paper"] is not None]
     names = _naming(result, [entry["keys"] for entry in improvements])
     rows = [_compared_row(entry, cells, names) for entry in _ordered(improvements, result["layout"])]
     head = ["Classical", "Credal", "Difference", "n", "Paper: classical", "Paper: credal", "Paper: difference"]
@@ -92,7 +92,8 @@ def _alone(result: Result) -> str:
     """Cells that are compared with nothing but the paper's: distilled networks, costs, other measures."""
     compared = {_identity(entry["keys"]) for entry in result["improvements"]}
     compared |= {_identity(_baseline(entry["keys"])) for entry in result["improvements"]}
-    cells = [cell for cell in result["cells"] if _identity(cell["keys"]) not in compared]
+    alone = [cell for cell in result["cells"] if _identity(cell["keys"]) not in compared]
+    cells = [cell for cell in alone if "mean" in cell or cell["paper"] is not None]
     names = _naming(result, [cell["keys"] for cell in cells])
     rows = [
         [

@@ -37,9 +37,13 @@ def _models(result: Result) -> list[str]:
         size = "" if kind["method"].startswith("EDD") else f", N = {kind['N']}"
         lost = f" ({kind['diverged']} more diverged)" if kind["diverged"] else ""
         name = f"{shown(kind['backbone'])} {kind['method']}{size}, trained on {shown(kind['data'])}"
-        effort = f"{kind['trained']} networks, {kind['seconds']:,.1f} s of training{where}"
-        lines.append(f"{name}: {kind['runs']} runs{lost} from {effort}.")
+        effort = f"{_count(kind['trained'], 'network')}, {kind['seconds']:,.1f} s of training{where}"
+        lines.append(f"{name}: {_count(kind['runs'], 'run')}{lost} from {effort}.")
     return lines
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _machine(made: Mapping[str, Any]) -> str:
@@ -69,7 +73,8 @@ def unmeasured_lines(result: Result, /) -> str:
             missing.setdefault(panel["reason"], []).append(panel["title"])
         for name, reason in panel.get("missing", {}).items():
             missing.setdefault(reason, []).append(f"{panel['title']}: {name}")
-    return "\n".join(f"- Not measured ({_few(places)}): {reason}." for reason, places in missing.items())
+    word = "cell" if result["kind"] == "table" else "part"
+    return "\n".join(f"- Not measured ({_few(places, word)}): {reason}." for reason, places in missing.items())
 
 
 def _place(keys: Mapping[str, Any]) -> str:
@@ -77,7 +82,6 @@ def _place(keys: Mapping[str, Any]) -> str:
     return " ".join(shown(keys[name]) for name in wanted if name in keys and name != "metric") or shown(keys["metric"])
 
 
-def _few(places: list[str]) -> str:
+def _few(places: list[str], word: str) -> str:
     distinct = list(dict.fromkeys(places))
-    count = f"{len(places)} numbers: " if len(places) > 1 else ""
-    return count + ", ".join(distinct[:4]) + (", ..." if len(distinct) > 4 else "")
+    return f"{_count(len(places), word)}: {'; '.join(distinct[:4])}{'; ...' if len(distinct) > 4 else ''}"
