@@ -109,7 +109,7 @@ def test_sizes_of_the_preset_can_be_changed(capsys, tmp_path, engines):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["OODMian"], "no table or figure 'OODMian'; did you mean 'OODMain'"),
+        (["OODMian"], "no table or figure 'OODMian' (did you mean 'OODMain'"),
         ([], "name at least one table or figure"),
         (["PIA", "--preset", "huge"], "unknown preset 'huge'; there are smoke, fast, full"),
         (["PIA", "--data-folder", "/nowhere"], "the data folder /nowhere does not exist"),

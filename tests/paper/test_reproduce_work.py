@@ -403,7 +403,7 @@ def test_options_are_checked(tmp_path, options, message):
 
 
 def test_unknown_labels_are_refused_with_the_closest_known_ones(tmp_path):
-    with pytest.raises(ValueError, match=r"no table or figure 'OODmain'; did you mean 'OODMain'"):
+    with pytest.raises(ValueError, match=r"no table or figure 'OODmain' \(did you mean 'OODMain'"):
         run(tmp_path, "OODmain", engine=FakeEngine())
     with pytest.raises(ValueError, match="name at least one table or figure"):
         run(tmp_path, engine=FakeEngine())

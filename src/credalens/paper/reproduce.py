@@ -114,8 +114,8 @@ def check_labels(labels: Iterable[str], /) -> tuple[str, ...]:
 def _unknown(label: str) -> str:
     lowered = {known.lower(): known for known in (*GROUPS, *GROUPS["all"])}
     close = [lowered[name] for name in get_close_matches(label.lower(), lowered, n=3)]
-    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-    return f"the paper has no table or figure {label!r}{hint} `credalens reproduce --list` shows them all"
+    hint = f" (did you mean {' or '.join(map(repr, close))}?)" if close else ""
+    return f"the paper has no table or figure {label!r}{hint}; `credalens reproduce --list` shows them all"
 
 
 def list_entries(results: str | Path | None = None, /) -> list[Entry]:
