@@ -14,6 +14,7 @@ from credalens.report.html_images import check_images, png_uri
 from credalens.report.html_inputs import inputs
 from credalens.report.html_sections import SECTIONS, glossary
 from credalens.report.html_svg import tag
+from credalens.report.words import percent, unit
 
 __all__ = ["render_html"]
 
@@ -63,11 +64,13 @@ def _header(title: str, result: dict[str, Any]) -> str:
 
 
 def _footer(result: dict[str, Any]) -> str:
-    settings = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in result["settings"].items())
+    given = result["settings"]
     versions = f"credalens {result['version']}, Python {platform.python_version()}, NumPy {np.__version__}"
     text = (
-        f"Made by {versions}. Settings: {settings}. AUROC intervals and tests by DeLong's method, the others by the "
-        "bootstrap. All numbers are in report.json next to this page."
+        f"Made by {versions} from {'logits' if given['logits'] else 'probabilities'}. Uncertainty is in "
+        f"{unit(given['base'])}; the ECE has {given['bins']} bins of equal width. Intervals hold {percent(given['level'], 0)}: "
+        f"those of the AUROC by DeLong's method, the others by {given['replicates']} bootstrap draws with seed "
+        f"{given['seed']}. All numbers are in report.json next to this page."
     )
     return tag("footer", tag("p", escape(text)))
 

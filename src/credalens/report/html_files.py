@@ -75,8 +75,7 @@ def atomic_folder(path: str | os.PathLike[str], /) -> Iterator[Path]:
     try:
         with _wording(target):
             scratch.mkdir()
-        yield scratch
-        with _wording(target):
+            yield scratch
             _settle(scratch, target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -84,6 +83,7 @@ def atomic_folder(path: str | os.PathLike[str], /) -> Iterator[Path]:
 
 @contextmanager
 def _wording(target: Path) -> Iterator[None]:
+    """Name the folder that was asked for, not the one that is written in its place."""
     try:
         yield
     except OSError as error:

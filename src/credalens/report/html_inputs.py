@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any, Final
 
+from credalens.report.html_parts import paragraph
 from credalens.report.html_samples import bars_chart, simplex_chart
-from credalens.report.html_sections import paragraph
 from credalens.report.html_svg import tag
 from credalens.report.words import number, percent, unit
 

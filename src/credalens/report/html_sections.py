@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from html import escape
 from typing import Any, Final
 
 from credalens.report import html_charts as charts
+from credalens.report.html_parts import cards, chart, choice, legend, meanings, paragraph
 from credalens.report.html_svg import tag
 from credalens.report.html_tables import to_html
 from credalens.report.tables import (
@@ -20,9 +20,9 @@ from credalens.report.tables import (
     sets_table,
     threshold_table,
 )
-from credalens.report.words_glossary import GLOSSARY, meaning
+from credalens.report.words_glossary import GLOSSARY
 
-__all__ = ["SECTIONS", "chart", "legend", "paragraph"]
+__all__ = ["SECTIONS", "glossary"]
 
 KIND_LEGEND: Final = {"credal": "credal", "classical": "averaging"}
 FOUR_LINES: Final = {
@@ -31,34 +31,6 @@ FOUR_LINES: Final = {
     "credal total": "TU, credal",
     "classical total": "TU, averaging",
 }
-
-
-def paragraph(text: str, /, **attributes: object) -> str:
-    """Plain text as a paragraph."""
-    return tag("p", escape(text), **attributes)
-
-
-def chart(title: str, drawing: str, /, **attributes: object) -> str:
-    """A drawing under its title."""
-    return tag("figure", tag("figcaption", escape(title)) + drawing, class_="chart", **attributes)
-
-
-def legend(entries: dict[str, str], /) -> str:
-    """Line samples, style -> name."""
-    items = "".join(
-        tag("li", f'<svg viewBox="0 0 30 10" aria-hidden="true">{_sample(style)}</svg>{escape(name)}')
-        for style, name in entries.items()
-    )
-    return tag("ul", items, class_="legend")
-
-
-def _sample(style: str) -> str:
-    area = f'<rect x="1" y="1" width="28" height="8" class="area {style}"/>' if style in ("id", "ood") else ""
-    return f'{area}<line x1="1" y1="5" x2="29" y2="5" class="line {style}"/>'
-
-
-def _cards(items: Iterable[str]) -> str:
-    return tag("div", "".join(items), class_="cards")
 
 
 def in_short(result: dict[str, Any], /) -> str:
@@ -76,7 +48,7 @@ def in_short(result: dict[str, Any], /) -> str:
     return (
         paragraph(words["headline"], class_="headline")
         + paragraph(words["plainly"])
-        + _cards(_finding(found) for found in words["detection"])
+        + cards(_finding(found) for found in words["detection"])
         + tag("div", tag("div", gains + key) + bullets, class_="split")
     )
 
@@ -106,14 +78,14 @@ def detection(result: dict[str, Any], /) -> str:
             "once from averaging, on the same inputs."
         )
         + to_html(detection_table(result))
-        + _meanings("AUROC", "AUPRC", "FPR95", "interval (95 %)")
+        + meanings("AUROC", "AUPRC", "FPR95", "interval (95 %)")
         + tag("h3", "ROC curves")
         + paragraph("The closer to the upper left corner, the better; the dotted diagonal is guessing.", class_="hint")
         + legend(FOUR_LINES)
-        + _cards(rocs)
+        + cards(rocs)
         + tag("h3", "Precision and recall")
         + paragraph("The longer a curve stays at the top, the better; the dotted line is guessing.", class_="hint")
-        + _cards(prs)
+        + cards(prs)
     )
 
 
@@ -130,25 +102,16 @@ def distributions(result: dict[str, Any], /) -> str:
         for measure in ("epistemic", "total")
         for kind in METHODS
     ]
-    choice = _choice("kind", {"credal": "credal sets", "classical": "averaging", "": "both"})
+    shown = choice("kind", {"credal": "credal sets", "classical": "averaging", "": "both"})
     return (
         paragraph(
             "Where the two shapes overlap, no threshold can tell the inputs apart. The height is the share of inputs of "
             "each kind, so that data sets of different size can be compared."
         )
-        + choice
+        + shown
         + legend({"id": f"{known} (ID)", "ood": "the OOD data named above each chart"})
-        + tag("div", "".join(drawings), class_="cards", data_filter="kind")
+        + cards(drawings, data_filter="kind")
     )
-
-
-def _choice(name: str, options: dict[str, str]) -> str:
-    """Radio buttons that the page turns into a filter."""
-    buttons = "".join(
-        f'<label><input type="radio" name="{name}" value="{value}"{" checked" if not place else ""}>{escape(text)}</label>'
-        for place, (value, text) in enumerate(options.items())
-    )
-    return f'<fieldset class="choice" data-for="{name}"><legend>Show</legend>{buttons}</fieldset>'
 
 
 def prediction(result: dict[str, Any], /) -> str:
@@ -162,7 +125,7 @@ def prediction(result: dict[str, Any], /) -> str:
         "stand for more inputs, hollow ones for fewer than five.",
         class_="hint",
     )
-    text = to_html(calibration_table(result)) + _meanings("accuracy", "ECE", "NLL", "Brier score")
+    text = to_html(calibration_table(result)) + meanings("accuracy", "ECE", "NLL", "Brier score")
     sets = (
         tag("h3", "Or name several classes")
         + paragraph(
@@ -170,7 +133,7 @@ def prediction(result: dict[str, Any], /) -> str:
             "one names a single class where it is right and several where it would have been wrong."
         )
         + to_html(sets_table(result))
-        + _meanings("coverage", "determinacy", "single accuracy", "u65", "u80", "set size")
+        + meanings("coverage", "determinacy", "single accuracy", "u65", "u80", "set size")
     )
     return tag("div", tag("div", text) + tag("div", lines + drawing + hint), class_="split") + sets
 
@@ -194,9 +157,9 @@ def rejection(result: dict[str, Any], /) -> str:
             "sooner a curve rises, the better the uncertainty knows where the mistakes are."
         )
         + legend(KIND_LEGEND)
-        + _cards(drawings)
+        + cards(drawings)
         + to_html(selective_table(result))
-        + _meanings("rejection area")
+        + meanings("rejection area")
     )
 
 
@@ -224,12 +187,16 @@ def alarm(result: dict[str, Any], /) -> str:
         "Thresholds are set so that a new ID input is flagged with at most the wanted probability, whatever the "
         "distribution of its uncertainty, as long as the ID data were not used for training."
     )
+    if any(row["guarantee"] == "sample" for row in result["thresholds"]):
+        promise += (
+            " For the lowest rates there are too few ID inputs to promise that; there the rate is that of these inputs."
+        )
     return (
         tag("p", escape(result["words"]["threshold"]), class_="headline")
         + slider
         + tag("div", tables, id="rates")
         + paragraph(promise, class_="hint")
-        + _meanings("threshold", "false-alarm rate")
+        + meanings("threshold", "false-alarm rate")
     )
 
 
@@ -255,7 +222,7 @@ def members(result: dict[str, Any], /) -> str:
     return (
         paragraph(result["words"]["members"])
         + legend(KIND_LEGEND)
-        + _cards(drawings)
+        + cards(drawings)
         + paragraph(
             "Lines are means over up to five subsets of the members, bands one standard deviation. One member alone has no "
             "epistemic uncertainty, so those charts begin at two.",
@@ -273,11 +240,6 @@ def glossary() -> str:
     """What every word means."""
     entries = "".join(tag("dt", escape(word)) + tag("dd", escape(text)) for word, text in GLOSSARY.items())
     return tag("dl", entries)
-
-
-def _meanings(*words: str) -> str:
-    items = "".join(tag("li", tag("b", escape(f"{word}:")) + " " + escape(meaning(word))) for word in words)
-    return tag("ul", items, class_="meanings")
 
 
 SECTIONS: Final = {

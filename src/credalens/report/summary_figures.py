@@ -101,14 +101,13 @@ def _members(found: dict[str, Any]) -> Axes:
 
 
 def _samples(result: dict[str, Any]) -> Iterator[tuple[str, Axes]]:
-    """The first input of each group, where all its classes are known."""
+    """The first input of each group; bars only where no classes had to be added up."""
     names = result["data"]["class_names"]
-    seen: set[tuple[str, str]] = set()
+    seen: set[str] = set()
     for sample in result["samples"]:
-        fresh = {(sample["set"], group) for group in sample["groups"]} - seen
-        if not fresh:
+        if seen >= set(sample["groups"]):
             continue
-        seen |= fresh
+        seen |= set(sample["groups"])
         title = f"{sample['set']}, row {sample['row']}"
         if not sample["others"]:
             yield (

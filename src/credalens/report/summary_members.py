@@ -12,7 +12,7 @@ from credalens.evaluation import calibration_metrics, ood_metrics
 from credalens.prediction import CredalPrediction
 from credalens.report.summary_detection import DETECTORS
 from credalens.report.summary_prediction import POINT_OF
-from credalens.report.summary_scores import KINDS
+from credalens.report.summary_scores import KINDS, score_of
 from credalens.report.summary_sources import Source
 
 __all__ = ["SIZES", "members_needed"]
@@ -98,13 +98,9 @@ def _measure(
         outside = other.wrap(given[other.name][list(subset)], threads=threads)
         for measure in DETECTORS:
             for kind in KINDS:
-                pair = (_score(inside, kind, measure), _score(outside, kind, measure))
+                pair = (score_of(inside, kind, measure), score_of(outside, kind, measure))
                 metrics["auroc", measure, kind, other.name] = ood_metrics(*pair).auroc
     return metrics
-
-
-def _score(prediction: CredalPrediction, kind: str, measure: str) -> NDArray:
-    return getattr(prediction if kind == "credal" else prediction.classical, measure)
 
 
 def _qualities(prediction: CredalPrediction, labels: NDArray) -> Metrics:

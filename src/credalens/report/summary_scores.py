@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from credalens.prediction import CredalPrediction
 from credalens.report.summary_sources import Source
 
-__all__ = ["KINDS", "MEASURES", "RULES", "Scored", "score_source"]
+__all__ = ["KINDS", "MEASURES", "RULES", "Scored", "score_of", "score_source"]
 
 KINDS: Final = ("credal", "classical")
 MEASURES: Final = ("epistemic", "total", "aleatoric")
@@ -69,9 +69,14 @@ def score_source(
     )
 
 
+def score_of(prediction: CredalPrediction, kind: str, measure: str, /) -> NDArray:
+    """One uncertainty of a prediction, (rows,). A single member has none that is epistemic, not even by rounding."""
+    values: NDArray = getattr(prediction if kind == "credal" else prediction.classical, measure)
+    return np.zeros_like(values) if measure == "epistemic" and prediction.n_members == 1 else values
+
+
 def _columns(prediction: CredalPrediction, keep: bool) -> dict[str, NDArray]:
-    columns = {f"credal {measure}": getattr(prediction, measure) for measure in MEASURES}
-    columns |= {f"classical {measure}": getattr(prediction.classical, measure) for measure in MEASURES}
+    columns = {f"{kind} {measure}": score_of(prediction, kind, measure) for kind in KINDS for measure in MEASURES}
     columns["dispute"] = np.maximum(1 - prediction.lower.sum(axis=-1), 0)
     for rule in RULES:
         chosen = prediction.predict_set(rule)

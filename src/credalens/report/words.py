@@ -169,9 +169,10 @@ def _threshold(result: dict[str, Any]) -> str:
         == ("credal", "epistemic", settings["false_alarm_rate"])
     )
     caught = joined(f"{percent(share, 0)} of {name}" for name, share in row["caught"].items())
+    rate = f"{100 * row['false_alarm_rate']:g}{SPACE}%"
     return (
-        f"To raise the alarm for at most {100 * row['false_alarm_rate']:g}{SPACE}% of in-distribution inputs, flag an epistemic "
-        f"uncertainty above {number(row['value'])} {unit(settings['base'])}: that catches {caught}."
+        f"To raise the alarm for at most {rate} of in-distribution inputs, flag an epistemic uncertainty above "
+        f"{number(row['value'])} {unit(settings['base'])}: that catches {caught}."
     )
 
 

@@ -1,0 +1,97 @@
+"""``credalens demo``: an honest split, images that are really others, and a report from end to end."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shlex
+
+import numpy as np
+import pytest
+
+from credalens.cli import main
+from credalens.demo import digits, run_demo, strangers
+
+
+def run(capsys, *args: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as left:
+        main([str(arg) for arg in args])
+    out, err = capsys.readouterr()
+    return left.value.code, out, err
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """The same demo with fewer images and epochs."""
+    monkeypatch.setattr("credalens.demo.run_demo", functools.partial(run_demo, count=60, epochs=4))
+
+
+def test_the_demo_ends_with_a_table_and_the_path_of_a_report(capsys, quick, tmp_path):
+    code, out, err = run(capsys, "demo", "-o", tmp_path / "out")
+    assert code == 0
+    assert "Training five small networks" in err
+    report = tmp_path / "out" / "report.html"
+    assert f"Report: {report.resolve()}" in out
+    assert report.stat().st_size < 3_000_000
+    assert report.read_text(encoding="utf-8").count("<img") > 50
+    assert [name in out for name in ("letters", "photos", "textures", "corrupted digits")] == [True] * 4
+    result = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert result["data"]["members"] == 5
+    assert result["calibration"]["averaged"]["accuracy"] > 0.85
+    assert all(one["epistemic"]["credal"]["auroc"] > 0.7 for one in result["ood"])
+    again(capsys, out.splitlines()[-1], result, tmp_path / "again")
+
+
+def again(capsys, command, result, folder):
+    """The command it prints gives the same numbers from the saved predictions."""
+    program, *args = shlex.split(command)
+    assert program == "credalens"
+    args[-1] = str(folder)
+    assert run(capsys, *args)[0] == 0
+    repeated = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    for key in ("ood", "calibration", "sets", "selective", "thresholds"):
+        assert repeated[key] == result[key]
+
+
+def test_bad_output_is_said_before_anything_is_trained(capsys, tmp_path):
+    code, out, err = run(capsys, "demo", "-o", tmp_path / "no" / "where")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "there is no folder" in err
+
+
+def test_the_same_seed_gives_the_same_files(tmp_path):
+    first, second = (run_demo(tmp_path / name, count=8, epochs=1).folder for name in ("a", "b"))
+    for path in first.rglob("*.*"):
+        assert path.read_bytes() == (second / path.relative_to(first)).read_bytes()
+
+
+def test_training_and_test_digits_are_different_ones():
+    data = digits.load(0)
+    train, test = ({image.tobytes() for image in images} for images in (data.train_images, data.test_images))
+    assert len(data.train_images) + len(data.test_images) == 1797
+    assert len(train & test) == 0
+    assert np.abs(np.bincount(data.train_labels) - np.bincount(data.test_labels)).max() <= 1
+    assert (digits.load(1).test_images != data.test_images).any()
+
+
+@pytest.mark.parametrize("make", [strangers.letters, strangers.photos, strangers.textures])
+def test_strangers_are_images_like_the_digits_and_no_two_alike(make):
+    images = make(40, np.random.default_rng(0))
+    assert images.shape == (40, 8, 8)
+    assert (images.min(), images.max()) == (pytest.approx(0, abs=0.02), pytest.approx(1, abs=0.02))
+    assert len({image.tobytes() for image in images}) == 40
+    assert (images == make(40, np.random.default_rng(0))).all()
+
+
+def test_every_digit_is_corrupted():
+    data = digits.load(0).test_images
+    images = strangers.corrupted(data, np.random.default_rng(0))
+    assert images.shape == data.shape
+    changed = np.abs(images - data).reshape(len(data), -1)
+    assert (changed.max(axis=1) > 0.2).all()
+    assert images.min() >= 0
+    assert images.max() <= 1
+    np.testing.assert_allclose(images[3::4], 1 - data[3::4])
+    assert (images[2::4, :, 4:] == 0).all()
+    assert (images[2::4, :, :4] == data[2::4, :, :4]).all()
