@@ -49,6 +49,7 @@ class Workbench:
     pretrained: str | None = None
     stop_after: str | None = None
     _touched: dict[Evaluation, None] = field(default_factory=dict)
+    _reasons: dict[tuple[str, tuple[EvaluationSet, ...]], str | None] = field(default_factory=dict)
 
     @property
     def preset(self) -> Preset:
@@ -102,8 +103,7 @@ class Workbench:
         for need in needs:
             missing = self._unmeasured(need)
             if missing:
-                ensemble, sets = need.evaluation.ensemble, (need.evaluation.inside, *missing)
-                reason = self._left_out(ensemble) or self._no_data(ensemble, sets)
+                reason = self._in_the_way(need.evaluation.ensemble, (need.evaluation.inside, *missing))
                 if reason is not None:
                     return reason
         return None
@@ -176,6 +176,13 @@ class Workbench:
                         known = missing.setdefault(spec, {})
                         known[one] = max(known.get(one, 0), ensemble.samples)
         return missing
+
+    def _in_the_way(self, ensemble: Ensemble, sets: tuple[EvaluationSet, ...]) -> str | None:
+        """Looked up once for all cells of an ensemble: what data there are does not change during a run."""
+        key = (ensemble.key, sets)
+        if key not in self._reasons:
+            self._reasons[key] = self._left_out(ensemble) or self._no_data(ensemble, sets)
+        return self._reasons[key]
 
     def _left_out(self, ensemble: Ensemble) -> str | None:
         """Whether this run is about other methods or backbones."""
