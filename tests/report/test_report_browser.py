@@ -79,6 +79,11 @@ chart.dispatchEvent(new PointerEvent("pointerleave"));
 press(chart, "ArrowRight");
 seen.keyed = chart.nextElementSibling.textContent;
 
+const bars = one("#distributions svg.plot"), frame = bars.getBoundingClientRect();
+const [, , left, right] = bars.dataset.x.split(" ").map(Number), unit = frame.width / bars.viewBox.baseVal.width;
+bars.dispatchEvent(new PointerEvent("pointermove", { clientX: frame.left + unit * (left + (right - left) / 80) }));
+seen.bin = bars.nextElementSibling.textContent;
+
 const slider = one("#rate"), shown = () => all("#rates > *").filter(visible).map((n) => n.dataset.rate);
 seen.rate = shown();
 slider.value = slider.max; slider.dispatchEvent(new Event("input"));
@@ -111,11 +116,16 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome i
 
 
 @pytest.fixture(scope="module")
-def page():
+def result():
     known = batch_of("peaked", 5, 80, 4, seed=1)
     others = {"photos": batch_of("flat", 5, 60, 4, seed=2), "</script><b>": batch_of("mixed", 5, 60, 4, seed=3)}
     labels = np.arange(80) % 4
-    return render_html(evaluate(known, others, labels=labels, replicates=60).result)
+    return evaluate(known, others, labels=labels, replicates=60).result
+
+
+@pytest.fixture(scope="module")
+def page(result):
+    return render_html(result)
 
 
 def open_page(page, folder, width):
@@ -177,6 +187,14 @@ def test_a_chart_can_be_read_off_by_mouse_and_by_keyboard(seen):
     assert re.fullmatch(pattern, seen["readout"])
     assert re.fullmatch(pattern, seen["keyed"])
     assert seen["keyed"] != seen["readout"]
+
+
+def test_a_histogram_on_a_root_scale_is_read_off_in_shares(seen, result):
+    """The first of 40 bins, pointed at in its middle."""
+    shares = result["curves"]["histograms"]["epistemic"]["credal"]["share"]
+    read = re.fullmatch(r"At [\d.]+: in-distribution ([\d.]+) %; photos ([\d.]+) %", seen["bin"])
+    assert float(read[1]) == pytest.approx(100 * shares["in-distribution"][0], abs=0.5)
+    assert float(read[2]) == pytest.approx(100 * shares["photos"][0], abs=0.5)
 
 
 def test_the_slider_changes_the_table(seen):

@@ -188,17 +188,31 @@ def test_data_land_where_the_axes_say():
     assert root.at(1, 0.25)[1] == (bottom + top) / 2
 
 
-def test_a_roc_curve_is_drawn_through_its_points(found):
-    one = found.result["ood"][0]
-    drawing = html_charts.roc_chart(found.result["curves"]["detection"]["flat"], one)
-    fpr, tpr = found.result["curves"]["detection"]["flat"]["epistemic"]["credal"]["roc"]
+def drawn_line(drawing, style):
+    """The points of a line in data coordinates."""
     x0, x1, left, right = map(float, re.search('data-x="([^"]*)"', drawing)[1].split())
     y0, y1, bottom, top = map(float, re.search('data-y="([^"]*)"', drawing)[1].split())
-    points = re.search('points="([^"]*)" class="line credal epistemic"', drawing)[1]
-    drawn = np.array([[float(value) for value in point.split(",")] for point in points.split()])
-    np.testing.assert_allclose(x0 + (drawn[:, 0] - left) / (right - left) * (x1 - x0), fpr, atol=1e-3)
-    np.testing.assert_allclose(y0 + (drawn[:, 1] - bottom) / (top - bottom) * (y1 - y0), tpr, atol=1e-3)
+    points = re.search(f'points="([^"]*)" class="line {style}"', drawing)[1]
+    x, y = np.array([[float(value) for value in point.split(",")] for point in points.split()]).T
+    return x0 + (x - left) / (right - left) * (x1 - x0), y0 + (y - bottom) / (top - bottom) * (y1 - y0)
+
+
+def test_curves_are_drawn_through_their_points(found):
+    one, curves = found.result["ood"][0], found.result["curves"]["detection"]["flat"]
+    fpr, tpr = curves["epistemic"]["credal"]["roc"]
+    drawing = html_charts.roc_chart(curves, one)
+    x, y = drawn_line(drawing, "credal epistemic")
+    np.testing.assert_allclose(x, fpr, atol=1e-3)
+    np.testing.assert_allclose(y, tpr, atol=1e-3)
     assert "AUROC" in drawing
+
+
+def test_the_area_under_the_drawn_precision_is_the_auprc(found):
+    one, curves = found.result["ood"][0], found.result["curves"]["detection"]["flat"]
+    for kind in ("credal", "classical"):
+        x, y = drawn_line(html_charts.pr_chart(curves, one), f"{kind} total")
+        area = (np.diff(x) * (y[1:] + y[:-1]) / 2).sum()
+        assert area == pytest.approx(one["total"][kind]["auprc"], abs=2e-3)
 
 
 def test_member_bars_are_as_long_as_their_probabilities():

@@ -110,14 +110,18 @@ def test_sets_by_hand(data, found):
         assert found.result["mean_set_size"][rule] == pytest.approx(sets.sum() / len(sets))
 
 
-def test_selective_judges_each_uncertainty_with_its_own_prediction(data, found):
+@pytest.mark.parametrize("kind", ["credal", "classical"])
+def test_selective_judges_each_uncertainty_with_its_own_prediction(data, found, kind):
     known, labels, _ = data
     prediction = wrap(known)
-    right = prediction.mean.argmax(axis=-1) == labels
-    order = np.argsort(prediction.classical.total, kind="stable")
-    area = np.mean([right[order[:k]].mean() for k in range(1, ROWS + 1)])  # no ties in these data
-    assert len(np.unique(prediction.classical.total)) == ROWS
-    assert found.result["selective"]["total"]["classical"]["area"] == pytest.approx(area, abs=1e-12)
+    guesses = {"credal": prediction.probability.argmax(axis=-1), "classical": prediction.mean.argmax(axis=-1)}
+    right = guesses[kind] == labels
+    doubt = scores(known, kind, "epistemic")
+    order = np.argsort(doubt)
+    area = np.mean([right[order[:k]].mean() for k in range(1, ROWS + 1)])
+    assert len(np.unique(doubt)) == ROWS  # no ties in these data
+    assert ((guesses["credal"] == labels) != (guesses["classical"] == labels)).any()
+    assert found.result["selective"]["epistemic"][kind]["area"] == pytest.approx(area, abs=1e-12)
 
 
 def test_thresholds_flag_no_more_than_wanted_and_catch_what_they_say(data, found):
@@ -237,15 +241,16 @@ def test_a_described_sample_adds_up(kind, classes):
     assert (sample["simplex"] is None) == (classes == 2)
 
 
-def test_the_rest_has_the_bounds_of_an_event(data):
-    """Lower probability of an event by brute force: over all distributions that put a class at a bound."""
-    members = np.array([[0.4, 0.3] + [0.03] * 10, [0.5, 0.1] + [0.04] * 10])
-    sample = describe_members(members, None)
-    kept = sample["classes"]
-    rest = [k for k in range(12) if k not in kept]
-    lower, upper = members.min(axis=0), members.max(axis=0)
-    assert sample["lower"][-1] == pytest.approx(max(lower[rest].sum(), 1 - upper[kept].sum()), abs=1e-5)
-    assert sample["upper"][-1] == pytest.approx(min(upper[rest].sum(), 1 - lower[kept].sum()), abs=1e-5)
+def test_the_rest_has_the_bounds_of_an_event():
+    """Nine classes at most 8/75 each leave at least 0.04 to the rest, which no bound of a single class says."""
+    rest = np.array([[0.04, 0.0, 0.0], [0.0, 0.04, 0.0]])
+    sample = describe_members(np.hstack([np.full((2, 9), 0.96 / 9), rest]), None)
+    assert (sample["classes"], sample["others"]) == (list(range(9)), 3)
+    assert (sample["lower"][-1], sample["upper"][-1]) == (0.04, 0.04)
+    rest = np.array([[0.01, 0.01, 0.01], [0.03, 0.03, 0.03]])
+    known = np.hstack([np.full((2, 8), 0.1), 1 - 0.8 - rest.sum(axis=1, keepdims=True)])
+    sample = describe_members(np.hstack([known, rest]), None)
+    assert (sample["lower"][-1], sample["upper"][-1]) == (0.03, 0.09)
 
 
 def test_without_labels_what_needs_them_is_missing(data):

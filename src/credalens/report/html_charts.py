@@ -80,7 +80,7 @@ def histogram_chart(histogram: dict[str, Any], names: tuple[str, str], measure: 
     ticks = [share for share in ROOT_TICKS if share <= top * 1.05]
     y = Axis(0, top * 1.05, "share of inputs (root scale)", percent=True, ticks=ticks, root=True)
     plot = Plot(Axis(edges[0], edges[-1], f"{measure} uncertainty ({unit(base)})"), y)
-    for style, name in zip(("id", "ood"), names, strict=True):
+    for style, name in reversed(list(zip(("id", "ood"), names, strict=True))):
         xs = [edge for edge in edges for _ in range(2)][1:-1]
         ys = [share for share in shares[name] for _ in range(2)]
         plot.area(xs, ys, style)

@@ -15,14 +15,14 @@ __all__ = ["inputs"]
 GROUP_NAMES: Final = {
     "uncertain": "most uncertain",
     "contradictory": "most contradictory",
-    "missed": "OOD, yet certain",
-    "wrong": "wrong, yet certain",
+    "missed": "OOD, with least doubt",
+    "wrong": "wrong, with least doubt",
 }
 GROUP_MEANINGS: Final = {
     "uncertain": "highest total uncertainty",
     "contradictory": "the members put most of their probability on different classes",
-    "missed": "out of distribution, with the lowest epistemic uncertainty: no threshold finds them",
-    "wrong": "the prediction is wrong, and its total uncertainty is low",
+    "missed": "out of distribution, with the lowest epistemic uncertainty: a threshold finds them last",
+    "wrong": "the wrong predictions of lowest total uncertainty",
 }
 COLUMNS: Final = ("Input", "Why it is here", "Truth", "Credal", "Averaging", "TU", "AU", "EU", "Dispute")
 

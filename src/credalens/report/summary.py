@@ -71,7 +71,7 @@ def evaluate(
     Accuracy, calibration, sets and selective prediction need ``labels``, the true classes of the ID rows.
 
     >>> rng = np.random.default_rng(0)
-    >>> sharp, flat = rng.dirichlet([9, 1, 1], size=(5, 40)), rng.dirichlet([1, 1, 1], size=(5, 40))
+    >>> sharp, flat = rng.dirichlet([60, 2, 2], size=(5, 40)), rng.dirichlet([1, 1, 1], size=(5, 40))
     >>> found = evaluate(sharp, {"noise": flat}, labels=np.zeros(40, int))
     >>> found.result["ood"][0]["epistemic"]["credal"]["auroc"] > 0.9
     True

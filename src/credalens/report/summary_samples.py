@@ -24,7 +24,7 @@ def worst_samples(known: Scored, others: list[Scored], labels: NDArray | None, /
 
     - "uncertain": highest total uncertainty.
     - "contradictory": the largest share of probability on which the members do not agree.
-    - "missed": OOD inputs of lowest epistemic uncertainty, which no threshold finds.
+    - "missed": OOD inputs of lowest epistemic uncertainty, which a threshold finds last.
     - "wrong": ID inputs with a wrong label and the lowest total uncertainty.
     """
     count = max(1, min(MOST_OF_A_GROUP, MOST_SAMPLES // (3 * (1 + len(others)))))
