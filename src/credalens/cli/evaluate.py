@@ -110,7 +110,7 @@ def evaluate(
             threads=threads,
             progress=progress,
         )
-        write_report(found, output, figures=figures)
+        write_report(found, output, figures=figures, progress=progress)
     if as_json:
         typer.echo(json.dumps({"report": str(output / "report.html"), **found.headline()}, ensure_ascii=False))
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,7 @@ def run_demo(
         data = known.load(seed)
         report("training", 0, known.MEMBERS)
         networks = known.train(data, epochs=epochs, report=lambda done: report("training", done, known.MEMBERS))
-        images = {"digits": data.test_images, **_strangers(data.test_images, count, np.random.default_rng(seed))}
+        images = {"digits": data.test_images, **_strangers(data.test_images, count, seed, report)}
         members = {name: known.predict(networks, given) for name, given in images.items()}
         _save(scratch / PREDICTIONS, members, data.test_labels)
         others = {name: given for name, given in members.items() if name != "digits"}
@@ -64,14 +65,20 @@ def run_demo(
 
 
 def _strangers(
-    test_images: NDArray[np.float64], count: int, rng: np.random.Generator
+    test_images: NDArray[np.float64], count: int, seed: int, report: Progress
 ) -> dict[str, NDArray[np.float64]]:
-    return {
-        "letters": strangers.letters(count, rng),
-        "photos": strangers.photos(count, rng),
-        "textures": strangers.textures(count, rng),
-        "corrupted digits": strangers.corrupted(test_images, rng),
+    makers = {
+        "letters": partial(strangers.letters, count),
+        "photos": partial(strangers.photos, count),
+        "textures": partial(strangers.textures, count),
+        "corrupted digits": partial(strangers.corrupted, test_images),
     }
+    rng, made = np.random.default_rng(seed), {}
+    for done, (name, make) in enumerate(makers.items(), start=1):
+        report("images", done - 1, len(makers))
+        made[name] = make(rng)
+        report("images", done, len(makers))
+    return made
 
 
 def _save(folder: Path, members: dict[str, NDArray[np.float64]], labels: NDArray[np.int64]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from credalens.report.html import render_html
 from credalens.report.summary import Evaluation
+from credalens.report.summary_sources import Progress
 
 __all__ = ["atomic_folder", "check_folder", "write_report", "write_report_files"]
 
@@ -25,14 +26,16 @@ def write_report(
     title: str = "",
     images: Mapping[str, Any] | None = None,
     figures: bool = False,
+    progress: Progress | None = None,
 ) -> Path:
-    """Write ``report.html``, ``report.json`` and ``threshold.json`` into ``folder``, and with ``figures`` the charts.
+    """Write ``report.html``, ``report.json`` and ``threshold.json`` into ``folder``, and all charts if ``figures``.
 
-    An older report in the folder is replaced; other files in it stay. After an error nothing has changed.
+    Charts are PNG and SVG files in ``folder``/figures. An older report is replaced; other files in the folder stay.
+    After an error nothing has changed.
     """
     target = Path(folder)
     with atomic_folder(target) as scratch:
-        write_report_files(evaluation, scratch, title=title, images=images, figures=figures)
+        write_report_files(evaluation, scratch, title=title, images=images, figures=figures, progress=progress)
     return target
 
 
@@ -44,6 +47,7 @@ def write_report_files(
     title: str = "",
     images: Mapping[str, Any] | None = None,
     figures: bool = False,
+    progress: Progress | None = None,
 ) -> None:
     """The files of a report in a folder that exists."""
     page = render_html(evaluation.result, title=title, images=images)
@@ -54,7 +58,8 @@ def write_report_files(
     if figures:
         from credalens.report.summary_figures import save_figures
 
-        save_figures(evaluation, folder / "figures")
+        report = progress or (lambda what, done, of: None)
+        save_figures(evaluation, folder / "figures", report=lambda done, of: report("figures", done, of))
 
 
 def check_folder(path: str | os.PathLike[str], /) -> Path:

@@ -119,6 +119,7 @@ def _score_all(
 def _counter(what: str, of: int, report: Progress) -> Callable[..., None]:
     """A function to call with how much more is done; one step by default."""
     done = 0
+    report(what, done, of)
 
     def step(more: int = 1) -> None:
         nonlocal done

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,18 +29,23 @@ from credalens.report.words import unit
 
 __all__ = ["save_figures"]
 
+Draw = Callable[[], Axes]
 FORMATS = ("png", "svg")
 MEASURES = ("epistemic", "total")
 
 
-def save_figures(evaluation: Evaluation, folder: Path, /) -> None:
-    """Write all figures into a new folder."""
+def save_figures(
+    evaluation: Evaluation, folder: Path, /, *, report: Callable[[int, int], None] = lambda done, of: None
+) -> None:
+    """Write all figures into a new folder; ``report`` is called with how many are done and how many there are."""
     folder.mkdir()
     used: set[str] = set()
-    for name, ax in _figures(evaluation):
-        stem = _stem(name, used)
+    figures = list(_figures(evaluation))
+    for done, (name, draw) in enumerate(figures, start=1):
+        stem, ax = _stem(name, used), draw()
         for form in FORMATS:
             save_figure(cast(Figure, ax.figure), folder / f"{stem}.{form}")
+        report(done, len(figures))
 
 
 def _stem(name: str, used: set[str]) -> str:
@@ -50,38 +56,47 @@ def _stem(name: str, used: set[str]) -> str:
     return stem
 
 
-def _figures(evaluation: Evaluation) -> Iterator[tuple[str, Axes]]:
+def _figures(evaluation: Evaluation) -> Iterator[tuple[str, Draw]]:
+    """Names, and what draws the figure when it is its turn."""
     result = evaluation.result
-    for name, curves in result["curves"]["detection"].items():
-        lines = [(measure, kind) for measure in MEASURES for kind in KINDS]
-        for form, draw in (("roc", plot_roc), ("pr", plot_pr)):
-            named = {f"{SHORT[m]}, {METHODS[k]}": tuple(curves[m][k][form]) for m, k in lines}
-            yield f"{form} {name}", draw(named, title=name)
+    yield from _detection(result)
     yield from _histograms(evaluation)
     if result["calibration"] is not None:
-        yield "reliability", _reliability(result["calibration"])
+        yield "reliability", partial(_reliability, result["calibration"])
         for measure, part in result["selective"].items():
             named = {METHODS[kind]: (part[kind]["rejected"], part[kind]["accuracy"]) for kind in KINDS}
-            yield f"rejection {measure}", plot_accuracy_rejection(named, title=f"By {measure} uncertainty")
+            yield f"rejection {measure}", partial(plot_accuracy_rejection, named, title=f"By {measure} uncertainty")
     if result["members_needed"] is not None:
-        yield "members", _members(result["members_needed"])
+        yield "members", partial(_members, result["members_needed"])
     yield from _samples(result)
 
 
-def _histograms(evaluation: Evaluation) -> Iterator[tuple[str, Axes]]:
-    name, base = unit(evaluation.result["settings"]["base"]), evaluation.known.name
+def _detection(result: dict[str, Any]) -> Iterator[tuple[str, Draw]]:
+    known = result["data"]["id"]["rows"]
+    for found in result["ood"]:
+        name, curves = found["name"], result["curves"]["detection"][found["name"]]
+        roc, pr = (
+            {f"{SHORT[m]}, {METHODS[k]}": tuple(curves[m][k][form]) for m in MEASURES for k in KINDS}
+            for form in ("roc", "pr")
+        )
+        yield f"roc {name}", partial(plot_roc, roc, title=name)
+        share = found["rows"] / (found["rows"] + known)
+        yield f"pr {name}", partial(plot_pr, pr, prevalence=share, title=name)
+
+
+def _histograms(evaluation: Evaluation) -> Iterator[tuple[str, Draw]]:
+    base = unit(evaluation.result["settings"]["base"])
     for measure in MEASURES:
         for kind in KINDS:
-            yield (
-                f"histogram {measure} {METHODS[kind]}",
-                plot_uncertainty_histograms(
-                    evaluation.known.scores[kind][measure],
-                    {other.name: other.scores[kind][measure] for other in evaluation.others},
-                    measure=f"{measure.capitalize()} uncertainty ({name})",
-                    id_name=base,
-                    title=METHODS[kind].capitalize(),
-                ),
+            draw = partial(
+                plot_uncertainty_histograms,
+                evaluation.known.scores[kind][measure],
+                {other.name: other.scores[kind][measure] for other in evaluation.others},
+                measure=f"{measure.capitalize()} uncertainty ({base})",
+                id_name=evaluation.known.name,
+                title=METHODS[kind].capitalize(),
             )
+            yield f"histogram {measure} {METHODS[kind]}", draw
 
 
 def _reliability(calibration: dict[str, Any]) -> Axes:
@@ -96,11 +111,14 @@ def _reliability(calibration: dict[str, Any]) -> Axes:
 
 
 def _members(found: dict[str, Any]) -> Axes:
-    series = {name: (curve["mean"], curve["std"]) for name, curve in found["auroc"]["epistemic"]["credal"].items()}
-    return plot_members_needed(found["sizes"], series, ylabel="AUROC of credal EU", title="How many members do I need?")
+    """From two members on: one alone has no epistemic uncertainty."""
+    curves = found["auroc"]["epistemic"]["credal"]
+    series = {name: (curve["mean"][1:], curve["std"][1:]) for name, curve in curves.items()}
+    title = "How many members do I need?"
+    return plot_members_needed(found["sizes"][1:], series, ylabel="AUROC of credal EU", title=title)
 
 
-def _samples(result: dict[str, Any]) -> Iterator[tuple[str, Axes]]:
+def _samples(result: dict[str, Any]) -> Iterator[tuple[str, Draw]]:
     """The first input of each group; bars only where no classes had to be added up."""
     names = result["data"]["class_names"]
     seen: set[str] = set()
@@ -110,13 +128,12 @@ def _samples(result: dict[str, Any]) -> Iterator[tuple[str, Axes]]:
         seen |= set(sample["groups"])
         title = f"{sample['set']}, row {sample['row']}"
         if not sample["others"]:
-            yield (
-                f"bars {title}",
-                plot_member_bars(_exact(sample["members"]), class_names=names, true_class=sample["label"], title=title),
-            )
+            members, truth = _exact(sample["members"]), sample["label"]
+            yield f"bars {title}", partial(plot_member_bars, members, class_names=names, true_class=truth, title=title)
         if sample["simplex"]:
             labels = ["others" if k is None else names[k] for k in sample["simplex"]["classes"]]
-            yield f"simplex {title}", plot_simplex(_exact(sample["simplex"]["members"]), labels=labels, title=title)
+            members = _exact(sample["simplex"]["members"])
+            yield f"simplex {title}", partial(plot_simplex, members, labels=labels, title=title)
 
 
 def _exact(members: list[list[float]]) -> list[list[float]]:
