@@ -33,7 +33,7 @@ format: setup  ## apply the formatter and the safe fixes
 	$(BIN)/ruff format .
 
 bench: setup  ## measure speed as ratios, side by side in one run
-	$(BIN)/python -m benchmarks
+	$(BIN)/credalens bench --out results/benchmark.json
 
 clean:  ## remove the environment and everything built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

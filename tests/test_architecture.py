@@ -18,7 +18,7 @@ LAYERS = [
     {"core"},
     {"prediction", "datasets"},
     {"evaluation", "storage"},
-    {"scoring", "report", "bayes", "sklearn"},
+    {"bench", "scoring", "report", "bayes", "sklearn"},
     {"torch", "training"},
     {"paper"},
     {"engines"},

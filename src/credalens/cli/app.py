@@ -18,6 +18,9 @@ COMMANDS: Final[dict[str, str]] = {
     "demo": "Start here",
     "score": "Work with predictions",
     "evaluate": "Work with predictions",
+    "train": "Train and reproduce",
+    "reproduce": "Train and reproduce",
+    "bench": "Train and reproduce",
 }
 """Every command and the heading it stands under in the help; ``score`` is the function ``score`` of ``cli/score.py``."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+__all__ = ["best_seconds"]
+
 
 def best_seconds(jobs: Mapping[str, Callable[[], object]], repeats: int = 7) -> dict[str, float]:
     """The shortest time of each job over rounds in which they take turns; the first call warms up."""

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
+from numpy.typing import NDArray
+
+__all__ = ["classical_numpy", "slsqp"]
 
 
-def classical_numpy(probs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def classical_numpy(probs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """The averaged prediction's decomposition in NumPy, its input validated the same way as ours."""
     total = probs.sum(axis=-1)
     if not ((probs >= 0).all() and (np.abs(total - 1) <= 1e-5).all()):
         raise ValueError("rows must be probability distributions")
     mean = probs.mean(axis=0)
-    highest, average = entropy(mean), entropy(probs).mean(axis=0)
+    highest, average = _entropy(mean), _entropy(probs).mean(axis=0)
     return highest, average, highest - average
 
 
-def entropy(p: np.ndarray) -> np.ndarray:
+def _entropy(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """Shannon entropy in bits."""
     return -(p * np.log2(np.where(p > 0, p, 1))).sum(axis=-1)
 
 
-def slsqp(lower: np.ndarray, upper: np.ndarray) -> tuple[float, float]:
+def slsqp(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> tuple[float, float]:
     """(highest, lowest) entropy of one interval system the paper's way: SciPy's SLSQP, once for each sign."""
+    from scipy.optimize import minimize
+
     start = lower + (1 - lower.sum()) / max((upper - lower).sum(), 1e-300) * (upper - lower)
     constraint = {"type": "eq", "fun": lambda p: p.sum() - 1, "jac": lambda p: np.ones_like(p)}
     bounds = list(zip(lower, upper, strict=True))
     results = []
     for sign in (-1.0, 1.0):
         found = minimize(
-            lambda p, s=sign: s * float(entropy(np.clip(p, 0, 1))),
+            lambda p, s=sign: s * float(_entropy(np.clip(p, 0, 1))),
             start, method="SLSQP", bounds=bounds, constraints=[constraint],
         )  # fmt: skip
         results.append(sign * float(found.fun))
