@@ -145,3 +145,12 @@ def test_integer_one_hots_are_votes():
     prediction = wrap(np.eye(3, dtype=int)[[[0, 1], [0, 2], [0, 1]]])
     assert prediction.total.dtype == np.float64
     np.testing.assert_allclose(prediction.epistemic, [0, 1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_agreement_is_exactly_zero(dtype):
+    # Ties matter: a score that is constant up to rounding would rank inputs by noise.
+    prediction = wrap(np.repeat(batch_of("peaked", 1, 500, 10), 3, axis=0).astype(dtype))
+    np.testing.assert_array_equal(prediction.epistemic, 0)
+    np.testing.assert_array_equal(prediction.classical.epistemic, 0)
+    np.testing.assert_array_equal(wrap(batch_of("flat", 1, 100, 7)).epistemic, 0)

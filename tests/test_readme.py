@@ -27,7 +27,9 @@ def test_the_thirty_second_example_prints_what_it_says():
             assert comment.split("]")[0].count("True") == value.sum() == 3
         else:
             shown = numbers(comment)
-            np.testing.assert_allclose(value, shown, atol=0.6 * 10.0 ** -min(len(str(x).partition(".")[2]) for x in shown))
+            np.testing.assert_allclose(
+                value, shown, atol=0.6 * 10.0 ** -min(len(str(x).partition(".")[2]) for x in shown)
+            )
         checked += 1
     assert checked == 7
 

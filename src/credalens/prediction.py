@@ -22,9 +22,9 @@ from credalens.checks import (
     row_tolerance,
 )
 from credalens.core.batches import for_each_chunk
-from credalens.core.classical import ClassicalUncertainty, mean_entropy_bits
+from credalens.core.classical import ClassicalUncertainty, decompose_members, from_bits
 from credalens.core.decisions import credal_decision
-from credalens.core.entropy import MAX_NODES, TOLERANCE, phi_pair, shannon_entropy
+from credalens.core.entropy import MAX_NODES, TOLERANCE, epistemic_part, phi_pair, shannon_entropy
 from credalens.core.hartley import generalized_hartley
 from credalens.core.hull import ConvexHull
 from credalens.core.intervals import ProbabilityIntervals
@@ -58,7 +58,7 @@ class CredalPrediction:
     base: float
     n_members: int
     _members: Members | None = field(default=None)
-    _mean_entropy: Any = field(default=None)
+    _classical: Any = field(default=None)
 
     @property
     def intervals(self) -> ProbabilityIntervals:
@@ -68,13 +68,9 @@ class CredalPrediction:
     @cached_property
     def classical(self) -> ClassicalUncertainty:
         """Entropy of the mean, mean entropy of the members, and their difference."""
-        scale = 1.0 / math.log2(self.base)
-        mean, origin = to_numpy(self.mean)
-        total = shannon_entropy(mean) * scale
-        aleatoric = self._mean_entropy if self._members is None else mean_entropy_bits(self._members.array)
-        aleatoric = np.asarray(aleatoric).reshape(total.shape) * scale
-        parts = (total, aleatoric, np.maximum(total - aleatoric, 0.0))
-        return ClassicalUncertainty(*(origin.restore(np.asarray(x, origin.result_dtype)) for x in parts))
+        if self._members is None:
+            return self._classical
+        return decompose_members(self._members, base=self.base)
 
     @cached_property
     def hartley(self) -> Any:
@@ -156,8 +152,9 @@ def from_summary(summary: MemberSummary, /, *, base: float = 2, threads: int | N
         results.solve(start, stop, low[start:stop], high[start:stop], mean[start:stop], MAX_NODES, TOLERANCE)
 
     for_each_chunk(work, len(low), classes, threads=threads)
-    entropy = to_numpy(summary.sum_entropy)[0] / summary.count
-    return results.prediction(batch, summary.count, None, entropy)
+    entropy = np.asarray(to_numpy(summary.sum_entropy)[0], np.float64).reshape(-1) / summary.count
+    restore = Members(mean, batch, origin).restore
+    return results.prediction(batch, summary.count, None, from_bits(shannon_entropy(mean), entropy, restore, base=base))
 
 
 def _from_members(
@@ -207,10 +204,10 @@ class _Results:
         rows = slice(start, stop)
         self.lower[rows], self.upper[rows], self.probability[rows], self.mean[rows] = low, high, p, mean
         self.total[rows], self.aleatoric[rows], self.bound[rows] = highest * scale, lowest * scale, bound * scale
-        self.epistemic[rows] = np.maximum(highest - lowest, 0.0) * scale
+        self.epistemic[rows] = epistemic_part(highest, lowest) * scale
 
     def prediction(
-        self, batch: tuple[int, ...], count: int, members: Members | None, mean_entropy: Any
+        self, batch: tuple[int, ...], count: int, members: Members | None, classical: Any
     ) -> CredalPrediction:
         """Hand the arrays back in the caller's shape and library."""
         wide = (self.lower, self.upper, self.probability, self.mean)
@@ -229,5 +226,5 @@ class _Results:
             base=self.base,
             n_members=count,
             _members=members,
-            _mean_entropy=mean_entropy,
+            _classical=classical,
         )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from credalens.checks import check_base, raise_bad_rows, read_members, row_tolerance
+from credalens.checks import Members, check_base, raise_bad_rows, read_members, row_tolerance
 from credalens.core.batches import for_each_chunk
-from credalens.core.entropy import shannon_entropy
+from credalens.core.entropy import epistemic_part, shannon_entropy
 
-__all__ = ["ClassicalUncertainty", "classical_uncertainty", "mean_entropy_bits"]
+__all__ = ["ClassicalUncertainty", "classical_uncertainty", "decompose_members", "from_bits", "mean_entropy_bits"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +39,14 @@ def classical_uncertainty(
     >>> float(result.total), float(result.aleatoric), float(result.epistemic)
     (1.0, 0.0, 1.0)
     """
+    check_base(base)
+    return decompose_members(read_members(probs, member_axis=member_axis), base=base, threads=threads)
+
+
+def decompose_members(members: Members, /, *, base: float, threads: int | None = None) -> ClassicalUncertainty:
+    """The decomposition of member predictions whose shape has been checked; their rows are checked here."""
     from credalens.core.kernels.bounds import bounds_rows
 
-    scale = 1.0 / math.log2(check_base(base))
-    members = read_members(probs, member_axis=member_axis)
     _, rows, classes = members.array.shape
     tolerance = row_tolerance(members.origin.dtype)
     total = np.empty(rows)
@@ -52,10 +58,16 @@ def classical_uncertainty(
         total[start:stop] = shannon_entropy(mean)
 
     for_each_chunk(work, rows, classes, threads=threads)
-    aleatoric = mean_entropy_bits(members.array, threads=threads)
-    restore, dtype = members.origin.restore, members.origin.result_dtype
-    parts = (total, aleatoric, np.maximum(total - aleatoric, 0.0))
-    return ClassicalUncertainty(*(restore((scale * x).astype(dtype).reshape(members.batch)) for x in parts))
+    return from_bits(total, mean_entropy_bits(members.array, threads=threads), members.restore, base=base)
+
+
+def from_bits(
+    total: NDArray, aleatoric: NDArray, restore: Callable[[NDArray], Any], /, *, base: float
+) -> ClassicalUncertainty:
+    """Total and aleatoric uncertainty in bits to all three in the caller's unit and kind of array."""
+    scale = 1.0 / math.log2(base)
+    parts = (total, aleatoric, epistemic_part(total, aleatoric))
+    return ClassicalUncertainty(*(restore(scale * part) for part in parts))
 
 
 def mean_entropy_bits(members: Any, /, *, threads: int | None = None) -> Any:

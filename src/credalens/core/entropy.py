@@ -15,6 +15,7 @@ __all__ = ["MAX_NODES", "TOLERANCE", "lower_entropy", "shannon_entropy", "upper_
 
 MAX_NODES = 20_000
 TOLERANCE = 1e-12
+ROUNDING = 1e-13  # bits
 
 
 def upper_entropy(
@@ -85,6 +86,12 @@ def lower_entropy(
     if return_bounds:
         extras.append((intervals.restore(bound * bits_per_unit), value))
     return (value, *extras) if extras else value
+
+
+def epistemic_part(total: NDArray, aleatoric: NDArray, /) -> NDArray:
+    """total - aleatoric, and exactly zero where only rounding keeps the two apart, so that agreement gives ties."""
+    difference = total - aleatoric
+    return np.where(difference > ROUNDING, difference, 0.0)
 
 
 def shannon_entropy(p: NDArray, /) -> NDArray[np.float64]:

@@ -177,7 +177,12 @@ class Models:
     def training_record(self, spec: TrainSpec, /) -> dict[str, Any] | None:
         """How a network was trained, as far as it is known here."""
         path = self.store.folder / "predictions" / spec_key(spec) / "training.json"
-        return dict(read_json(path)) if path.is_file() else None
+        if not path.is_file():
+            return None
+        record = dict(read_json(path))
+        engines = [read_json(one).get("engine") for one in path.parent.glob("*.json") if one != path]
+        named = next((engine["device"] for engine in engines if engine), None)
+        return record if named is None else {**record, "provenance": {**record["provenance"], "device": named}}
 
     def _stored(self, spec: TrainSpec, one: EvaluationSet, samples: int) -> Array:
         stored = self.store.predictions(spec_key(spec), one.key, samples)

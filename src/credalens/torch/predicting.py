@@ -17,6 +17,7 @@ from torch import Tensor
 
 from credalens.arrays import Origin
 from credalens.checks import Members, check_choice
+from credalens.core.classical import ClassicalUncertainty
 from credalens.prediction import CredalPrediction
 from credalens.torch.calling import call_of_batch, moved
 from credalens.torch.members import check_count
@@ -30,6 +31,7 @@ __all__ = ["BATCH_SIZE", "load_prediction", "predict"]
 BATCH_SIZE = 256
 RETURNS = ("numpy", "torch")
 FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
+CLASSICAL = ("total", "aleatoric", "epistemic")
 
 
 def predict(
@@ -155,7 +157,8 @@ def _arrays(prediction: CredalPrediction) -> Arrays:
     if arrays["lower"].ndim < 2:
         raise ValueError(f"members must return (batch, ..., classes); got shape {arrays['lower'].shape} for a batch.")
     if prediction._members is None:
-        return {**arrays, "mean_entropy": np.asarray(prediction._mean_entropy)}
+        own = prediction.classical
+        return {**arrays, **{f"classical_{part}": np.asarray(getattr(own, part).cpu()) for part in CLASSICAL}}
     return {**arrays, "members": prediction._members.array}
 
 
@@ -164,13 +167,15 @@ def _joined(parts: list[Arrays], base: float, n_members: int, returns: str) -> C
         raise ValueError("there were no batches; a loader that was used up before gives none.")
     origin = Origin(returns, "cpu", parts[0]["lower"].dtype.name)
     results: dict[str, Any] = {name: origin.restore(_concatenated(parts, name, 0)) for name in FIELDS}
-    members = mean_entropy = None
+    members = classical = None
     if "members" in parts[0]:
         batch = (sum(len(part["lower"]) for part in parts), *parts[0]["lower"].shape[1:-1])
         members = Members(_concatenated(parts, "members", 1), batch, origin)
     else:
-        mean_entropy = _concatenated(parts, "mean_entropy", 0)
-    return CredalPrediction(**results, base=base, n_members=n_members, _members=members, _mean_entropy=mean_entropy)
+        classical = ClassicalUncertainty(
+            *(origin.restore(_concatenated(parts, f"classical_{part}", 0)) for part in CLASSICAL)
+        )
+    return CredalPrediction(**results, base=base, n_members=n_members, _members=members, _classical=classical)
 
 
 def _concatenated(parts: list[Arrays], name: str, axis: int) -> NDArray:
