@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -38,3 +39,22 @@ def test_every_link_to_a_file_leads_somewhere():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if "://" not in target:
             assert (Path(__file__).parents[1] / target).exists(), target
+
+
+def test_the_headline_table_is_the_result_file():
+    pytest.importorskip("torch")
+    from credalens.paper.headline import headline
+
+    root = Path(__file__).parents[1]
+    shown = README.partition("<!-- headline -->\n")[2].partition("\n<!-- /headline -->")[0]
+    assert shown == headline(root / "results" / "fast" / "OODMain.json")
+
+
+def test_the_results_page_is_generated_from_the_result_files():
+    pytest.importorskip("torch")
+    from credalens.paper.rendering import render_results
+    from credalens.paper.reproduce import read_results
+
+    root = Path(__file__).parents[1]
+    page = (root / "results" / "README.md").read_text()
+    assert page.strip() == render_results(read_results(root / "results" / "fast")).strip()
