@@ -73,6 +73,13 @@ def _severities(work: Workbench, figure: declared.SeverityFigure) -> Made:
     return _drawn(panels, drawing.draw_severities, figure.columns), panels
 
 
+def _as_measured(work: Workbench, title: str) -> str:
+    """A panel's title with the backbone that was measured, where the preset puts another in the place of the paper's."""
+    for paper, own in work.preset.substitutes.get("backbone", {}).items():
+        title = title.replace(shown(paper), f"{shown(own)} for {shown(paper)}")
+    return title
+
+
 def _plan(work: Workbench, cell: CellKey, *, many: bool) -> tuple[str | None, list[list[Need]]]:
     """What is in the way of a line, or the numbers it needs at each severity."""
     reason = work.excluded(cell, many=many)
@@ -84,7 +91,7 @@ def _plan(work: Workbench, cell: CellKey, *, many: bool) -> tuple[str | None, li
 def _severity_panel(
     work: Workbench, panel: declared.Panel, lines: list[tuple[str, str | None, list[list[Need]]]]
 ) -> dict[str, Any]:
-    about: dict[str, Any] = {"title": panel.title, "metric": panel.metric}
+    about: dict[str, Any] = {"title": _as_measured(work, panel.title), "metric": panel.metric}
     series, missing = [], {}
     for name, reason, needs in lines:
         if reason is None and not any(work.whole(need.evaluation.ensemble) for need in needs[0]):
@@ -133,7 +140,7 @@ def _density_panels(
     work: Workbench, model: CellKey, runs: list[Evaluation], sets: tuple[EvaluationSet, ...], reason: str | None
 ) -> list[dict[str, Any]]:
     kinds = [(variant, measure) for measure in ("EU", "TU") for variant in ("classical", "credal")]
-    titles = [f"{shown(model.backbone)}, {variant} {measure}" for variant, measure in kinds]
+    titles = [_as_measured(work, f"{shown(model.backbone)}, {variant} {measure}") for variant, measure in kinds]
     if reason is not None:
         return [{"title": title, "reason": reason} for title in titles]
     scores = _pooled_scores(work, runs, (runs[0].inside, *sets))
