@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import credalens
 from credalens.bench.contenders import classical_numpy, slsqp
-from credalens.bench.predictions import realistic
+from credalens.bench.predictions import predictions_for
 from credalens.bench.timing import best_seconds
 from credalens.core.entropy import lower_entropy
 from credalens.core.intervals import probability_intervals
@@ -36,10 +36,10 @@ def measure_all(classes: Iterable[int], /, *, step: Callable[[int], object] = la
     return {"members": MEMBERS, "provenance": provenance(), "decomposition": rows}
 
 
-def measure_one(classes: int, /) -> dict[str, float]:
+def measure_one(classes: int, /) -> dict[str, Any]:
     """Microseconds a sample for the contenders, two ratios, and the solver's errors. All compute in float64."""
     rows = max(200, 200_000 // classes)
-    probs = realistic(MEMBERS, rows, classes)
+    probs, source = predictions_for(MEMBERS, rows, classes)
     seconds = best_seconds(
         {
             "classical": lambda: classical_numpy(probs),
@@ -52,6 +52,7 @@ def measure_one(classes: int, /) -> dict[str, float]:
     return {
         "classes": classes,
         "rows": rows,
+        "predictions": source,
         "solver_rows": len(errors),
         **{f"{name}_us": value for name, value in micro.items()},
         "ours_over_classical": micro["ours"] / micro["classical"],

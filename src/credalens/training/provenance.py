@@ -27,7 +27,7 @@ def provenance(device: torch.device, /, **more: Any) -> dict[str, Any]:
         "safetensors": safetensors.__version__,
         "cuda": torch.version.cuda,
         "python": platform.python_version(),
-        "system": platform.platform(),
+        "system": platform.system(),
         "device": device_name(device),
         "threads": torch.get_num_threads(),
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
