@@ -58,3 +58,12 @@ def test_the_results_page_is_generated_from_the_result_files():
     root = Path(__file__).parents[1]
     page = (root / "results" / "README.md").read_text()
     assert page.strip() == render_results(read_results(root / "results" / "fast")).strip()
+
+
+def test_the_findings_are_generated_from_the_result_files():
+    pytest.importorskip("torch")
+    from credalens.paper.findings import render_findings
+    from credalens.paper.reproduce import read_results
+
+    root = Path(__file__).parents[1]
+    assert (root / "docs" / "findings.md").read_text() == render_findings(read_results(root / "results" / "fast"))
