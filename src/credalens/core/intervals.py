@@ -13,6 +13,7 @@ from credalens.checks import (
     check_few_classes,
     check_reduced_classes,
     raise_bad_rows,
+    read_array,
     read_intervals,
     read_members,
     row_tolerance,
@@ -49,7 +50,7 @@ class ProbabilityIntervals:
     def contains(self, p: Any, /) -> Any:
         """Whether each distribution (*batch, classes) lies in the credal set, up to the rounding of its dtype."""
         intervals = read_intervals(self.lower, self.upper, reachable=False)
-        members = read_members(np.asarray(p)[None] if not hasattr(p, "unsqueeze") else p.unsqueeze(0), name="p")
+        members = read_members(read_array(p, "p")[None], name="p")
         q, tolerance = members.array[0], row_tolerance(members.origin.dtype)
         inside = (q >= intervals.lower - tolerance) & (q <= intervals.upper + tolerance)
         return intervals.restore(inside.all(axis=-1) & (np.abs(q.sum(axis=-1) - 1) <= tolerance))
