@@ -80,6 +80,19 @@ def test_importing_credalens_is_light():
     assert result.stdout.strip() == "[]"
 
 
+def test_parts_are_found_by_name_and_names_by_keyword():
+    code = """
+import credalens, sys
+assert "credalens.evaluation" not in sys.modules
+print(credalens.evaluation.ood_metrics(id_scores=[0.1, 0.2], ood_scores=[0.3]).auroc)
+print(credalens.wrap(probs=[[0.5, 0.5]]).n_members, credalens.sklearn.CredalClassifier.__name__)
+low = high = [0.5, 0.5]
+print(credalens.lower_entropy(lower=low, upper=high), credalens.generalized_hartley(lower=low, upper=high))
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["1.0", "1", "CredalClassifier", "1.0", "0.0"]
+
+
 def test_public_names():
     import credalens
 

@@ -50,6 +50,20 @@ class TestTorch:
         for function in (lower_entropy, upper_entropy, intersection_probability):
             close(function(low, high), function(low.numpy(), high.numpy()), 0)
 
+    def test_one_input_without_a_batch_has_scalar_results(self):
+        prediction = wrap(self.torch.tensor(BATCH[:, 0]))
+        assert prediction.total.shape == prediction.classical.total.shape == prediction.hartley.shape == ()
+        assert upper_entropy(prediction.lower, prediction.upper).shape == ()
+
+    def test_a_list_of_tensors_comes_back_as_tensors(self):
+        members = [self.torch.tensor(p, requires_grad=True) for p in BATCH]
+        close(wrap(members).total, wrap(BATCH).total, 0)
+        assert isinstance(wrap(members).total, self.torch.Tensor)
+        narrow = wrap([p.detach().bfloat16() for p in members])
+        assert narrow.total.dtype == self.torch.float32
+        with pytest.raises(ValueError, match="rectangular"):
+            wrap([members[0], members[0][:3]])
+
     def test_a_tensor_that_needs_gradients_is_read_without_them(self):
         members = self.torch.tensor(BATCH, requires_grad=True)
         assert not wrap(members).total.requires_grad

@@ -41,6 +41,7 @@ WRAP = [
     ("objects", np.array([[None, 1.0]]), TypeError, "real numbers"),
     ("complex", GOOD.astype(complex), TypeError, "real numbers"),
     ("nothing", None, TypeError, "real numbers"),
+    ("masked", np.ma.masked_array(GOOD, GOOD > 1), TypeError, "masked array"),
 ]
 
 
@@ -149,6 +150,10 @@ OPTIONS = [
     (lambda: cl.ConvexHull(np.full((1, 9), 1 / 9)).permutation_vertices(), ValueError, "at most 8"),
     (lambda: cl.ProbabilityIntervals(np.zeros(17), np.ones(17)).vertices(), ValueError, "at most 16"),
 ]
+
+
+def test_numpy_numbers_are_numbers():
+    assert cl.wrap(GOOD, base=np.int64(2)).total[0] == cl.wrap(GOOD, base=np.float32(2)).total[0] == 2
 
 
 @pytest.mark.parametrize(("call", "error", "message"), OPTIONS)

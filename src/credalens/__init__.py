@@ -6,6 +6,9 @@
 CredalPrediction(members=3, batch=(), classes=3, base=2)
 """
 
+import importlib
+from typing import Any
+
 from credalens.core.classical import ClassicalUncertainty, classical_uncertainty
 from credalens.core.decisions import credal_decision, set_utility
 from credalens.core.entropy import lower_entropy, upper_entropy
@@ -41,3 +44,12 @@ __all__ = [
     "wrap",
     "wrap_logits",
 ]
+
+_PARTS = ("bayes", "datasets", "evaluation", "paper", "report", "scoring", "sklearn", "storage", "torch", "training")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a part of the package when it is first named, so that ``import credalens`` stays light."""
+    if name in _PARTS:
+        return importlib.import_module(f"credalens.{name}")
+    raise AttributeError(f"module 'credalens' has no attribute {name!r}")

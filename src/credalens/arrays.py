@@ -40,7 +40,7 @@ class Origin:
         if self.library == "numpy":
             return array
         if self.library == "torch":
-            tensor = sys.modules["torch"].from_numpy(np.ascontiguousarray(array))
+            tensor = sys.modules["torch"].from_numpy(np.asarray(array, order="C"))
             return tensor.to(self.device)
         if self.library == "jax":
             return sys.modules["jax"].device_put(array, self.device)
@@ -57,6 +57,7 @@ def to_numpy(x: Any, /) -> tuple[NDArray, Origin]:
 
     Float16 stays float16; bfloat16, which NumPy does not have, becomes float32. Nothing is validated here.
     """
+    x = _stacked(x)
     origin = origin_of(x)
     if origin.library == "torch":
         x = x.detach().cpu()
@@ -67,6 +68,19 @@ def to_numpy(x: Any, /) -> tuple[NDArray, Origin]:
     if array.dtype.name == "bfloat16":
         array = array.astype(np.float32)
     return array, origin
+
+
+def _stacked(x: Any) -> Any:
+    """A list of tensors as one tensor, so that it comes back in kind; everything else as it is."""
+    if not isinstance(x, list | tuple) or not x:
+        return x
+    library = type(x[0]).__module__.partition(".")[0]
+    if library == "torch" and all(isinstance(one, type(x[0])) for one in x):
+        try:
+            return sys.modules["torch"].stack(list(x))
+        except RuntimeError as error:
+            raise ValueError(str(error)) from error
+    return sys.modules["jax"].numpy.stack(x) if library in ("jax", "jaxlib") else x
 
 
 def origin_of(x: Any, /) -> Origin:

@@ -24,6 +24,7 @@ __all__ = [
     "check_merge",
     "check_not_empty_summary",
     "check_reduced_classes",
+    "check_same_classes",
     "check_subset",
     "check_threads",
     "check_tolerance",
@@ -93,7 +94,7 @@ def row_tolerance(dtype: str, /) -> float:
 
 def check_base(base: float, /) -> float:
     """The logarithm's base as a float: finite and above 1."""
-    if not isinstance(base, int | float) or isinstance(base, bool):
+    if isinstance(base, bool) or not isinstance(base, int | float | np.number):
         raise TypeError(f"base must be a number above 1, such as 2 (bits) or math.e (nats); got {base!r}.")
     if not (math.isfinite(base) and base > 1):
         raise ValueError(f"base must be finite and above 1, such as 2 (bits) or math.e (nats); got {base!r}.")
@@ -102,6 +103,7 @@ def check_base(base: float, /) -> float:
 
 def _as_array(x: Any, name: str) -> tuple[NDArray, Origin]:
     """``x`` as a numeric NumPy array, or an error that says what it was."""
+    _refuse_mask(x, name)
     try:
         array, origin = to_numpy(x)
     except (ValueError, TypeError) as error:
@@ -117,14 +119,35 @@ def _as_array(x: Any, name: str) -> tuple[NDArray, Origin]:
     return array, origin
 
 
+def _refuse_mask(x: Any, name: str) -> None:
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, and masks are not understood; select the rows you want first.")
+
+
 def read_array(x: Any, name: str) -> Any:
     """``x`` in its own library, or as a NumPy array if it has none; of real numbers in any case."""
+    _refuse_mask(x, name)
     if not hasattr(x, "shape"):
-        return _as_array(x, name)[0]
+        array, origin = _as_array(x, name)
+        return origin.restore(array)
     dtype = origin_of(x).dtype
     if not dtype.startswith(REAL_DTYPES):
         raise TypeError(f"{name} must hold real numbers; got dtype {dtype}. Convert it to floating point first.")
     return x
+
+
+def check_same_classes(shape: tuple[int, ...], classes: int, batch: tuple[int, ...], name: str) -> None:
+    """Distributions (..., *batch, classes) that go with intervals (*batch, classes)."""
+    fits = len(shape) >= 1 and shape[-1] == classes
+    try:
+        np.broadcast_shapes(shape[:-1], batch)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"{name} must have shape (..., {', '.join(map(str, (*batch, classes)))}) to go with intervals of shape "
+            f"{(*batch, classes)}; got {shape}."
+        )
 
 
 def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -101,7 +101,6 @@ class CredalPrediction:
 
 def wrap(
     probs: Any,
-    /,
     *,
     member_axis: int = 0,
     base: float = 2,
@@ -125,7 +124,6 @@ def wrap(
 
 def wrap_logits(
     logits: Any,
-    /,
     *,
     member_axis: int = 0,
     base: float = 2,
@@ -203,7 +201,11 @@ class _Results:
         scale = 1.0 / math.log2(self.base)
         rows = slice(start, stop)
         self.lower[rows], self.upper[rows], self.probability[rows], self.mean[rows] = low, high, p, mean
-        self.total[rows], self.aleatoric[rows], self.bound[rows] = highest * scale, lowest * scale, bound * scale
+        self.total[rows], self.aleatoric[rows], self.bound[rows] = (
+            highest * scale,
+            lowest * scale + 0.0,
+            bound * scale + 0.0,
+        )
         self.epistemic[rows] = epistemic_part(highest, lowest) * scale
 
     def prediction(

@@ -42,6 +42,22 @@ def test_contains_says_no():
     np.testing.assert_array_equal(batch.contains([[0.5, 0.5], [0.05, 0.95], [0.1, 0.9]]), [True, False, True])
 
 
+def test_contains_takes_any_number_of_distributions_and_names_a_misfit():
+    batch = batch_of("flat", 3, 4, 5)
+    intervals = probability_intervals(batch)
+    assert intervals.contains(batch).shape == (3, 4)
+    assert intervals.contains(batch).all()
+    assert intervals.contains(batch[0, 0]).tolist()[0]
+    for misfit in (np.full((4, 3), 1 / 3), np.full((7, 5), 0.2), 0.3):
+        with pytest.raises(ValueError, match="to go with intervals of shape"):
+            intervals.contains(misfit)
+
+
+def test_lists_become_arrays():
+    intervals = ProbabilityIntervals([0.1, 0.2], [0.8, 0.9])
+    assert intervals.lower.shape == intervals.upper.shape == (2,)
+
+
 @given(ensembles(max_classes=12))
 def test_intersection_probability_is_a_distribution_inside_the_bounds(members):
     low, high = probability_intervals(members)

@@ -27,7 +27,7 @@ class ClassicalUncertainty:
 
 
 def classical_uncertainty(
-    probs: Any, /, *, member_axis: int = 0, base: float = 2, threads: int | None = None
+    probs: Any, *, member_axis: int = 0, base: float = 2, threads: int | None = None
 ) -> ClassicalUncertainty:
     r"""Total, aleatoric and epistemic uncertainty of the averaged prediction.
 
@@ -67,7 +67,7 @@ def from_bits(
     """Total and aleatoric uncertainty in bits to all three in the caller's unit and kind of array."""
     scale = 1.0 / math.log2(base)
     parts = (total, aleatoric, epistemic_part(total, aleatoric))
-    return ClassicalUncertainty(*(restore(scale * part) for part in parts))
+    return ClassicalUncertainty(*(restore(scale * part + 0.0) for part in parts))
 
 
 def mean_entropy_bits(members: Any, /, *, threads: int | None = None) -> Any:

@@ -13,7 +13,7 @@ from credalens.checks import check_choice, read_intervals
 __all__ = ["RULES", "credal_decision", "set_utility"]
 
 
-def credal_decision(lower: Any, upper: Any, /, rule: str) -> Any:
+def credal_decision(lower: Any, upper: Any, rule: str) -> Any:
     """The classes that remain possible decisions, as a boolean mask (*batch, classes); never empty.
 
     Rules, from the most to the least cautious (each set contains the next):
@@ -91,6 +91,10 @@ def set_utility(size: Any, correct: Any, /, *, reward: float = 0.65) -> Any:
 
     u65 = 1.6/n - 0.6/n^2 and u80 = 2.2/n - 1.2/n^2.
     """
+    if np.asarray(size).dtype == bool:
+        raise TypeError(
+            "size holds the number of classes in each set; got booleans. Sum a mask over its classes first."
+        )
     n = np.asarray(size, dtype=np.float64)
     if not 0.5 <= reward <= 1:
         raise ValueError(f"reward is the utility of a correct pair and lies in [0.5, 1]; got {reward}.")

@@ -48,7 +48,6 @@ def upper_entropy(
 def lower_entropy(
     lower: Any,
     upper: Any,
-    /,
     *,
     base: float = 2,
     return_distribution: bool = False,

@@ -22,7 +22,6 @@ MOST_CELLS = 1 << 15
 def generalized_hartley(
     lower: Any,
     upper: Any,
-    /,
     *,
     base: float = 2,
     return_bounds: bool = False,

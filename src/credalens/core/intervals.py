@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from credalens.checks import (
     check_few_classes,
     check_reduced_classes,
+    check_same_classes,
     raise_bad_rows,
     read_array,
     read_intervals,
@@ -42,18 +43,24 @@ class ProbabilityIntervals:
     upper: Any
 
     def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, read_array(getattr(self, name), name))
         read_intervals(self.lower, self.upper, reachable=False)
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.lower, self.upper))
 
     def contains(self, p: Any, /) -> Any:
-        """Whether each distribution (*batch, classes) lies in the credal set, up to the rounding of its dtype."""
+        """Whether each distribution (..., *batch, classes) lies in its credal set, up to the rounding of its dtype."""
         intervals = read_intervals(self.lower, self.upper, reachable=False)
-        members = read_members(read_array(p, "p")[None], name="p")
-        q, tolerance = members.array[0], row_tolerance(members.origin.dtype)
-        inside = (q >= intervals.lower - tolerance) & (q <= intervals.upper + tolerance)
-        return intervals.restore(inside.all(axis=-1) & (np.abs(q.sum(axis=-1) - 1) <= tolerance))
+        p = read_array(p, "p")
+        classes = intervals.lower.shape[-1]
+        check_same_classes(tuple(p.shape), classes, intervals.batch, "p")
+        members = read_members(p[None], name="p")
+        q, tolerance = members.array.reshape(p.shape), row_tolerance(members.origin.dtype)
+        low, high = (x.reshape(*intervals.batch, classes) for x in (intervals.lower, intervals.upper))
+        inside = ((q >= low - tolerance) & (q <= high + tolerance)).all(axis=-1)
+        return members.origin.restore(inside & (np.abs(q.sum(axis=-1, dtype=np.float64) - 1) <= tolerance))
 
     @property
     def is_reachable(self) -> Any:
@@ -112,7 +119,7 @@ def _vertices(low: NDArray, high: NDArray) -> NDArray:
     return points[np.sort(first)]
 
 
-def probability_intervals(probs: Any, /, *, member_axis: int = 0, threads: int | None = None) -> ProbabilityIntervals:
+def probability_intervals(probs: Any, *, member_axis: int = 0, threads: int | None = None) -> ProbabilityIntervals:
     r"""Per class the lowest and the highest probability any member gives (paper, Eq. ExtractPI).
 
     .. math:: l_k = \min_n p_{n,k}, \quad u_k = \max_n p_{n,k}
@@ -145,7 +152,7 @@ def probability_intervals(probs: Any, /, *, member_axis: int = 0, threads: int |
     return ProbabilityIntervals(restore(lower.reshape(shape)), restore(upper.reshape(shape)))
 
 
-def intersection_probability(lower: Any, upper: Any, /) -> Any:
+def intersection_probability(lower: Any, upper: Any) -> Any:
     r"""The one distribution that lies equally deep in every interval (paper, Eq. intersection, alpha).
 
     .. math:: p^*_k = l_k + \alpha (u_k - l_k), \quad \alpha = (1 - \sum_k l_k) / \sum_k (u_k - l_k)
@@ -163,7 +170,7 @@ def intersection_probability(lower: Any, upper: Any, /) -> Any:
     return intervals.restore(p)
 
 
-def approximate_intervals(lower: Any, upper: Any, /, classes: int) -> ProbabilityIntervals:
+def approximate_intervals(lower: Any, upper: Any, classes: int) -> ProbabilityIntervals:
     r"""Probability interval approximation (PIA; paper, Alg. Interval Dimension Reduction), in its sound form.
 
     Keeps the ``classes - 1`` classes with the highest intersection probability, in descending order, and merges the rest:

@@ -46,7 +46,7 @@ class ReliabilityCurve(Result):
     ece: float
 
 
-def calibration_metrics(probs: Any, labels: Any, /, *, bins: int = 15, floor: float = NLL_FLOOR) -> CalibrationMetrics:
+def calibration_metrics(probs: Any, labels: Any, *, bins: int = 15, floor: float = NLL_FLOOR) -> CalibrationMetrics:
     r"""Accuracy, expected calibration error, negative log-likelihood and Brier score (paper, Eq. ECE).
 
     .. math::

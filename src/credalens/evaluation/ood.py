@@ -43,7 +43,7 @@ class OODMetrics(Result):
     auroc_interval: Interval | None = None
 
 
-def ood_metrics(id_scores: Any, ood_scores: Any, /, *, confidence: float | None = None) -> OODMetrics:
+def ood_metrics(id_scores: Any, ood_scores: Any, *, confidence: float | None = None) -> OODMetrics:
     r"""AUROC, AUPRC and FPR95 of a score that should be higher on OOD inputs, in O(n log n).
 
     .. math::
