@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from tests.strategies import batch_of
@@ -99,6 +102,23 @@ def test_array_api_arrays_come_back_in_their_namespace():
     prediction = wrap(members)
     assert type(prediction.total) is type(members)
     close(np.from_dlpack(prediction.total), wrap(BATCH).total, 0)
+
+
+def test_cupy_arrays_are_fetched_and_handed_back(monkeypatch):
+    # A stand-in with CuPy's own names: no GPU is at hand where the tests run.
+    class Array:
+        __module__ = "cupy"
+
+        def __init__(self, values):
+            self.values, self.device, self.dtype, self.shape = values, "gpu0", values.dtype, values.shape
+
+        def get(self):
+            return self.values
+
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(asarray=Array))
+    prediction = wrap(Array(BATCH))
+    assert isinstance(prediction.total, Array)
+    close(prediction.total.get(), wrap(BATCH).total, 0)
 
 
 def test_memory_maps_are_read_in_place(tmp_path):

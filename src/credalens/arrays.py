@@ -112,7 +112,9 @@ def widen(x: Any, origin: Origin, /) -> Any:
         return x.double()
     if origin.library == "jax":
         return x.astype(namespace(origin).float64 if sys.modules["jax"].config.jax_enable_x64 else "float32")
-    return namespace(origin).astype(x, namespace(origin).float64) if origin.library != "numpy" else x.astype(np.float64)
+    if origin.library in ("numpy", "cupy"):
+        return x.astype(np.float64)
+    return namespace(origin).astype(x, namespace(origin).float64)
 
 
 def all_reduce(x: Any, operation: str, /, *, group: Any = None) -> Any:
