@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import Origin, to_numpy
+from credalens.arrays import NUMPY, Origin, to_numpy
 from credalens.checks import (
     Members,
     check_base,
@@ -139,7 +139,7 @@ def wrap_logits(
 def from_summary(summary: MemberSummary, /, *, base: float = 2, threads: int | None = None) -> CredalPrediction:
     """The credal prediction of a summary's members."""
     check_not_empty_summary(summary.count)
-    origin = summary.origin or Origin("numpy", "cpu", "float64")
+    origin = summary.origin or NUMPY
     lower, upper, total = (to_numpy(x)[0] for x in (summary.lower, summary.upper, summary.sum_probability))
     classes, batch = lower.shape[-1], lower.shape[:-1]
     low, high = (np.ascontiguousarray(x, np.float64).reshape(-1, classes) for x in (lower, upper))

@@ -14,7 +14,7 @@ from credalens.core.batches import for_each_chunk
 __all__ = ["MAX_NODES", "TOLERANCE", "lower_entropy", "shannon_entropy", "upper_entropy"]
 
 MAX_NODES = 20_000
-TOLERANCE = 1e-12
+TOLERANCE = 1e-12  # bits; a node of the search that cannot improve by more than this is closed
 ROUNDING = 1e-13  # bits
 
 

@@ -23,12 +23,11 @@ from credalens.core.kernels.jit import kernel
 from credalens.core.kernels.knapsack import collect_core, threshold_range
 from credalens.core.kernels.phi import phi
 
-__all__ = ["TOLERANCE", "lower_entropy_rows"]
+__all__ = ["lower_entropy_rows"]
 
 FREE, UP, DOWN, SPLIT = 0, 1, 2, 3
 SLACK = 1e-15  # mass below this is rounding
 FEW = 24  # open classes up to which one pass without a cutoff is quickest
-TOLERANCE = 1e-12  # bits; a node that cannot improve by more than this is closed
 
 # Rows of the core: the open classes in order of their slopes.
 LOW, HIGH, PHI_LOW, PHI_HIGH, SLOPE, VERTEX = range(6)
@@ -40,7 +39,7 @@ KIND, CLASS, FROM, TO, BOUND, MARK, NEED, BASE, SPLIT_CLASS, A, B = range(11)
 @kernel
 def _make_workspace(classes):
     """(core, integers, stack): scratch memory that serves every row of a batch."""
-    return np.empty((6, classes)), np.empty((4, classes), np.int64), np.empty((12 * classes + 256, 11))
+    return np.empty((6, classes)), np.empty((3, classes), np.int64), np.empty((12 * classes + 256, 11))
 
 
 @kernel
