@@ -156,7 +156,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
     "fast": Preset(
         name="fast",
         schedule="fast",
-        many_members=27,
+        many_members=26,
         bnn_runs=5,
         edd_runs=3,
         long_runs=1,

@@ -58,8 +58,8 @@ class Member:
         self._mixed = partial(mixed, precision, images.device)
         self._randomness = Randomness(spec.seed, images.device)
         self._optimizer = make_optimizer(model, schedule, images.device)
-        self._apply = torch.compile(model) if compile else model
-        self._objective = self._choose_objective(teachers)
+        self._apply, *taught = (_compiled(network) if compile else network for network in (model, *teachers))
+        self._objective = self._choose_objective(tuple(taught))
         self._tally = Tally(images.device)
         self._order: Tensor | None = None
         self._carried, self._since = 0.0, time.perf_counter()
@@ -158,6 +158,11 @@ class Member:
 
     def _seconds(self) -> float:
         return self._carried if self._order is None else self._carried + time.perf_counter() - self._since
+
+
+def _compiled(network: nn.Module) -> nn.Module:
+    """One compilation serves all networks of a kind."""
+    return torch.compile(network)  # type: ignore[return-value]
 
 
 def _prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
