@@ -53,7 +53,7 @@ def _convolve(widths, bias, cell, cells, mass, spare):
 
     Splitting spreads the distribution, so the expectation of a convex function comes out too high, never too low.
     """
-    mass[:], spare[:] = 0.0, 0.0
+    mass[:cells], spare[:cells] = 0.0, 0.0
     mass[0] = 1.0
     reach = 1
     stay = 1.0 - bias
@@ -69,8 +69,15 @@ def _convolve(widths, bias, cell, cells, mass, spare):
         for j in range(steps):
             spare[j] = stay * mass[j]
         spare[steps] = stay * mass[steps] + near * mass[0]
-        for j in range(steps + 1, top):
-            spare[j] = stay * mass[j] + near * mass[j - steps] + far * mass[j - steps - 1]
+        # Views instead of offsets, which could be negative and would keep the loop from being vectorised.
+        at, one, two, out = (
+            mass[steps + 1 : top],
+            mass[1 : top - steps],
+            mass[: top - steps - 1],
+            spare[steps + 1 : top],
+        )
+        for j in range(out.size):
+            out[j] = stay * at[j] + near * one[j] + far * two[j]
         mass, spare = spare, mass
         reach = top
     return mass, reach
