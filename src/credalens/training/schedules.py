@@ -134,15 +134,15 @@ def _fast(spec: TrainSpec) -> Schedule:
     if spec.data == "imagenet":
         return _paper(spec)
     if spec.distilled:
-        return _smaller(spec, _distilling(spec, Schedule("adam", 15, 512, 1e-3, "steps", milestones=(12,))))
+        return _smaller(spec, _distilling(spec, Schedule("adam", 16, 256, 1e-3, "steps", milestones=(13,))))
     if spec.bayesian:
         return _smaller(spec, Schedule("adam", 20, 1024, 3e-3, "one_cycle", kl_warmup=5))
     if spec.backbone == "vit_base":
         return Schedule("adam", 10, 256, 3e-4, "one_cycle")
     if spec.backbone in LARGE:
         return Schedule("sgd", 10, 256, 0.1, "one_cycle", weight_decay=5e-4)
-    rate = 0.2 if spec.backbone == "vgg16" else 0.4
-    return _smaller(spec, Schedule("sgd", 14, 512, rate, "one_cycle", weight_decay=5e-4))
+    rate = 0.1 if spec.backbone == "vgg16" else 0.2
+    return _smaller(spec, Schedule("sgd", 22, 512, rate, "one_cycle", weight_decay=5e-4))
 
 
 def _smoke(spec: TrainSpec) -> Schedule:

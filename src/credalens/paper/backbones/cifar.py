@@ -24,7 +24,7 @@ def vgg16(classes: int, /, *, width: float = 1.0) -> nn.Sequential:
             layers += [nn.Conv2d(channels, out, 3, padding=1), nn.BatchNorm2d(out), nn.ReLU(inplace=True)]
             channels = out
         layers.append(nn.MaxPool2d(2, ceil_mode=True))
-    return nn.Sequential(*layers, *_head(channels, classes))
+    return _initialised(nn.Sequential(*layers, *_head(channels, classes)))
 
 
 def resnet18(classes: int, /, *, width: float = 1.0) -> nn.Sequential:
@@ -36,7 +36,7 @@ def resnet18(classes: int, /, *, width: float = 1.0) -> nn.Sequential:
         out = _scaled(count, width)
         blocks += [BasicBlock(channels, out, stride), BasicBlock(out, out, 1)]
         channels = out
-    return nn.Sequential(*stem, *blocks, *_head(channels, classes))
+    return _initialised(nn.Sequential(*stem, *blocks, *_head(channels, classes)))
 
 
 class BasicBlock(nn.Module):
@@ -62,6 +62,14 @@ class BasicBlock(nn.Module):
 
 def _head(channels: int, classes: int) -> list[nn.Module]:
     return [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes)]
+
+
+def _initialised(network: nn.Sequential) -> nn.Sequential:
+    """Filters drawn as He et al. (2015) do, which deep stacks without shortcuts need for an even start."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+    return network
 
 
 def _scaled(count: int, width: float) -> int:
