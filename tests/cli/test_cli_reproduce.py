@@ -15,7 +15,7 @@ from credalens.cli.app import COMMANDS
 from credalens.paper import reproduce_engine
 from credalens.paper.numbers import figure_labels, table_labels
 
-LABELS = (*table_labels(), *figure_labels())
+LABELS = (*table_labels(), *figure_labels(), "Exactness")
 
 
 @pytest.fixture(autouse=True)

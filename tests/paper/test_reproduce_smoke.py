@@ -14,7 +14,7 @@ from credalens.paper.store import Store
 from credalens.training.spec import TrainSpec
 
 SMOKE = get_preset("smoke")
-LABELS = (*table_labels(), *figure_labels())
+LABELS = (*table_labels(), *figure_labels(), "Exactness")
 
 
 @pytest.fixture(scope="module")

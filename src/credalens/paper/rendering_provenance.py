@@ -2,24 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
+from credalens.paper.rendering_markdown import anchor, markdown_table
 from credalens.paper.rendering_names import shown
+from credalens.paper.store import file_name
 
-__all__ = ["provenance_lines", "unmeasured_lines"]
+__all__ = ["machine_line", "machine_table", "provenance_lines", "unmeasured_lines"]
+
+SIZES: Final = {"DE": ("members", "many_members", "runs"), "BNN": ("bnn_runs",), "EDD": ("edd_runs",)}
+"""Numbers of a preset that the command line can change, by the beginning of the methods they are about."""
 
 Result = Mapping[str, Any]
 
 
 def provenance_lines(result: Result, /) -> str:
-    """Preset, runs, schedule, substitutes, hardware, versions and commit of a result."""
-    made = result["provenance"]
-    lines = [_setting(result), *_models(result), _machine(made)]
+    """Preset, file and command, substitutes and models of a result."""
+    lines = [_setting(result), _source(result), *_models(result)]
     substitutes = _substitutes(result)
     if substitutes:
-        lines.insert(1, f"In place of the paper's: {substitutes}.")
+        lines.insert(2, f"In place of the paper's: {substitutes}.")
     return "\n".join(f"- {line}" for line in lines)
+
+
+def machine_line(made: Mapping[str, Any], /) -> str:
+    """Hardware, versions and commit."""
+    machine, packages, commit = _machine(made)
+    return f"- Evaluated on {machine}; {packages}; commit {commit}."
+
+
+def machine_table(results: Sequence[Result], /) -> str:
+    """Hardware, versions and commits of several results, each once, with the results they belong to."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for result in results:
+        link = f"[`{result['label']}`]({anchor(result['label'])})"
+        found.setdefault(_machine(result["provenance"]), []).append(link)
+    rows = [[machine, packages, commit, ", ".join(links)] for (machine, packages, commit), links in found.items()]
+    return markdown_table(["Evaluated on", "With", "Commit", "Results"], rows)
+
+
+def _machine(made: Mapping[str, Any]) -> tuple[str, str, str]:
+    hardware, engine = made["hardware"], made.get("engine") or {}
+    device = f", {engine['device']}" if engine.get("device") not in (None, "cpu") else ""
+    packages = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
+    return f"{hardware['cpu']} ({hardware['cores']} cores{device})", packages, str(made["commit"])
 
 
 def _setting(result: Result) -> str:
@@ -29,57 +56,80 @@ def _setting(result: Result) -> str:
     return f"Preset {preset['name']}, schedule {preset['schedule']}, {corrupted}; measured {made['date']}."
 
 
+def _source(result: Result) -> str:
+    """The result file and the command that makes it, with its sizes, since presets may change."""
+    preset = result["provenance"]["preset"]
+    name, label = preset["name"], file_name(result["label"])
+    options = ["" if name == "smoke" else "--data-folder DATA", *_sizes(result)]
+    options += [f"--only {one}" for one in preset.get("focus", ())]
+    options += ["--paper-solver"] if result.get("solvers") else []
+    command = " ".join(filter(None, (f"credalens reproduce {label} --preset {name}", *options)))
+    return f"File [{name}/{label}.json]({name}/{label}.json), made by `{command}`."
+
+
+def _sizes(result: Result) -> list[str]:
+    """The numbers of networks and runs, those that the methods of this result depend on."""
+    methods, preset = [kind["method"] for kind in result.get("models", [])], result["provenance"]["preset"]
+    sizes = [size for start, own in SIZES.items() if any(m.startswith(start) for m in methods) for size in own]
+    return [f"--{size.replace('_', '-')} {preset[size]}" for size in sizes]
+
+
 def _models(result: Result) -> list[str]:
-    lines = []
+    """One line for each kind of network; ensembles of several sizes from the same networks share it."""
+    sizes: dict[tuple[str, int, str], list[int]] = {}
     for kind in result.get("models", []):
-        source = kind["provenance"] or {}
-        where = f" on {source['device']}" if "device" in source else ""
-        size = "" if kind["method"].startswith("EDD") else f", N = {kind['N']}"
-        lost = f" ({kind['diverged']} more diverged)" if kind["diverged"] else ""
-        name = f"{shown(kind['backbone'])} {kind['method']}{size}, trained on {shown(kind['data'])}"
-        effort = f"{_count(kind['trained'], 'network')}, {kind['seconds']:,.1f} s of training{where}"
-        lines.append(f"{name}: {_count(kind['runs'], 'run')}{lost} from {effort}.")
+        name = f"{shown(kind['backbone'])} {kind['method']} on {shown(kind['data'])}"
+        sizes.setdefault((name, kind["runs"], _effort(kind)), []).append(kind["N"])
+    lines = []
+    for (name, runs, effort), N in sizes.items():
+        size = "" if " EDD" in name else f", N = {', '.join(map(str, N))}"
+        lines.append(f"{name}{size}: {_count(runs, 'run')}{' each' if len(N) > 1 else ''}{effort}.")
     return lines
+
+
+def _effort(kind: Mapping[str, Any]) -> str:
+    source, schedule = kind["provenance"] or {}, kind["schedule"] or {}
+    where = f" on {source['device']}" if "device" in source else ""
+    epochs = f" of {_count(schedule['epochs'], 'epoch')}" if "epochs" in schedule else ""
+    lost = f" ({kind['diverged']} more diverged)" if kind["diverged"] else ""
+    return f"{lost} from {_count(kind['trained'], 'network')}{epochs}, {kind['seconds']:,.0f} s of training{where}"
 
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def _machine(made: Mapping[str, Any]) -> str:
-    hardware, engine = made["hardware"], made.get("engine") or {}
-    device = f", {engine['device']}" if engine.get("device") not in (None, "cpu") else ""
-    packages = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
-    return f"Evaluated on {hardware['cpu']} ({hardware['cores']} cores{device}); {packages}; commit {made['commit']}."
-
-
 def _substitutes(result: Result) -> str:
     pairs: dict[str, None] = {}
-    for cell in result.get("cells", []):
-        for key, value in cell["measured"].items():
+    for part in (*result.get("cells", ()), *result.get("parts", ()), *result.get("panels", ())):
+        for key, value in part.get("measured", {}).items() if "reason" not in part else ():
             name = "" if isinstance(value, str) else f"{key} = "
-            pairs[f"{name}{shown(value)} for {name}{shown(cell['keys'][key])}"] = None
+            pairs[f"{name}{shown(value)} for {name}{shown(part['keys'][key])}"] = None
     return ", ".join(pairs)
 
 
 def unmeasured_lines(result: Result, /) -> str:
     """What was not measured, and why."""
     missing: dict[str, list[str]] = {}
-    for cell in result.get("cells", []):
-        if "reason" in cell:
-            missing.setdefault(cell["reason"], []).append(_place(cell["keys"]))
-    for panel in result.get("panels", []):
-        if "reason" in panel:
-            missing.setdefault(panel["reason"], []).append(panel["title"])
-        for name, reason in panel.get("missing", {}).items():
-            missing.setdefault(reason, []).append(f"{panel['title']}: {name}")
+    for place, reason in _missing(result):
+        missing.setdefault(reason, []).append(place)
     word = "cell" if result["kind"] == "table" else "part"
     return "\n".join(f"- Not measured ({_few(places, word)}): {reason}." for reason, places in missing.items())
 
 
+def _missing(result: Result) -> Iterator[tuple[str, str]]:
+    for part in (*result.get("cells", ()), *result.get("parts", ()), *result.get("panels", ())):
+        place = part["title"] if "title" in part else _place(part["keys"])
+        if "reason" in part:
+            yield place, part["reason"]
+        else:
+            yield from ((f"{place}: {name}", reason) for name, reason in part.get("missing", {}).items())
+
+
 def _place(keys: Mapping[str, Any]) -> str:
-    wanted = ("backbone", "method", "id_set", "N", "C", "metric")
-    return " ".join(shown(keys[name]) for name in wanted if name in keys and name != "metric") or shown(keys["metric"])
+    named = [shown(keys[name]) for name in ("backbone", "method", "id_set") if name in keys]
+    sizes = [f"{name} = {keys[name]}" for name in ("N", "C") if name in keys]
+    return " ".join((*named, *sizes)) or shown(keys["metric"])
 
 
 def _few(places: list[str], word: str) -> str:

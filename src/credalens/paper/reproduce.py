@@ -1,7 +1,8 @@
 """The paper as a program: `reproduce(["OODMain"], preset="smoke")` trains, predicts, evaluates and writes the result.
 
-Every label of a table or a figure is an entry. What one entry has trained, predicted or evaluated the others reuse,
-and a run that was stopped goes on where it was.
+Every label of a table or a figure is an entry, and there is one of our own. What one entry has trained, predicted or
+evaluated the others reuse, and a run that was stopped goes on where it was. What is stored is enough: without a data
+folder nothing is trained, and what is missing is named.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
+from credalens.paper.exactness import EXACTNESS, OWN
 from credalens.paper.numbers import describe, figure_labels, runs, table_labels
 from credalens.paper.presets import Preset, get_preset
 from credalens.paper.store import Store, file_name, read_json
@@ -19,14 +21,19 @@ from credalens.paper.store_provenance import provenance
 
 __all__ = ["Entry", "Outcome", "check_labels", "list_entries", "read_results", "reproduce"]
 
-GROUPS: Final = {"all": (*table_labels(), *figure_labels()), "tables": table_labels(), "figures": figure_labels()}
+GROUPS: Final = {
+    "all": (*table_labels(), *figure_labels(), *OWN),
+    "tables": table_labels(),
+    "figures": figure_labels(),
+    "ours": tuple(OWN),
+}
 MEASURES: Final = ("GH",)
 STAGES: Final = ("train", "predict")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A table or figure of the paper, and whether it was measured."""
+    """A table or figure of the paper, or an entry of our own, and whether it was measured."""
 
     label: str
     kind: str
@@ -60,7 +67,7 @@ def reproduce(
     log: Callable[[str], None] = lambda line: None,
     finished: Callable[[dict[str, Any]], None] = lambda result: None,
 ) -> Outcome:
-    """Measure tables and figures by their labels ("all", "tables" and "figures" name many) into `out`/<preset>.
+    """Measure tables and figures by their labels ("all", "tables", "figures", "ours" name many) into `out`/<preset>.
 
     `stop_after` "train" or "predict" ends after that stage, `time_limit` after so many seconds at the end of a unit of
     work; the same call goes on. `measures` adds other credal measures ("GH") to the tables of OOD detection, and
@@ -92,12 +99,12 @@ def reproduce(
 
 
 def check_labels(labels: Iterable[str], /) -> tuple[str, ...]:
-    """The labels meant, each once, in the order given; "all", "tables" and "figures" stand for many.
+    """The labels meant, each once, in the order given; "all", "tables", "figures" and "ours" stand for many.
 
     An underscore may stand for the space that some labels have.
 
     >>> len(check_labels(["all"])), check_labels(["PIA", "PIA"])
-    (36, ('PIA',))
+    (37, ('PIA',))
     """
     names = {file_name(label): label for label in GROUPS["all"]}
     found: dict[str, None] = {}
@@ -119,16 +126,22 @@ def _unknown(label: str) -> str:
 
 
 def list_entries(results: str | Path | None = None, /) -> list[Entry]:
-    """All 36 tables and figures with the status their result file gives, or "-" where there is none.
+    """All 36 tables and figures and our own entry with the status of their result file, or "-" where there is none.
 
     >>> list_entries()[0].label, len(list_entries())
-    ('OODMain', 36)
+    ('OODMain', 37)
     """
     known = {} if results is None else {result["label"]: result for result in read_results(results)}
     return [
-        Entry(label, "table" if label in table_labels() else "figure", describe(label), _status_of(known.get(label)))
+        Entry(label, _kind(label), OWN.get(label) or describe(label), _status_of(known.get(label)))
         for label in GROUPS["all"]
     ]
+
+
+def _kind(label: str) -> str:
+    if label in OWN:
+        return "ours"
+    return "table" if label in table_labels() else "figure"
 
 
 def _status_of(result: dict[str, Any] | None) -> str:
@@ -180,6 +193,7 @@ def _models(
 
 def _measure(work: Any, label: str, measures: Sequence[str], paper_solver: bool) -> dict[str, Any]:
     from credalens.paper.paper_figures import FIGURES
+    from credalens.paper.reproduce_exactness import exactness_result
     from credalens.paper.reproduce_figures import figure_result
     from credalens.paper.reproduce_runs import describe_runs
     from credalens.paper.reproduce_tables import table_result
@@ -188,6 +202,8 @@ def _measure(work: Any, label: str, measures: Sequence[str], paper_solver: bool)
     if label in TABLES:
         content = table_result(work, TABLES[label], measures=measures, paper_solver=paper_solver)
         content["paper_runs"] = runs(label)
+    elif label in OWN:
+        content = exactness_result(work, EXACTNESS)
     else:
         content = figure_result(work, FIGURES[label])
     made = provenance(preset=work.preset.as_dict(), engine=work.models.engine.about())
@@ -197,7 +213,7 @@ def _measure(work: Any, label: str, measures: Sequence[str], paper_solver: bool)
 
 
 def _status(content: dict[str, Any]) -> str:
-    parts = content.get("cells") or content.get("panels") or []
+    parts = content.get("cells") or content.get("panels") or content.get("parts") or []
     if all("reason" in part for part in parts):
         return "not measured"
     whole = not any("reason" in part or part.get("missing") for part in parts)

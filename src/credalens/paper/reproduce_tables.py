@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,12 +15,21 @@ from credalens.paper.numbers import describe, paper_cells
 from credalens.paper.reproduce_work import Need, Workbench
 from credalens.paper.tables import Table
 
-__all__ = ["HIGHER", "improvement", "statistics", "table_result"]
+__all__ = ["ALL", "HIGHER", "at_hand", "improvement", "statistics", "table_result"]
 
 HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC"})
 """Metrics of which more is better; of the others less is."""
 
-Values = list[float]
+ALL: Final = "all runs"
+
+
+@dataclass(frozen=True)
+class Filled:
+    """The numbers of a cell by run, and why the others are missing: by how many of them, or all."""
+
+    runs: Mapping[Any, float] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
 
 
 def table_result(
@@ -28,15 +38,15 @@ def table_result(
     """Fill in a table: train, predict and evaluate what is missing, then all cells beside the paper's."""
     asked = (*table.cells, *table.extra, *_on_request(table, measures))
     filled = _costs(work, asked) if _is_cost(table) else _measured(work, table, asked)
-    entries = [_entry(work, table, cell, filled[cell]) for cell in asked]
+    entries = [_entry(work, table, cell, values) for cell, values in filled.items()]
     return {
         "label": table.label,
         "kind": "table",
         "description": describe(table.label),
         "layout": list(table.layout),
         "cells": entries,
-        "improvements": _improvements(table, asked, filled),
-        "solvers": _solvers(work, table, asked, filled) if paper_solver else [],
+        "improvements": _improvements(table, filled),
+        "solvers": _solvers(work, table, filled) if paper_solver else [],
     }
 
 
@@ -83,37 +93,43 @@ def _on_request(table: Table, measures: Sequence[str]) -> tuple[CellKey, ...]:
     return tuple(cell for cell in added if cell not in known)
 
 
-def _costs(work: Workbench, asked: Sequence[CellKey]) -> Mapping[CellKey, Values | str]:
-    return measure_costs(asked, work.preset, check=work.models.deadline.check)
+def _costs(work: Workbench, asked: Sequence[CellKey]) -> dict[CellKey, Filled]:
+    found = measure_costs(asked, work.preset, check=work.models.deadline.check)
+    return {cell: Filled(reason=v) if isinstance(v, str) else Filled(dict(enumerate(v))) for cell, v in found.items()}
 
 
-def _measured(work: Workbench, table: Table, asked: Sequence[CellKey]) -> Mapping[CellKey, Values | str]:
-    reasons, needs = _reasons(work, table, asked)
-    work.make(need for cell, runs in needs.items() if cell not in reasons for need in runs)
-    filled: dict[CellKey, Values | str] = dict(reasons)
-    for cell, runs in needs.items():
-        if cell not in reasons:
-            values = [value for need in runs if (value := work.value(need)) is not None]
-            filled[cell] = values or f"all {len(runs)} runs diverged"
-    return filled
+def _measured(work: Workbench, table: Table, asked: Sequence[CellKey]) -> dict[CellKey, Filled]:
+    """All runs are planned before the first is made, so that a run can be stopped after a stage."""
+    plans = {cell: _plan(work, table, cell) for cell in asked}
+    work.make(need for needs, _ in plans.values() for need in needs)
+    return {cell: _fill(work, needs, missing) for cell, (needs, missing) in plans.items()}
 
 
-def _reasons(
-    work: Workbench, table: Table, asked: Sequence[CellKey]
-) -> tuple[dict[CellKey, str], dict[CellKey, list[Need]]]:
-    reasons: dict[CellKey, str] = {}
-    needs: dict[CellKey, list[Need]] = {}
-    for cell in asked:
-        reason = work.excluded(cell, many=table.many)
-        if reason is None:
-            needs[cell] = work.needs(cell, many=table.many, regime=table.regime)
-            reason = work.obstacle(needs[cell])
-        if reason is not None:
-            reasons[cell] = reason
-    return reasons, needs
+def _plan(work: Workbench, table: Table, cell: CellKey) -> tuple[list[Need], dict[str, str]]:
+    """The runs of a cell that are measured or can be, and what is in the way of the others."""
+    reason = work.excluded(cell, many=table.many)
+    if reason is not None:
+        return [], {ALL: reason}
+    return at_hand(work, work.needs(cell, many=table.many, regime=table.regime))
 
 
-def _entry(work: Workbench, table: Table, cell: CellKey, filled: Values | str) -> dict[str, Any]:
+def at_hand(work: Workbench, needs: Sequence[Need], /) -> tuple[list[Need], dict[str, str]]:
+    """The needs that nothing is in the way of, and for the others the reason by how many runs it concerns."""
+    found = [(need, work.obstacle([need])) for need in needs]
+    reasons = Counter(reason for _, reason in found if reason is not None)
+    missing = {ALL if n == len(needs) else f"{n} of {len(needs)} runs": reason for reason, n in reasons.items()}
+    return [need for need, reason in found if reason is None], missing
+
+
+def _fill(work: Workbench, needs: Sequence[Need], missing: Mapping[str, str]) -> Filled:
+    values = {need.evaluation.ensemble.key: work.value(need) for need in needs}
+    found = {run: value for run, value in values.items() if value is not None}
+    if found:
+        return Filled(found, missing)
+    return Filled(reason=next(iter(missing.values()), f"all {len(needs)} runs diverged"))
+
+
+def _entry(work: Workbench, table: Table, cell: CellKey, filled: Filled) -> dict[str, Any]:
     own, keys = cell.measured(work.preset).as_dict(), cell.as_dict()
     if _is_cost(table):
         own |= {"backbone": cell.backbone}  # nothing is trained, so nothing need stand in for it
@@ -123,23 +139,23 @@ def _entry(work: Workbench, table: Table, cell: CellKey, filled: Values | str) -
         "measured": {key: value for key, value in own.items() if value != keys.get(key)},
         "paper": {"mean": found[0].mean, "std": found[0].std} if found else None,
     }
-    if isinstance(filled, str):
-        return {**entry, "reason": filled}
-    return {**entry, **statistics(filled), "runs": filled}
+    if not filled.runs:
+        return {**entry, "reason": filled.reason}
+    values = list(filled.runs.values())
+    lacking = {"missing": dict(filled.missing)} if filled.missing else {}
+    return {**entry, **statistics(values), "runs": values, **lacking}
 
 
-def _improvements(
-    table: Table, asked: Sequence[CellKey], filled: Mapping[CellKey, Values | str]
-) -> list[dict[str, Any]]:
+def _improvements(table: Table, filled: Mapping[CellKey, Filled]) -> list[dict[str, Any]]:
+    """Credal less classical over the runs that both have."""
     found = []
-    for cell in asked:
-        baseline = cell.baseline
-        if cell.variant == "credal" and baseline in filled:
-            ours, theirs = filled[cell], filled[baseline]
-            entry: dict[str, Any] = {"keys": cell.as_dict(), "paper": _paper_improvement(table.label, cell)}
-            if not isinstance(ours, str) and not isinstance(theirs, str) and len(ours) == len(theirs):
-                entry |= improvement(cell.metric, theirs, ours)
-            found.append(entry)
+    for cell, ours in filled.items():
+        if cell.variant != "credal" or cell.baseline not in filled:
+            continue
+        theirs = filled[cell.baseline].runs
+        pairs = [(theirs[run], value) for run, value in ours.runs.items() if run in theirs]
+        entry: dict[str, Any] = {"keys": cell.as_dict(), "paper": _paper_improvement(table.label, cell)}
+        found.append(entry | (improvement(cell.metric, *zip(*pairs, strict=True)) if pairs else {}))
     return found
 
 
@@ -156,13 +172,11 @@ def _paper_improvement(label: str, cell: CellKey) -> dict[str, Any] | None:
     return {"mean": difference, "better": _better(cell.metric, difference)}
 
 
-def _solvers(
-    work: Workbench, table: Table, asked: Sequence[CellKey], filled: Mapping[CellKey, Values | str]
-) -> list[dict[str, Any]]:
+def _solvers(work: Workbench, table: Table, filled: Mapping[CellKey, Filled]) -> list[dict[str, Any]]:
     """The paper's solver beside the exact measures, on a subsample of the first run of every model and OOD set."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for cell in asked:
-        if cell.variant != "credal" or cell.metric != "AUROC" or cell.ood_set is None or isinstance(filled[cell], str):
+    for cell, values in filled.items():
+        if cell.variant != "credal" or cell.metric != "AUROC" or cell.ood_set is None or not values.runs:
             continue
         run = work.runs(cell, many=table.many, regime=table.regime)[0]
         one = evaluation_sets(cell.ood_set, work.preset)[0]

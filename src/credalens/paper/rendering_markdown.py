@@ -1,0 +1,35 @@
+"""Markdown that reads as plain text too: tables whose columns line up, links to headings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = ["NONE", "anchor", "markdown_table"]
+
+NONE: Final = "–"
+"""Stands where there is no number."""
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], /) -> str:
+    """A Markdown table whose columns line up, so that it reads as plain text too.
+
+    >>> print(markdown_table(["N", "AUROC"], [["5", "93.50"]]))
+    | N | AUROC |
+    |---|-------|
+    | 5 | 93.50 |
+    """
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    lines = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in (head, *rows)]
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    texts = ["| " + " | ".join(line) + " |" for line in lines]
+    return "\n".join([texts[0], rule, *texts[1:]])
+
+
+def anchor(heading: str, /) -> str:
+    """Where a link to a heading of the same page leads.
+
+    >>> anchor("Concept comparisons")
+    '#concept-comparisons'
+    """
+    return "#" + heading.lower().replace(" ", "-")
