@@ -1,4 +1,4 @@
-"""``credalens score``: member predictions in a file, credal predictions out."""
+"""``credalens score``: member predictions in a file or in folders of Parquet, credal predictions out."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import json
 import math
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from credalens.cli.engine import PANEL, Address, Engine, check_engine
 from credalens.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from credalens.scoring import ScoreSummary
+    from credalens.scoring import FolderSummary, ScoreSummary
 
 __all__ = ["score"]
 
@@ -30,16 +31,19 @@ def parse_base(text: str) -> float:
 
 def score(
     predictions: Annotated[
-        Path,
+        list[str],
         typer.Argument(
             metavar="PREDICTIONS",
-            help="Members' predictions, (members, rows, classes): .npy, .npz, .parquet or .safetensors.",
+            help="Members' predictions, (members, rows, classes): .npy, .npz, .parquet or .safetensors; or a folder of "
+            "Parquet files; or several folders, one for each model, with the same row ids.",
             show_default=False,
         ),
     ],
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="OUT", help="Where to write: .parquet or .npz.", show_default=False),
+        str,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="Where to write: .parquet or .npz; or a folder.", show_default=False
+        ),
     ],
     logits: Annotated[bool, typer.Option("--logits", help="They are logits, not probabilities.")] = False,
     base: Annotated[
@@ -68,42 +72,92 @@ def score(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON and no progress bar.", rich_help_panel="Run")
     ] = False,
+    row_id: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help="Row ids, kept in the output; several folders need them.",
+            show_default="id",
+            rich_help_panel="Folders",
+        ),
+    ] = None,
+    on_error: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fail|skip",
+            help="Stop at a part that is damaged or holds a bad row, or leave it out.",
+            show_default="fail",
+            rich_help_panel="Folders",
+        ),
+    ] = None,
+    engine: Engine = "local",
+    address: Address = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Parts worked on at a time.", show_default="all CPUs", rich_help_panel=PANEL),
+    ] = None,
 ) -> None:
     """Score saved predictions: intersection probability, bounds, uncertainty, label and set of each row.
 
-    The file may be larger than memory. A run that is interrupted or killed goes on where it stopped when the same
-    command is given again; OUT appears only when it is whole.
+    The input may be larger than memory. A run that is interrupted or killed goes on where it stopped when the same
+    command is given again. A file appears only when it is whole; a folder gets one part for each part of the input,
+    each of them whole. Paths of folders may be addresses such as s3://bucket/folder.
 
     **Examples**
 
         credalens score members.npy -o scored.parquet
         credalens score logits.safetensors --logits --base e -o scored.npz
         credalens score members.parquet -o scored.parquet --rule interval_dominance --json
+        credalens score members/ -o scored/ --engine ray --on-error skip
+        credalens score model_a/ model_b/ model_c/ -o scored/ --id image --engine ray --address head:6379
     """
-    from credalens.scoring import score_file
+    on_ray = check_engine(engine, address=address, workers=workers)
+    options: dict[str, Any] = {
+        "logits": logits, "base": base, "rule": rule, "chunk_rows": chunk_rows, "threads": threads, "restart": restart,
+    }  # fmt: skip
+    folders = on_ray or len(predictions) > 1 or "://" in predictions[0] or Path(predictions[0]).is_dir()
+    if folders:
+        options |= {"id_column": row_id, "on_error": on_error or "fail"}
+    elif row_id is not None or on_error is not None:
+        raise typer.BadParameter(f"--id and --on-error are for folders of Parquet files; {predictions[0]} is none.")
+    if on_ray:
+        options |= {"address": address, "workers": workers, "threads": 1 if threads is None else threads}
 
     begin = time.perf_counter()
     try:
         with progress_bar(hidden=as_json) as progress:
-            summary = score_file(
-                predictions,
-                output,
-                logits=logits,
-                base=base,
-                rule=rule,
-                chunk_rows=chunk_rows,
-                threads=threads,
-                restart=restart,
-                progress=progress,
-            )
+            summary = _score(predictions, output, folders=folders, on_ray=on_ray, progress=progress, **options)
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command goes on from here when it is given again.", err=True)
         raise typer.Exit(130) from None
     seconds = time.perf_counter() - begin
     if as_json:
         typer.echo(json.dumps({**summary.as_dict(), "seconds": round(seconds, 3)}))
-    else:
-        _print(summary, seconds)
+        return
+    _print(summary.scores if folders else summary, seconds)
+    if folders:
+        _print_work(summary)
+
+
+def _score(predictions: list[str], output: str, *, folders: bool, on_ray: bool, **options: Any) -> Any:
+    if on_ray:
+        from credalens.engines import score_folder_on_ray
+
+        return score_folder_on_ray(predictions, output, **options)
+    from credalens.scoring import score_file, score_folder
+
+    return score_folder(predictions, output, **options) if folders else score_file(predictions[0], output, **options)
+
+
+def _print_work(summary: FolderSummary) -> None:
+    speed = "" if summary.rows_a_second is None else f", {summary.rows_a_second:,.0f} rows a second for each worker"
+    earlier = f", {summary.resumed_parts} of them by an earlier run" if summary.resumed_parts else ""
+    workers = f"{summary.workers} worker{'s' * (summary.workers != 1)}"
+    retries = f"{summary.retries} retr{'y' if summary.retries == 1 else 'ies'}"
+    typer.echo(f"{summary.parts} parts{earlier}; {workers}{speed}; {retries}.")
+    for skipped in summary.skipped:
+        typer.echo(f"left out: {skipped.error}", err=True)
 
 
 def _print(summary: ScoreSummary, seconds: float) -> None:

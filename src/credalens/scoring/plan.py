@@ -13,7 +13,7 @@ from credalens.checks import check_base, check_choice
 from credalens.core.decisions import RULES
 from credalens.storage import Predictions
 
-__all__ = ["Plan", "fingerprint", "make_plan"]
+__all__ = ["Plan", "fingerprint", "make_plan", "rows_at_a_time"]
 
 MEMORY = 128 * 2**20  # bytes that one chunk may take while it is scored
 BLOCKS, BLOCK = 64, 1 << 16
@@ -64,8 +64,8 @@ def make_plan(predictions: Predictions, /, *, base: float, rule: str, chunk_rows
     from credalens.core.kernels.jit import FINGERPRINT
 
     base, rule = check_base(base), check_choice(rule, RULES, "rule")
-    size = _default_rows(predictions) if chunk_rows is None else _check_chunk_rows(chunk_rows)
     members, rows, classes = predictions.shape
+    size = rows_at_a_time(members, classes, chunk_rows)
     return Plan(
         version=__version__,
         kernels=FINGERPRINT,
@@ -81,9 +81,9 @@ def make_plan(predictions: Predictions, /, *, base: float, rule: str, chunk_rows
     )
 
 
-def _default_rows(predictions: Predictions) -> int:
-    """As many rows as fit: about three float64 copies of the members and sixteen arrays of (rows, classes) at once."""
-    return max(1, MEMORY // (8 * predictions.classes * (3 * predictions.members + 16)))
+def rows_at_a_time(members: int, classes: int, asked: int | None, /) -> int:
+    """As many rows as asked for, or as fit: about three float64 copies of the members and sixteen (rows, classes) arrays."""
+    return max(1, MEMORY // (8 * classes * (3 * members + 16))) if asked is None else _check_chunk_rows(asked)
 
 
 def _check_chunk_rows(chunk_rows: int) -> int:

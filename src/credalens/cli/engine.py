@@ -1,0 +1,40 @@
+"""Where the work is done: options that ``score``, ``train`` and ``reproduce`` share."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Annotated, Any, Final
+
+import typer
+
+__all__ = ["Address", "Engine", "check_engine"]
+
+PANEL: Final = "Other machines"
+ENGINES: Final = ("local", "ray")
+
+Engine = Annotated[
+    str, typer.Option(metavar="local|ray", help="This process, or a Ray cluster.", rich_help_panel=PANEL)
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="A running Ray cluster; by default $RAY_ADDRESS, or a Ray started here.",
+        show_default=False,
+        rich_help_panel=PANEL,
+    ),
+]
+
+
+def check_engine(engine: str, /, **only_ray: Any) -> bool:
+    """Whether Ray is asked for; refuses its options without it, and Ray where it is not installed."""
+    if engine not in ENGINES:
+        raise typer.BadParameter(f"--engine is {' or '.join(ENGINES)}, got {engine!r}.")
+    if engine == "local":
+        for name, value in only_ray.items():
+            if value is not None:
+                raise typer.BadParameter(f"--{name} is for --engine ray.")
+        return False
+    if find_spec("ray") is None:
+        raise typer.BadParameter("--engine ray needs Ray: pip install 'credalens[ray]'.")
+    return True

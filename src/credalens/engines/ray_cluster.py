@@ -1,0 +1,84 @@
+"""A Ray to work on: the one that runs, the one at an address, or one of our own on this machine."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+__all__ = ["attempts_before", "import_ray", "ray_cluster", "worker_name"]
+
+LOOPBACK: Final = "127.0.0.1"
+STATISTICS: Final = "RAY_USAGE_STATS_ENABLED"
+OBJECT_STORE: Final = 256 << 20  # bytes; part numbers and reports are all that travels when a table is scored
+
+
+def import_ray() -> Any:
+    """Ray, or an error that says how to get it."""
+    try:
+        return importlib.import_module("ray")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("the Ray engine needs Ray: pip install 'credalens[ray]'", name="ray") from error
+
+
+@contextmanager
+def ray_cluster(
+    address: str | None = None, /, *, workers: int | None = None, object_store: int | None = None
+) -> Iterator[Any]:
+    """Ray, connected while the block lasts: to ``address`` (or $RAY_ADDRESS), or to one started here for the purpose.
+
+    A Ray that this process is connected to already is used and left running. One of our own has ``workers`` CPUs (by
+    default all), listens to this machine only, sends no usage statistics and writes nothing to the terminal.
+    """
+    ray = import_ray()
+    if ray.is_initialized():
+        yield ray
+        return
+    where = address or os.environ.get("RAY_ADDRESS") or "local"
+    _start(ray, where, workers, object_store)
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _start(ray: Any, where: str, workers: int | None, object_store: int | None) -> None:
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if where != "local":
+        try:
+            ray.init(address=where, **quiet)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise ConnectionError(
+                f"no Ray cluster answers at {where!r} ({error}); is `ray start --head` running?"
+            ) from error
+        return
+    own: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": LOOPBACK}
+    with _no_statistics():
+        ray.init(address="local", object_store_memory=object_store, **own, **quiet)
+
+
+@contextmanager
+def _no_statistics() -> Iterator[None]:
+    """The processes of a new Ray take this from the environment they are started in."""
+    before = os.environ.get(STATISTICS)
+    os.environ[STATISTICS] = "0"
+    try:
+        yield
+    finally:
+        os.environ.pop(STATISTICS)
+        if before is not None:
+            os.environ[STATISTICS] = before
+
+
+def worker_name() -> str:
+    """This process among all of a cluster."""
+    return f"{import_ray().get_runtime_context().get_node_id()}:{os.getpid()}"
+
+
+def attempts_before() -> int:
+    """How often this task was begun before, on workers or machines that were lost. Ray knows, but has no public name for it."""
+    worker = importlib.import_module("ray._private.worker").global_worker
+    return int(worker.core_worker.get_current_task_attempt_number())

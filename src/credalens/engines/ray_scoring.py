@@ -1,0 +1,85 @@
+"""Scoring a table on Ray: each part is read, scored and written by one worker, and only its report travels."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from credalens.engines.ray_cluster import OBJECT_STORE, attempts_before, ray_cluster, worker_name
+from credalens.scoring.folder import FolderSummary, score_folder
+from credalens.scoring.folder_part import PartReport, finished_part, score_part
+from credalens.scoring.folder_plan import FolderJob
+
+__all__ = ["score_folder_on_ray"]
+
+QUIET: Final = ("enable_progress_bars", "print_on_execution_start")
+MOST_BLOCKS: Final = 10_000  # more parts than that share tasks, so that the driver's book-keeping stays small
+
+
+def score_folder_on_ray(
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    target: str | os.PathLike[str],
+    /,
+    *,
+    address: str | None = None,
+    workers: int | None = None,
+    threads: int = 1,
+    **options: Any,
+) -> FolderSummary:
+    """``credalens.scoring.score_folder`` with its parts spread over a Ray cluster, the same files to the bit.
+
+    ``address`` is that of a running cluster; without one, and without $RAY_ADDRESS, a Ray is started on this machine.
+    At most ``workers`` parts are worked on at a time (by default as many as there are CPUs), with ``threads`` CPUs each.
+    All machines must reach the paths. A part whose worker or machine is lost is done again by another.
+    """
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}.")
+    cpus = None if workers is None else workers * threads
+    with ray_cluster(address, workers=cpus, object_store=OBJECT_STORE):
+        spread = partial(_spread, workers=workers)
+        return score_folder(sources, target, threads=threads, spread=spread, **options)
+
+
+def _spread(job: FolderJob, numbers: Sequence[int], /, *, workers: int | None) -> Iterator[PartReport]:
+    data = importlib.import_module("ray.data")
+    with _hushed(data):
+        parts = data.from_items([{"part": n} for n in numbers], override_num_blocks=min(len(numbers), MOST_BLOCKS))
+        pool = data.TaskPoolStrategy(size=workers)
+        reports = parts.map_batches(partial(_score, job), batch_size=1, num_cpus=job.threads, compute=pool)
+        for row in reports.iter_rows():
+            yield PartReport(**json.loads(row["report"]))
+
+
+def _score(job: FolderJob, batch: dict[str, Any]) -> dict[str, list[str]]:
+    """Parts that an earlier attempt had finished before it was lost are found, not made again."""
+    retries = attempts_before()
+    reports = []
+    for number in map(int, batch["part"]):
+        found = finished_part(job, number) if retries else None
+        report = found or score_part(job, number)
+        reports.append(json.dumps(replace(report, worker=worker_name(), retries=retries).as_dict()))
+    return {"report": reports}
+
+
+@contextmanager
+def _hushed(data: Any) -> Iterator[None]:
+    """Ray Data without its own bars and lines; ours shows the progress."""
+    context, logger = data.DataContext.get_current(), logging.getLogger("ray.data")
+    before = {name: getattr(context, name) for name in QUIET}
+    level = logger.level
+    for name in QUIET:
+        setattr(context, name, False)
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        for name, value in before.items():
+            setattr(context, name, value)

@@ -1,0 +1,80 @@
+"""Rows of a table by their ids, wherever in its files they are."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from numpy.typing import NDArray
+
+from credalens.scoring.tables import MemberColumns, Table, values_of
+from credalens.storage.formats import UnsuitableError, readable
+
+__all__ = ["gather"]
+
+
+def gather(table: Table, columns: MemberColumns, ids: Any, id_column: str, /) -> NDArray:
+    """The members' values (members, rows, classes) of the rows with these ids, in their order.
+
+    Only row groups whose statistics allow one of the ids are read: where a table is sorted or clustered by id that is
+    about as much as is needed, and where ids are scattered it is the whole table.
+    """
+    if not len(ids):
+        return np.empty((columns.members, 0, columns.classes), columns.dtype)
+    dataset, unreadable = _dataset(table)
+    with readable(Path(table.root.path)):
+        found = _rows(dataset, [id_column, *columns.names], ids, id_column)
+        place = pc.index_in(ids, value_set=found[id_column].combine_chunks())
+        _check_all_found(ids, place, unreadable)
+        _check_once(found[id_column], id_column)
+        return values_of(found.take(place), columns)
+
+
+def _rows(dataset: Any, names: list[str], ids: Any, id_column: str) -> Any:
+    field, ends = ds.field(id_column), pc.min_max(ids)
+    wanted = (field >= ends["min"]) & (field <= ends["max"]) & field.isin(ids)
+    found = dataset.to_table(columns=names, filter=wanted)
+    return found.set_column(0, id_column, found[id_column].cast(ids.type))
+
+
+@lru_cache(maxsize=8)
+def _dataset(table: Table) -> tuple[Any, tuple[str, ...]]:
+    """The files as one data set whose footers are read once for each process, and the files that have none."""
+    form = ds.ParquetFileFormat()
+    fragments, unreadable = [], []
+    for number, part in enumerate(table.parts):
+        fragment = form.make_fragment(table.part(number).path, table.root.filesystem)
+        try:
+            fragment.ensure_complete_metadata()
+        except (pa.ArrowInvalid, OSError):
+            unreadable.append(part.name)
+            continue
+        fragments.append(fragment)
+    if not fragments:
+        raise ValueError(f"{table}: none of its {len(table.parts)} files can be read.")
+    return ds.FileSystemDataset(fragments, fragments[0].physical_schema, form), tuple(unreadable)
+
+
+def _check_all_found(ids: Any, place: Any, unreadable: tuple[str, ...]) -> None:
+    if not place.null_count:
+        return
+    first = ids[int(np.argmax(place.is_null().to_numpy(zero_copy_only=False)))]
+    damaged = f" {len(unreadable)} of its files cannot be read, the first is {unreadable[0]}." if unreadable else ""
+    raise UnsuitableError(
+        f"lacks {place.null_count} of {len(ids)} rows that the first table has, such as the one with id {first}.{damaged} "
+        "All tables need the same row ids."
+    )
+
+
+def _check_once(found: Any, id_column: str) -> None:
+    counts = pc.value_counts(found.combine_chunks())
+    twice = counts.filter(pc.greater(counts.field("counts"), 1))
+    if len(twice):
+        raise UnsuitableError(
+            f"has {len(twice)} ids more than once in {id_column!r}, such as {twice[0]['values']}; an id names one row."
+        )

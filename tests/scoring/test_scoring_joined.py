@@ -1,0 +1,184 @@
+"""Tables of one model each are joined by row id: however their rows are cut and ordered, the scores are the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.scoring.tables import read_columns, write_model, write_part
+from tests.strategies import batch_of
+
+from credalens import wrap
+from credalens.scoring import joined, score_folder
+from credalens.scoring.columns import score_columns
+
+ROWS = 40
+VALUES = batch_of("mixed", 3, ROWS, 4)
+IDS = pa.array(np.arange(ROWS) * 3 + 5)
+EVEN = np.split(np.arange(ROWS), 4)
+
+
+def write_models(folder, layouts, ids=IDS):
+    """A folder for each model, its rows laid out as told."""
+    for number, places in enumerate(layouts):
+        write_model(folder / f"model-{number}", VALUES[number], ids, places)
+    return [folder / f"model-{number}" for number in range(len(layouts))]
+
+
+def parts(folder):
+    return sorted(folder.glob("part-*.parquet"))
+
+
+def assert_joined(folder, *, ids=IDS) -> None:
+    """Every row of the first table exactly once and in its order, with the scores of all members."""
+    found = read_columns(parts(folder))
+    np.testing.assert_array_equal(found.pop("id"), ids.to_numpy(zero_copy_only=False))
+    for name, column in score_columns(wrap(VALUES), "maximality").items():
+        np.testing.assert_array_equal(found[name], column, err_msg=name)
+
+
+def refuse_gather(*args):
+    raise AssertionError("parts that line up need no look-up")
+
+
+@pytest.mark.parametrize("chunk_rows", [3, 10, 1000])
+def test_parts_that_line_up_are_read_side_by_side(tmp_path, monkeypatch, chunk_rows):
+    monkeypatch.setattr(joined, "gather", refuse_gather)
+    score_folder(write_models(tmp_path, [EVEN] * 3), tmp_path / "out", chunk_rows=chunk_rows)
+    assert_joined(tmp_path / "out")
+    assert len(parts(tmp_path / "out")) == 4
+
+
+def test_file_names_need_not_be_the_same_to_line_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(joined, "gather", refuse_gather)
+    sources = write_models(tmp_path, [EVEN] * 3)
+    for path in parts(sources[1]):
+        path.rename(path.with_name(f"other-{path.name}"))
+    score_folder(sources, tmp_path / "out")
+    assert_joined(tmp_path / "out")
+
+
+@st.composite
+def layouts(draw):
+    """The rows in any order, cut anywhere, also into empty parts."""
+    order = draw(st.permutations(range(ROWS)))
+    cuts = sorted(draw(st.lists(st.integers(0, ROWS), max_size=5)))
+    return [np.array(own, int) for own in np.split(np.array(order), cuts)]
+
+
+@given(layouts(), layouts(), st.sampled_from([4, 1000]), st.booleans())
+@settings(derandomize=True, deadline=None, max_examples=20)
+def test_any_layout_of_the_other_tables_gives_the_same(tmp_path_factory, second, third, chunk_rows, words):
+    folder = tmp_path_factory.mktemp("joined")
+    ids = pa.array([f"image {n:02d}" for n in range(ROWS)]) if words else IDS
+    sources = write_models(folder, [EVEN, second, third], ids)
+    score_folder(sources, folder / "out", chunk_rows=chunk_rows)
+    assert_joined(folder / "out", ids=ids)
+
+
+def test_rows_are_gathered_in_blocks_of_bounded_size(tmp_path, monkeypatch):
+    sizes = []
+
+    def counted(table, columns, ids, name):
+        sizes.append(len(ids))
+        return plain(table, columns, ids, name)
+
+    plain = joined.gather
+    monkeypatch.setattr(joined, "gather", counted)
+    monkeypatch.setattr(joined, "GATHERED", 6 * 4 * VALUES.itemsize)  # six rows of four classes
+    sources = write_models(tmp_path, [[np.arange(ROWS)], [np.arange(ROWS)[::-1]], [np.arange(ROWS)]])
+    score_folder(sources, tmp_path / "out", chunk_rows=3)
+    assert_joined(tmp_path / "out")
+    assert sizes == [6] * 6 + [4]
+
+
+def test_ids_of_a_narrower_type_are_the_same_ids(tmp_path):
+    sources = write_models(tmp_path, [EVEN] * 3)
+    for path in parts(sources[1]):
+        table = pq.read_table(path)
+        pq.write_table(table.set_column(0, "id", table["id"].cast(pa.int32())), path)
+    score_folder(sources, tmp_path / "out")
+    assert_joined(tmp_path / "out")
+
+
+def test_a_table_may_hold_several_members(tmp_path):
+    write_part(tmp_path / "pair" / "a.parquet", VALUES[:2].transpose(1, 0, 2), IDS)
+    write_part(tmp_path / "single" / "a.parquet", VALUES[2], IDS)
+    score_folder([tmp_path / "pair", tmp_path / "single"], tmp_path / "out")
+    found = read_columns((tmp_path / "out").glob("*.parquet"))
+    np.testing.assert_array_equal(found["lower"], wrap(VALUES).lower)
+
+
+def test_a_missing_id_is_named(tmp_path):
+    sources = write_models(tmp_path, [EVEN, EVEN, [EVEN[0], EVEN[1], EVEN[3]]])
+    with pytest.raises(ValueError, match=r"model-2: lacks 10 of 10 rows .* such as the one with id 65\."):
+        score_folder(sources, tmp_path / "out")
+    summary = score_folder(sources, tmp_path / "out", on_error="skip")
+    assert [path.name for path in parts(tmp_path / "out")] == ["part-0.parquet", "part-1.parquet", "part-3.parquet"]
+    assert [skipped.part.rpartition("/")[2] for skipped in summary.skipped] == ["part-2.parquet"]
+
+
+def test_an_id_that_stands_twice_is_named(tmp_path):
+    sources = write_models(tmp_path, [EVEN, [np.r_[0:40, 7]]])
+    with pytest.raises(ValueError, match=r"model-1: has 1 ids more than once in 'id', such as 26"):
+        score_folder(sources, tmp_path / "out")
+
+
+def test_a_row_without_an_id_is_named(tmp_path):
+    sources = write_models(tmp_path, [EVEN] * 2)
+    ids = IDS.take(EVEN[2]).to_pylist()
+    ids[6] = None
+    for source in sources:
+        write_part(source / "part-2.parquet", VALUES[0][EVEN[2]], pa.array(ids))
+    with pytest.raises(ValueError, match=r"part-2.parquet: column 'id' has no id in row 6"):
+        score_folder(sources, tmp_path / "out", chunk_rows=4)
+
+
+@pytest.mark.parametrize("layout", [EVEN, [np.arange(ROWS)[::-1]]], ids=["lined up", "scattered"])
+def test_a_bad_row_is_named_with_its_id_and_its_model(tmp_path, layout):
+    values = VALUES.copy()
+    values[1, 23] *= 2
+    ids = pa.array(IDS)
+    write_model(tmp_path / "a", values[0], ids, EVEN)
+    write_model(tmp_path / "b", values[1], ids, layout)
+    with pytest.raises(ValueError, match=r"a/part-2.parquet: row 3 \(id 74\), member 1 \(of .*/b\): it sums to 2"):
+        score_folder([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+
+
+def test_a_damaged_file_costs_only_the_rows_it_holds(tmp_path):
+    sources = write_models(tmp_path, [EVEN, EVEN, np.split(np.arange(ROWS), 8)])
+    damaged = sources[2] / "part-5.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    summary = score_folder(sources, tmp_path / "out", on_error="skip")
+    [skipped] = summary.skipped
+    assert skipped.part.endswith("part-2.parquet")
+    assert "1 of its files cannot be read, the first is part-5.parquet" in skipped.error
+    assert summary.scores.rows == 30
+
+
+def test_tables_must_describe_the_same_classes(tmp_path):
+    sources = write_models(tmp_path, [EVEN] * 2)
+    write_part(tmp_path / "wide" / "a.parquet", batch_of("flat", 1, ROWS, 5)[0], IDS)
+    with pytest.raises(ValueError, match=r"wide holds 5 classes in float64, .*model-0 4 in float64"):
+        score_folder([*sources, tmp_path / "wide"], tmp_path / "out")
+    write_part(tmp_path / "nameless" / "a.parquet", VALUES[0])
+    with pytest.raises(ValueError, match=r"nameless/a.parquet: has no column 'id' of row ids; it has probs"):
+        score_folder([*sources, tmp_path / "nameless"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    for path in parts(sources[1])[1:]:
+        write_part(path, VALUES[0][:10])
+    with pytest.raises(ValueError, match=r"model-1/part-1.parquet: has no column 'id' of row ids"):
+        score_folder(sources, tmp_path / "out")
+
+
+def test_another_file_behind_a_part_is_noticed(tmp_path):
+    sources = write_models(tmp_path, [EVEN, EVEN, [np.arange(ROWS)]])
+    score_folder(sources, tmp_path / "out")
+    write_part(sources[1] / "part-1.parquet", VALUES[1][EVEN[1]], IDS.take(EVEN[1]), group=3)
+    assert score_folder(sources, tmp_path / "out").resumed_parts == 3
+    write_model(sources[2], VALUES[2], IDS, [np.arange(ROWS)[::-1]])
+    assert score_folder(sources, tmp_path / "out").resumed_parts == 0
+    assert_joined(tmp_path / "out")
