@@ -18,11 +18,11 @@ LAYERS = [
     {"core"},
     {"prediction", "datasets"},
     {"evaluation", "storage"},
-    {"bench", "scoring", "report", "bayes", "sklearn"},
+    {"scoring", "report", "bayes", "sklearn"},
     {"torch", "training"},
     {"paper"},
     {"engines"},
-    {"demo"},
+    {"demo", "bench"},
     {"cli"},
 ]
 FRAMEWORKS = {"torch", "jax", "cupy", "matplotlib", "pandas", "polars", "pyarrow", "ray", "transformers", "sklearn"}

@@ -1,4 +1,4 @@
-"""The benchmark's arithmetic and its command, on a few rows."""
+"""The benchmark's contenders and its command, on a few rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from tests import oracles
 from tests.strategies import batch_of
 from typer.testing import CliRunner
 
-from credalens.bench import measure
+from credalens.bench import decomposition, growth, hard, measure
 from credalens.bench.contenders import classical_numpy, slsqp
-from credalens.bench.timing import best_seconds
 from credalens.cli.app import app
 from credalens.core.classical import classical_uncertainty
 
@@ -35,23 +34,49 @@ def test_the_solver_stays_between_the_exact_entropies():
             assert lowest >= oracles.lower_entropy(low, high) - 1e-6
 
 
-def test_jobs_take_turns():
-    calls = []
-    seconds = best_seconds({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, repeats=2)
-    assert calls == ["a", "b"] * 3
-    assert set(seconds) == {"a", "b"}
+@pytest.fixture
+def small(monkeypatch):
+    """Every part of the benchmark on very little."""
+    monkeypatch.setattr(decomposition, "CLASSES", (3, 5, 1000))
+    monkeypatch.setattr(decomposition, "SOLVER_ROWS", {3: 4, 5: 4, 1000: 0})
+    monkeypatch.setattr(growth, "CLASSES", (3, 6))
+    monkeypatch.setattr(growth, "ROWS", (50, 100))
+    monkeypatch.setattr(growth, "COUNTS", (2, 4))
+    monkeypatch.setattr(growth, "VALUES", 300)
+    monkeypatch.setattr(hard, "FLAT_ROWS", {1e-3: 2})
+    monkeypatch.setattr(hard, "HARTLEY_ROWS", {10: 2})
+    monkeypatch.setattr(measure, "measure_memory", lambda: {"peak_over_outputs": 1.5})
+    monkeypatch.setattr(measure, "measure_startup", lambda: {"import_seconds": 0.1})
+    monkeypatch.setattr(measure, "measure_wrapper", lambda name: {"skipped": f"no {name}"})
+    monkeypatch.setattr(measure.device, "measure_device", lambda classes: {"classes": classes, "skipped": "no GPU"})
 
 
-def test_the_command_prints_and_writes(monkeypatch, tmp_path):
-    monkeypatch.setattr(measure, "CLASSES", (3, 5))
-    monkeypatch.setattr(measure, "SOLVER_ROWS", {3: 4, 5: 4})
+def test_the_command_prints_and_writes(small, tmp_path):
     target = tmp_path / "new" / "bench.json"
     result = CliRunner().invoke(app, ["bench", "--out", str(target), "--quick"])
     assert result.exit_code == 0, result.output
-    rows = json.loads(target.read_text())["decomposition"]
-    assert [row["classes"] for row in rows] == [3]
-    for row in rows:
-        assert row["ours_over_classical"] == pytest.approx(row["ours_us"] / row["classical_us"])
-        assert row["slsqp_over_ours"] == pytest.approx(row["slsqp_us"] / row["ours_us"])
-        assert 0 <= row["slsqp_wrong_share"] <= 1
-    assert "SLSQP" in result.output
+    measured = json.loads(target.read_text())
+    assert [row["classes"] for row in measured["decomposition"]] == [3, 5]
+    assert "startup" not in measured
+    goals = {goal["name"]: goal["reached"] for goal in measured["goals"]}
+    assert goals["peak memory / outputs"] is False
+    assert goals["GPU: ours / classical, C = 10"] is None
+    for words in ("SLSQP", "members^", "not reached", "not measured", "skipped, no GPU"):
+        assert words in result.output
+
+
+def test_parts_are_announced_and_stored_under_their_names(small, monkeypatch):
+    monkeypatch.setattr(decomposition, "measure_decomposition", lambda classes: {"classes": classes})
+    heard = []
+    measured = measure.measure_all(step=lambda what, done, of: heard.append((what, done, of)))
+    assert [done for _, done, _ in heard] == list(range(len(heard)))
+    assert heard[-1] == ("done", len(heard) - 1, len(heard) - 1)
+    assert [row["classes"] for row in measured["decomposition"]] == [3, 5, 1000]
+    assert measured["startup"] == {"import_seconds": 0.1}
+    assert measured["wrapper"] == {"cpu": {"skipped": "no cpu"}, "cuda": {"skipped": "no cuda"}}
+    assert [row["classes"] for row in measured["device"]] == [10, 100, 1000]
+
+
+def test_json_is_all_that_is_printed(small):
+    result = CliRunner().invoke(app, ["bench", "--quick", "--json"])
+    assert json.loads(result.stdout)["members"] == 5

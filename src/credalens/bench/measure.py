@@ -1,96 +1,70 @@
-"""The credal decomposition timed against averaging and against the paper's solver."""
+"""The whole benchmark: every part in turn, and the goals beside what was found."""
 
 from __future__ import annotations
 
-import platform
 import time
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
+from credalens.bench import decomposition, device
+from credalens.bench.goals import compare_with_goals
+from credalens.bench.growth import measure_growth
+from credalens.bench.hard import measure_flat, measure_hartley
+from credalens.bench.memory import measure_memory
+from credalens.bench.predictions import MEMBERS
+from credalens.bench.provenance import provenance
+from credalens.bench.startup import measure_startup
+from credalens.bench.wrapper import measure_wrapper
 
-import credalens
-from credalens.bench.contenders import classical_numpy, slsqp
-from credalens.bench.predictions import predictions_for
-from credalens.bench.timing import best_seconds
-from credalens.core.entropy import lower_entropy
-from credalens.core.intervals import probability_intervals
-from credalens.prediction import wrap
+__all__ = ["measure_all"]
 
-__all__ = ["CLASSES", "measure_all", "measure_one", "provenance"]
-
-SOLVER_ROWS: Final = {3: 200, 10: 200, 20: 100, 100: 20, 1000: 1}
-CLASSES: Final = tuple(SOLVER_ROWS)
-MEMBERS: Final = 5
-WRONG: Final = 1e-3  # bits
+SLOW: Final = 1000  # classes at which the solver needs a minute a sample
+Job = tuple[str, Callable[[], Any]]
 
 
-def measure_all(classes: Iterable[int], /, *, step: Callable[[int], object] = lambda done: None) -> dict[str, Any]:
-    """One row for each number of classes, with what they were measured with. ``step`` hears of each that is done."""
-    rows = []
-    for number in classes:
-        rows.append(measure_one(number))
-        step(number)
-    return {"members": MEMBERS, "provenance": provenance(), "decomposition": rows}
+def measure_all(
+    *, quick: bool = False, step: Callable[[str, int, int], object] = lambda what, done, of: None
+) -> dict[str, Any]:
+    """Everything as plain values, ready for JSON. ``step`` hears what begins, how many parts are done, and of how many.
+
+    ``quick`` leaves out what takes long: a thousand classes beside the solver, the first call on a fresh install, and
+    the forward passes of five networks.
+    """
+    began = time.perf_counter()
+    measured: dict[str, Any] = {"members": MEMBERS, "provenance": provenance()}
+    jobs = _jobs(quick=quick)
+    for done, (name, job) in enumerate(jobs):
+        step(name, done, len(jobs))
+        _store(measured, name, job())
+    step("done", len(jobs), len(jobs))
+    measured["goals"] = [goal.as_json() for goal in compare_with_goals(measured)]
+    measured["seconds"] = time.perf_counter() - began
+    return measured
 
 
-def measure_one(classes: int, /) -> dict[str, Any]:
-    """Microseconds a sample for the contenders, two ratios, and the solver's errors. All compute in float64."""
-    rows = max(200, 200_000 // classes)
-    probs, source = predictions_for(MEMBERS, rows, classes)
-    seconds = best_seconds(
-        {
-            "classical": lambda: classical_numpy(probs),
-            "ours": lambda: wrap(probs, threads=1),
-            "ours_two_threads": lambda: wrap(probs, threads=2),
-        }
-    )
-    micro = {name: 1e6 * value / rows for name, value in seconds.items()}
-    errors, micro["slsqp"] = _solver(probs[:, : SOLVER_ROWS.get(classes, 10)])
-    return {
-        "classes": classes,
-        "rows": rows,
-        "predictions": source,
-        "solver_rows": len(errors),
-        **{f"{name}_us": value for name, value in micro.items()},
-        "ours_over_classical": micro["ours"] / micro["classical"],
-        "two_threads_over_classical": micro["ours_two_threads"] / micro["classical"],
-        "slsqp_over_ours": micro["slsqp"] / micro["ours"],
-        "slsqp_wrong_share": float((errors > WRONG).mean()),
-        "slsqp_worst_error_bits": float(errors.max()),
-    }
+def _jobs(*, quick: bool) -> list[Job]:
+    """(name, job), the name being "section" or "section/entry"."""
+    classes = [c for c in decomposition.CLASSES if not (quick and c >= SLOW)]
+    jobs: list[Job] = [(f"decomposition/{c}", partial(decomposition.measure_decomposition, c)) for c in classes]
+    jobs += [
+        ("growth", measure_growth),
+        ("flat", measure_flat),
+        ("hartley", measure_hartley),
+        ("memory", measure_memory),
+    ]
+    if not quick:
+        jobs += [("startup", measure_startup)]
+        jobs += [(f"wrapper/{name}", partial(measure_wrapper, name)) for name in ("cpu", "cuda")]
+    return jobs + [(f"device/{c}", partial(device.measure_device, c)) for c in device.ROWS]
 
 
-def _solver(probs: NDArray) -> tuple[NDArray, float]:
-    """Errors of the solver's lowest entropy in bits, and its microseconds a sample."""
-    lower, upper = probability_intervals(probs)
-    start = time.perf_counter()
-    found = np.array([slsqp(a, b) for a, b in zip(lower, upper, strict=True)])
-    seconds = time.perf_counter() - start
-    return np.abs(found[:, 1] - lower_entropy(lower, upper)), 1e6 * seconds / len(found)
-
-
-def provenance() -> dict[str, str]:
-    """What the numbers were measured with."""
-    import numba
-    import scipy
-
-    return {
-        "credalens": credalens.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "scipy": scipy.__version__,
-        "machine": platform.machine(),
-        "processor": _processor(),
-    }
-
-
-def _processor() -> str:
-    """The processor's name where the system tells it."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
+def _store(measured: dict[str, Any], name: str, found: Any) -> None:
+    """Put what was found under its section: a list for numbered entries, a dictionary for named ones."""
+    section, _, entry = name.partition("/")
+    if not entry:
+        measured[section] = found
+    elif entry.isdigit():
+        measured.setdefault(section, []).append(found)
+    else:
+        measured.setdefault(section, {})[entry] = found

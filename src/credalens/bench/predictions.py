@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from credalens.datasets import cifar10_ensemble
 
-__all__ = ["predictions_for", "realistic"]
+__all__ = ["MEMBERS", "flat", "predictions_for", "realistic"]
+
+MEMBERS = 5
 
 
 def realistic(members: int, rows: int, classes: int, seed: int = 0) -> NDArray[np.float64]:
@@ -20,9 +22,14 @@ def realistic(members: int, rows: int, classes: int, seed: int = 0) -> NDArray[n
     return p / p.sum(axis=-1, keepdims=True)
 
 
+def flat(members: int, rows: int, classes: int, seed: int = 0) -> NDArray[np.float64]:
+    """Members drawn uniformly from the simplex: nothing is peaked, and the lowest entropy is hardest to find."""
+    return np.random.default_rng(seed).dirichlet(np.ones(classes), (members, rows))
+
+
 def predictions_for(members: int, rows: int, classes: int, /, *, seed: int = 0) -> tuple[NDArray[np.float64], str]:
     """Predictions to time on and where they come from: real ones of the shipped ensemble where they fit, else made up."""
-    if (members, classes) != (5, 10):
+    if (members, classes) != (MEMBERS, 10):
         return realistic(members, rows, classes, seed), "generated"
     shipped = cifar10_ensemble()
     every = np.concatenate([shipped.cifar10, shipped.svhn, shipped.tiny_imagenet], axis=1)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["best_seconds"]
+import numpy as np
+
+__all__ = ["best_seconds", "fitted_exponent"]
 
 
 def best_seconds(jobs: Mapping[str, Callable[[], object]], repeats: int = 7) -> dict[str, float]:
@@ -19,3 +21,12 @@ def best_seconds(jobs: Mapping[str, Callable[[], object]], repeats: int = 7) -> 
             job()
             best[name] = min(best[name], time.perf_counter() - start)
     return best
+
+
+def fitted_exponent(sizes: Sequence[float], seconds: Sequence[float], /) -> float:
+    """The a of seconds ~ size^a: the slope of the least-squares line through the logarithms.
+
+    >>> round(fitted_exponent([1, 10, 100], [2.0, 20.0, 200.0]), 6)
+    1.0
+    """
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
