@@ -13,7 +13,7 @@ from credalens.arrays import Origin, origin_of
 from credalens.core.members import MemberSummary
 from credalens.torch.outputs import check_values, probabilities
 
-__all__ = ["Fold", "Keep", "Sink", "Watch"]
+__all__ = ["Fold", "Keep", "Sink", "Watch", "runs_ahead"]
 
 
 class Sink(ABC):
@@ -72,15 +72,31 @@ def _origin(raw: Tensor, kind: str) -> Origin:
 
 @final
 class Keep(Sink):
-    """Keeps every output, for the hull and for gradients."""
+    """Keeps every output, for the hull, for gradients, and on a GPU where there are few members.
+
+    Looking at values makes the CPU wait for a GPU, so there it is left to ``check``, after all members have run.
+    """
 
     def __init__(self, kind: str, device: torch.device | None, /) -> None:
         super().__init__(kind, device)
         self.raw: list[Tensor] = []
+        self.who: list[str] = []
 
     def _take(self, raw: Tensor, who: str, /) -> None:
-        check_values(raw.detach(), self.kind, who)
+        if not runs_ahead(raw.device):
+            check_values(raw.detach(), self.kind, who)
         self.raw.append(raw)
+        self.who.append(who)
+
+    def check(self) -> None:
+        """Refuse values that no distribution can come from, and say which member they came from."""
+        for raw, who in zip(self.raw, self.who, strict=True):
+            check_values(raw.detach(), self.kind, who)
+
+
+def runs_ahead(device: torch.device | None, /) -> bool:
+    """Whether the CPU goes on while this device computes, until it asks for a value."""
+    return device is not None and device.type == "cuda"
 
 
 @final

@@ -47,8 +47,12 @@ def _differs_in_training(layer: nn.Module) -> bool:
 
 def check_device(member: nn.Module, device: torch.device | None, who: str, /) -> None:
     """Refuse a member whose weights all lie on one device that is not the inputs'."""
-    found = set(_devices(member))
-    if device is not None and len(found) == 1 and device not in found:
+    found = set()
+    for place in _devices(member):
+        if device is None or place == device:
+            return  # the first weight tells in almost all cases, and this runs at every call
+        found.add(place)
+    if len(found) == 1:
         raise ValueError(
             f"{who} is on {found.pop()} and the input on {device}; move one of them: wrapper.to({str(device)!r}), "
             "or the input to the members' device."

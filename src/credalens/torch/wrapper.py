@@ -14,7 +14,7 @@ from credalens.checks import check_base, check_choice
 from credalens.core.members import MemberSummary
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.torch.calling import Call, input_device, resolved
-from credalens.torch.folding import Fold, Keep, Sink, Watch
+from credalens.torch.folding import Fold, Keep, Sink, Watch, runs_ahead
 from credalens.torch.gradients import credal_prediction
 from credalens.torch.members import check_count, check_options, member_name, read_members
 from credalens.torch.modes import check_device, check_mode, sampling
@@ -23,6 +23,8 @@ from credalens.torch.predicting import BATCH_SIZE, predict
 from credalens.torch.vectorised import check_same_architecture, stacked_bytes, vectorised_pass
 
 __all__ = ["CredalWrapper"]
+
+FEW = 8  # members whose outputs take no more memory than a summary, and on a GPU less time when taken together
 
 
 @final
@@ -37,7 +39,7 @@ class CredalWrapper(nn.Module):
     - ``outputs``: what members return, "logits" (default) or "probabilities"; as a tensor (*batch, classes), a
       dictionary or object with such an entry (Hugging Face), or first in a tuple.
     - ``hull=True`` keeps the members' outputs for ``prediction.hull``: memory grows with their number. By default each
-      is folded into a ``MemberSummary`` and forgotten.
+      is folded into a ``MemberSummary`` and forgotten; on a GPU up to eight are taken together, so that it never waits.
     - ``gradients=True`` lets the prediction be differentiated (see ``credal_prediction``); memory grows as well. By default
       nothing is recorded.
     - ``vectorised=True`` runs members of identical architecture as one pass: the same numbers up to rounding, quicker
@@ -87,20 +89,27 @@ class CredalWrapper(nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> CredalPrediction:
         """The credal prediction for one batch. All arguments go to every member; a lone dictionary as its keywords."""
         if self.gradients:
-            kept = self._keep((args, kwargs))
-            dtype = torch.promote_types(kept[0].dtype, torch.float32)
-            probs = torch.stack([probabilities(raw, self.outputs) for raw in kept])
+            keep = self._keep((args, kwargs))
+            if runs_ahead(keep.device):
+                keep.check()
+            dtype = torch.promote_types(keep.raw[0].dtype, torch.float32)
+            probs = torch.stack([probabilities(raw, self.outputs) for raw in keep.raw])
             return credal_prediction(probs, base=self.base, dtype=dtype, threads=self.threads)
         return self.predict_batch(*args, **kwargs)
 
     def predict_batch(self, *args: Any, **kwargs: Any) -> CredalPrediction:
         """The same without gradients, whatever the wrapper's options."""
-        if not self.hull:
+        at_once = self.n_members <= FEW and runs_ahead(input_device((args, kwargs)))
+        if not self.hull and not at_once:
             return self.summarise(*args, **kwargs).prediction(base=self.base, threads=self.threads)
         with torch.no_grad():
-            kept = torch.stack(self._keep((args, kwargs)))
+            keep = self._keep((args, kwargs))
         made = wrap_logits if self.outputs == "logits" else wrap
-        return made(kept, base=self.base, threads=self.threads)
+        try:
+            return made(torch.stack(keep.raw), base=self.base, threads=self.threads)
+        except ValueError:
+            keep.check()  # says which member it was, and what about it
+            raise
 
     def summarise(self, *args: Any, **kwargs: Any) -> MemberSummary:
         """The summary of the members for one batch, to be merged with others or reduced over processes.
@@ -167,10 +176,10 @@ class CredalWrapper(nn.Module):
         shown += [f"{name}=True" for name in ("hull", "gradients", "vectorised") if getattr(self, name)]
         return ", ".join(shown)
 
-    def _keep(self, call: Call) -> list[Tensor]:
+    def _keep(self, call: Call) -> Keep:
         keep = Keep(self.outputs, input_device(call))
         self._run(call, keep)
-        return keep.raw
+        return keep
 
     def _run(self, call: Call, sink: Sink) -> None:
         """Give the output of every pass to ``sink``, which alone decides whether it outlives the next."""
