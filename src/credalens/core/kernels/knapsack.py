@@ -6,89 +6,114 @@ import numpy as np
 
 from credalens.core.kernels.jit import kernel
 
-__all__ = ["collect_core", "threshold_range"]
+__all__ = ["FEW", "HIGH", "LOW", "PHI_HIGH", "PHI_LOW", "SLOPE", "VERTEX", "collect_core"]
 
+# Rows of the core: the open classes in order of their slopes.
+LOW, HIGH, PHI_LOW, PHI_HIGH, SLOPE, VERTEX = range(6)
+
+FEW = 24  # classes up to which it is quickest to go from value to value, and to search without a cutoff
+ROUNDING = 1e-13  # mass; the range of thresholds errs on the wide side
 DECADES = 1e-12
 HALVINGS = 7
 
 
 @kernel
 def _width_above(lower, upper, bound, x):
-    """sum of w_k over the classes with bound_k > x."""
+    """sum of w_k over the classes with bound_k >= x."""
     mass = 0.0
     for k in range(lower.size):
-        mass += upper[k] - lower[k] if bound[k] > x else 0.0
+        mass += upper[k] - lower[k] if bound[k] >= x else 0.0
     return mass
 
 
 @kernel
-def threshold_range(lower, upper, need):
-    """A range that contains the value x of the class between its bounds, found by bisection on a logarithmic scale.
+def _walk(lower, upper, bound, need):
+    """The highest of the bounds x with sum of w_k over bound_k >= x of at least ``need``; zero if there is none."""
+    x = 2.0
+    while x > 0.0:
+        mass, following = 0.0, 0.0
+        for k in range(lower.size):
+            mass += upper[k] - lower[k] if bound[k] >= x else 0.0
+            following = bound[k] if following < bound[k] < x else following
+        if mass >= need:
+            break
+        x = following
+    return x
+
+
+@kernel
+def _bisect(lower, upper, bound, need, top):
+    """A range (a, b) of that x, on a logarithmic scale: at a the sum is enough, or a is as good as zero; at b it is not."""
+    a, b = DECADES * top, top
+    for _ in range(HALVINGS):
+        x = np.sqrt(a * b)
+        enough = _width_above(lower, upper, bound, x) >= need
+        a, b = (x, b) if enough else (a, x)
+    return (a, b) if a > DECADES * top else (0.0, b)
+
+
+@kernel
+def _threshold_range(lower, upper, need):
+    """A range that contains the value x of the class between its bounds.
 
     The classes up or at x have u_k >= x, so sum_{u_k >= x} w_k >= R; every class with l_k > x is up, so
     sum_{l_k > x} w_k <= R. Both sums fall as x rises.
     """
-    top = upper.max()
-    least, most = 0.0, top
-    a, b = DECADES * top, top
-    for _ in range(HALVINGS):
-        x = np.sqrt(a * b)
-        if _width_above(lower, upper, upper, x) < need:
-            b = most = x
-        else:
-            a = x
-    a, b = DECADES * top, most
-    for _ in range(HALVINGS):
-        x = np.sqrt(a * b)
-        if _width_above(lower, upper, lower, x) > need:
-            a = least = x
-        else:
-            b = x
+    if lower.size <= FEW:
+        return _walk(lower, upper, lower, need + ROUNDING), _walk(lower, upper, upper, need - ROUNDING)
+    _, most = _bisect(lower, upper, upper, need - ROUNDING, 1.0)
+    least, _ = _bisect(lower, upper, lower, need + ROUNDING, most)
     return least, most
 
 
 @kernel
-def collect_core(lower, upper, phi_lower, phi_upper, least, most, need, core, order, out):
+def collect_core(lower, upper, phi_lower, phi_upper, core, order, out):
     """Sort the open classes into ``core``, write the others to ``out``; return (number, open mass, base entropy).
 
-    Rows of ``core``: lower, upper, phi(lower), phi(upper), slope. A class whose upper bound is below ``least`` is down,
-    one whose lower bound is above ``most`` is up. The base entropy has every open class down.
+    A class whose upper bound is below the range of thresholds is down, one whose lower bound is above it is up. The base
+    entropy has every open class down. ``out`` may be empty.
     """
+    need, base = 1.0, 0.0
+    for k in range(lower.size):
+        need -= lower[k]
+    least, most = _threshold_range(lower, upper, need)
+    for k in range(lower.size):
+        up = lower[k] > most
+        need -= upper[k] - lower[k] if up else 0.0
+        base += phi_upper[k] if up else phi_lower[k]
+    for k in range(out.size):
+        out[k] = upper[k] if lower[k] > most else lower[k]
     m = 0
-    base = 0.0
     for k in range(lower.size):
-        out[k] = lower[k]
-        base += phi_lower[k]
-    for k in range(lower.size):
-        if upper[k] < least or upper[k] <= lower[k]:
-            continue
-        if lower[k] > most:
-            base += phi_upper[k] - phi_lower[k]
-            need -= upper[k] - lower[k]
-            out[k] = upper[k]
-            continue
-        core[4, m] = (phi_upper[k] - phi_lower[k]) / (upper[k] - lower[k])
-        order[m] = k
-        m += 1
+        order[m] = k  # kept only if m moves on: no branch to guess
+        m += (upper[k] >= least) & (lower[k] <= most) & (upper[k] > lower[k])
+    for i in range(m):
+        k = order[i]
+        core[SLOPE, i] = (phi_upper[k] - phi_lower[k]) / (upper[k] - lower[k])
     _sort(core, order, lower, m)
     for i in range(m):
         k = order[i]
-        core[0, i], core[1, i], core[2, i], core[3, i] = lower[k], upper[k], phi_lower[k], phi_upper[k]
+        core[LOW, i], core[HIGH, i], core[PHI_LOW, i], core[PHI_HIGH, i] = (
+            lower[k],
+            upper[k],
+            phi_lower[k],
+            phi_upper[k],
+        )
     return m, need, base
 
 
 @kernel
 def _sort(core, order, lower, m):
-    """Shell sort of the slopes core[4] and ``order``, ties by lower bound: an order that no label can change."""
+    """Shell sort of the slopes and ``order``, ties by lower bound: an order that no label can change."""
     gap = 1
     while gap < m // 3:
         gap = 3 * gap + 1
     while gap > 0:
         for i in range(gap, m):
-            key, item = core[4, i], order[i]
+            key, item = core[SLOPE, i], order[i]
             j = i - gap
-            while j >= 0 and (core[4, j] > key or (core[4, j] == key and lower[order[j]] < lower[item])):
-                core[4, j + gap], order[j + gap] = core[4, j], order[j]
+            while j >= 0 and (core[SLOPE, j] > key or (core[SLOPE, j] == key and lower[order[j]] < lower[item])):
+                core[SLOPE, j + gap], order[j + gap] = core[SLOPE, j], order[j]
                 j -= gap
-            core[4, j + gap], order[j + gap] = key, item
+            core[SLOPE, j + gap], order[j + gap] = key, item
         gap //= 3

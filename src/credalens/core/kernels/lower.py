@@ -20,17 +20,13 @@ from __future__ import annotations
 import numpy as np
 
 from credalens.core.kernels.jit import kernel
-from credalens.core.kernels.knapsack import collect_core, threshold_range
+from credalens.core.kernels.knapsack import FEW, HIGH, LOW, PHI_HIGH, PHI_LOW, SLOPE, VERTEX, collect_core
 from credalens.core.kernels.phi import phi
 
 __all__ = ["lower_entropy_rows"]
 
 FREE, UP, DOWN, SPLIT = 0, 1, 2, 3
 SLACK = 1e-15  # mass below this is rounding
-FEW = 24  # open classes up to which one pass without a cutoff is quickest
-
-# Rows of the core: the open classes in order of their slopes.
-LOW, HIGH, PHI_LOW, PHI_HIGH, SLOPE, VERTEX = range(6)
 
 # Columns of a node on the stack: the decision (kind, class, range), what it starts from, and its lower bound.
 KIND, CLASS, FROM, TO, BOUND, MARK, NEED, BASE, SPLIT_CLASS, A, B = range(11)
@@ -53,9 +49,9 @@ def _dominates(core, i, j):
 
 
 @kernel
-def _decide(kind, f, start, stop, core, state, trail, length, need, base):
+def _decide(kind, f, start, stop, core, m, state, trail, length, need, base):
     """Apply a decision and all it implies; return the new trail length, open mass and base entropy."""
-    for i in range(state.size):
+    for i in range(m):
         if state[i] != FREE:
             continue
         up = kind != DOWN and _dominates(core, i, f)
@@ -82,7 +78,7 @@ def _decide(kind, f, start, stop, core, state, trail, length, need, base):
 
 
 @kernel
-def _fill(core, state, split, a, b, need, base):
+def _fill(core, m, state, split, a, b, need, base):
     """Solve the fractional knapsack: (feasible, break class, its value, lower bound, entropy of the vertex)."""
     split_slope = np.inf
     if split >= 0:
@@ -93,8 +89,8 @@ def _fill(core, state, split, a, b, need, base):
     if need < -SLACK:
         return False, -1, 0.0, np.inf, np.inf
     need = max(need, 0.0)
-    for i in range(state.size + 1):
-        if split_slope <= (core[SLOPE, i] if i < state.size else np.inf) and split >= 0:
+    for i in range(m + 1):
+        if split_slope <= (core[SLOPE, i] if i < m else np.inf) and split >= 0:
             if need <= b - a:
                 x = a + need
                 return True, split, x, base + split_slope * need, base + phi(x) - phi_a
@@ -102,17 +98,17 @@ def _fill(core, state, split, a, b, need, base):
             base += split_slope * (b - a)
             split_slope = np.inf
             split = -1
-        if i < state.size and state[i] == FREE:
+        if i < m and state[i] == FREE:
             if need <= core[HIGH, i] - core[LOW, i]:
                 x = core[LOW, i] + need
                 return True, i, x, base + core[SLOPE, i] * need, base + phi(x) - core[PHI_LOW, i]
             need -= core[HIGH, i] - core[LOW, i]
             base += core[PHI_HIGH, i] - core[PHI_LOW, i]
-    return need <= SLACK * state.size, -1, 0.0, base, base
+    return need <= SLACK * m, -1, 0.0, base, base
 
 
 @kernel
-def _keep(core, state, split, a, b, at, x):
+def _keep(core, m, state, split, a, b, at, x):
     """Write the vertex that `_fill` found: every class before the break in slope order is full."""
     pivot = np.inf if at < 0 else core[SLOPE, at]
     if split >= 0:
@@ -122,7 +118,7 @@ def _keep(core, state, split, a, b, at, x):
             core[VERTEX, split] = b
         if at == split:
             pivot = split_slope
-    for i in range(state.size):
+    for i in range(m):
         if state[i] == UP:
             core[VERTEX, i] = core[HIGH, i]
         elif state[i] == DOWN:
@@ -143,7 +139,7 @@ def _push(stack, size, kind, f, start, stop, bound, mark, need, base, split, a, 
 
 
 @kernel
-def _neighbours(core, state, f):
+def _neighbours(core, m, state, f):
     """Slopes of the nearest free classes that can trade mass with free class f: the last before it, the first after.
 
     A class that dominates f is up whenever f is raised, and one that f dominates is down unless f is up (fact c).
@@ -153,7 +149,7 @@ def _neighbours(core, state, f):
         if state[i] == FREE and not _dominates(core, i, f):
             before = core[SLOPE, i]
             break
-    for i in range(f + 1, state.size):
+    for i in range(f + 1, m):
         if state[i] == FREE and not _dominates(core, f, i):
             after = core[SLOPE, i]
             break
@@ -161,10 +157,10 @@ def _neighbours(core, state, f):
 
 
 @kernel
-def _around(core, state, slope):
+def _around(core, m, state, slope):
     """The same for the split class, which stands where the slope of its present range puts it."""
     before, after = -np.inf, np.inf
-    for i in range(state.size):
+    for i in range(m):
         if state[i] == FREE:
             if core[SLOPE, i] >= slope:
                 after = core[SLOPE, i]
@@ -174,14 +170,14 @@ def _around(core, state, slope):
 
 
 @kernel
-def _search(core, state, trail, stack, need, base, best, reach, tolerance, max_nodes):
+def _search(core, m, state, trail, stack, need, base, best, reach, tolerance, max_nodes):
     """Depth-first branch and bound over the nodes whose bound is within ``reach`` of the root's.
 
     Returns (entropy, certified lower bound, nodes) and leaves the minimiser in core[VERTEX].
     """
     certified, cutoff = np.inf, np.inf
     nodes = 0
-    state[:] = FREE
+    state[:m] = FREE
     size = _push(stack, 0, FREE, -1, 0.0, 0.0, -np.inf, 0, need, base, -1, 0.0, 0.0)
     length = 0
     while size > 0 and nodes < max_nodes:
@@ -200,14 +196,14 @@ def _search(core, state, trail, stack, need, base, best, reach, tolerance, max_n
         if kind == SPLIT:
             split, a, b = f, stack[size, FROM], stack[size, TO]
         if kind != FREE:
-            length, need, base = _decide(kind, f, a, b, core, state, trail, length, need, base)
+            length, need, base = _decide(kind, f, a, b, core, m, state, trail, length, need, base)
         nodes += 1
-        feasible, at, x, floor, value = _fill(core, state, split, a, b, need, base)
+        feasible, at, x, floor, value = _fill(core, m, state, split, a, b, need, base)
         if not feasible:
             continue
         if value < best:
             best = value
-            _keep(core, state, split, a, b, at, x)
+            _keep(core, m, state, split, a, b, at, x)
         bound = max(bound, floor)
         if nodes == 1:
             cutoff = bound + reach
@@ -218,79 +214,57 @@ def _search(core, state, trail, stack, need, base, best, reach, tolerance, max_n
         start, stop = core[LOW, at], core[HIGH, at]
         if split < 0:
             own = core[SLOPE, at]
-            before, after = _neighbours(core, state, at)
+            before, after = _neighbours(core, m, state, at)
         elif at == split:
             start, stop = a, b
             own = (phi(b) - phi(a)) / (b - a)
-            before, after = _around(core, state, own)
+            before, after = _around(core, m, state, own)
         if (split < 0 or at == split) and start < x < stop:
             # Below x its mass goes to a class of slope `after` or more; above x it comes from one of at most `before`.
             below = max(bound, floor + (x - start) * (after - own))
             above = max(bound, floor + (stop - x) * (own - before))
         limit = min(best - tolerance, cutoff)
         certified = min(certified, below if below >= limit else np.inf, above if above >= limit else np.inf)
-        for side in range(2):
+        for choice in range(4):
+            side, splits = choice % 2, choice < 2
             bound = above if side else below
-            if bound >= limit:
+            if bound >= limit or (splits and split >= 0 and at != split) or (not splits and at == split):
                 continue
-            if split < 0 or at == split:
-                from_x, to_x = (x, stop) if side else (start, x)
-                size = _push(stack, size, SPLIT, at, from_x, to_x, bound, length, need, base, split, a, b)
-            if at != split:
-                size = _push(stack, size, UP if side else DOWN, at, 0.0, 0.0, bound, length, need, base, split, a, b)
+            kind = SPLIT if splits else (UP if side else DOWN)
+            from_x, to_x = (x, stop) if side else (start, x)
+            size = _push(stack, size, kind, at, from_x, to_x, bound, length, need, base, split, a, b)
     for i in range(size):
         certified = min(certified, stack[i, BOUND])
     return best, min(best, certified), nodes
 
 
 @kernel
-def _deepen(core, state, trail, stack, need, base, tolerance, max_nodes):
-    """Search within a reach of the root's bound that grows until value and bound meet or the budget is spent.
-
-    Where many classes are open the near-optimal vertices are many and lie close to the bound: a short reach finds one
-    before the search is lost among deep nodes.
-    """
-    if state.size <= FEW:
-        return _search(core, state, trail, stack, need, base, np.inf, np.inf, tolerance, max_nodes)
-    best, bound, nodes = _search(core, state, trail, stack, need, base, np.inf, 0.0, tolerance, max_nodes)
-    reach = (best - bound) / 64.0
-    while best - bound > tolerance and nodes < max_nodes:
-        best, bound, spent = _search(core, state, trail, stack, need, base, best, reach, tolerance, max_nodes - nodes)
-        nodes += spent
-        reach *= 4.0
-    return best, bound, nodes
-
-
-@kernel
-def _lower_entropy_row(lower, upper, phi_lower, phi_upper, tolerance, max_nodes, space, out):
-    """(entropy in bits, certified lower bound, nodes) of one interval system; the minimiser goes to ``out``."""
-    core, integers, stack = space
-    order, state, trail = integers[0], integers[1], integers[2]
-    need = 1.0 - lower.sum()
-    least, most = threshold_range(lower, upper, need) if lower.size > FEW else (0.0, 1.0)
-    m, need, base = collect_core(lower, upper, phi_lower, phi_upper, least, most, need, core, order, out)
-    if m == 0 or need <= SLACK:
-        for i in range(m):
-            out[order[i]] = core[0, i]
-        return base, base, 0
-    value, bound, nodes = _deepen(core[:, :m], state[:m], trail, stack, need, base, tolerance, max_nodes)
-    for i in range(m):
-        out[order[i]] = core[VERTEX, i]
-    return value, bound, nodes
-
-
-@kernel
 def lower_entropy_rows(lower, upper, phi_lower, phi_upper, tolerance, max_nodes, entropy, bound, distribution):
-    """Lower entropy, its certified lower bound and the minimiser of every row."""
-    space = _make_workspace(lower.shape[1])
+    """Lower entropy and its certified lower bound of every row, in bits; returns the number of nodes.
+
+    If ``distribution`` has columns, the minimisers go there; if not, ``entropy`` comes with values known to be attained and
+    the search has only to better or to certify them. The search goes as far above the root's bound as a reach that grows until value and
+    bound meet or the budget is spent: where many classes are open the near-optimal vertices are many and lie close to the
+    bound, and a short reach finds one before the search is lost among deep nodes.
+    """
+    core, integers, stack = _make_workspace(lower.shape[1])
+    order, state, trail = integers[0], integers[1], integers[2]
+    total = 0
     for row in range(lower.shape[0]):
-        entropy[row], bound[row], _ = _lower_entropy_row(
-            lower[row],
-            upper[row],
-            phi_lower[row],
-            phi_upper[row],
-            tolerance,
-            max_nodes,
-            space,
-            distribution[row],
-        )
+        out = distribution[row]
+        m, need, base = collect_core(lower[row], upper[row], phi_lower[row], phi_upper[row], core, order, out)
+        value, floor, nodes = base, base, 0
+        if m > 0 and need > SLACK:
+            value, floor = (np.inf if out.size > 0 else entropy[row]), -np.inf
+            reach = np.inf if m <= FEW else 0.0
+            while nodes == 0 or (value - floor > tolerance and nodes < max_nodes):
+                value, floor, spent = _search(
+                    core, m, state, trail, stack, need, base, value, reach, tolerance, max_nodes - nodes
+                )
+                reach = 4.0 * reach if reach > 0.0 else (value - floor) / 64.0
+                nodes += spent
+            for i in range(min(m, out.size)):
+                out[order[i]] = core[VERTEX, i]
+        entropy[row], bound[row] = value, floor
+        total += nodes
+    return total
