@@ -243,9 +243,9 @@ def lower_entropy_rows(lower, upper, phi_lower, phi_upper, tolerance, max_nodes,
     """Lower entropy and its certified lower bound of every row, in bits; returns the number of nodes.
 
     If ``distribution`` has columns, the minimisers go there; if not, ``entropy`` comes with values known to be attained and
-    the search has only to better or to certify them. The search goes as far above the root's bound as a reach that grows until value and
-    bound meet or the budget is spent: where many classes are open the near-optimal vertices are many and lie close to the
-    bound, and a short reach finds one before the search is lost among deep nodes.
+    the search has only to better or to certify them. It goes as far above the root's bound as a reach that grows until
+    value and bound meet or the budget is spent: where many classes are open the near-optimal vertices are many and lie
+    close to the bound, and a short reach finds one before the search is lost among deep nodes.
     """
     core, integers, stack = _make_workspace(lower.shape[1])
     order, state, trail = integers[0], integers[1], integers[2]
