@@ -8,8 +8,8 @@ import numpy as np
 class FakeEngine:
     """Predictions depend on spec, image and draw alone. `diverging` names seeds whose training fails."""
 
-    def __init__(self, *, diverging=(), side_by_side=2):
-        self.side_by_side = side_by_side
+    def __init__(self, *, diverging=(), side_by_side=2, crew=None):
+        self.side_by_side, self.crew = side_by_side, crew
         self.diverging = set(diverging)
         self.trainings, self.predictions = [], []
 

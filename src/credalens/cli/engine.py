@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-__all__ = ["Address", "Engine", "check_engine"]
+__all__ = ["Address", "Cpus", "Engine", "Gpus", "check_engine"]
 
 PANEL: Final = "Other machines"
 ENGINES: Final = ("local", "ray")
@@ -22,6 +22,22 @@ Address = Annotated[
         help="A running Ray cluster; by default $RAY_ADDRESS, or a Ray started here.",
         show_default=False,
         rich_help_panel=PANEL,
+    ),
+]
+
+Cpus = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="CPUs and threads of each network.",
+        show_default="as many threads as torch has here; 1 beside a GPU",
+        rich_help_panel=PANEL,
+    ),
+]
+Gpus = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE", help="GPU of each network.", show_default="1 where the cluster has one", rich_help_panel=PANEL
     ),
 ]
 

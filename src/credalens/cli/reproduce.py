@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from credalens.cli.engine import Address, Cpus, Engine, Gpus, check_engine
+
 if TYPE_CHECKING:
     from credalens.paper.reproduce import Outcome
+    from credalens.paper.reproduce_engine import TorchEngine
 
 __all__ = ["reproduce"]
 
@@ -85,6 +90,10 @@ def reproduce(
     runs: Annotated[int | None, _size("Distinct deep ensembles.")] = None,
     bnn_runs: Annotated[int | None, _size("Bayesian networks of each kind.")] = None,
     edd_runs: Annotated[int | None, _size("Distilled networks of each kind.")] = None,
+    engine: Engine = "local",
+    address: Address = None,
+    cpus: Cpus = None,
+    gpus: Gpus = None,
 ) -> None:
     """Measure tables and figures of the paper and print them beside its numbers, wins and losses alike.
 
@@ -98,9 +107,11 @@ def reproduce(
         credalens reproduce OODMain OODMainTU --preset fast --data-folder data --side-by-side 5
         credalens reproduce OODMain --preset fast --data-folder data --only-train --time-limit 500
         credalens reproduce all --from-results results --markdown results/README.md
+        credalens reproduce all --preset fast --data-folder /shared/data --out /shared/runs --engine ray
     """
     from credalens.paper import reproduce as paper
 
+    on_ray = check_engine(engine, address=address, cpus=cpus, gpus=gpus)
     if list_them:
         return _list(out / preset / "results" if from_results is None else from_results, as_json=as_json)
     if from_results is not None:
@@ -110,27 +121,28 @@ def reproduce(
             _print(result)
         return _conclude(paper.Outcome(found, {}), markdown, as_json=as_json)
     from credalens.paper.presets import get_preset
-    from credalens.paper.reproduce_engine import TorchEngine
 
     wanted = paper.check_labels(labels or [])
     sizes = {"members": members, "many_members": many_members, "runs": runs, "bnn_runs": bnn_runs, "edd_runs": edd_runs}
+    here: dict[str, Any] = {"device": device, "side_by_side": side_by_side}
     try:
-        outcome = paper.reproduce(
-            wanted,
-            preset=get_preset(preset).changed(**sizes).only(only or []),
-            data_folder=data_folder,
-            out=out,
-            engine=TorchEngine(device=device, side_by_side=side_by_side),
-            pretrained=pretrained,
-            measures=measure or [],
-            paper_solver=paper_solver,
-            stop_after="train" if only_train else "predict" if only_predict else None,
-            time_limit=time_limit,
-            dtype=dtype,
-            threads=threads,
-            log=lambda line: typer.echo(line, err=True),
-            finished=(lambda result: None) if as_json else _print,
-        )
+        with _ray_engine(address, cpus, gpus, **here) if on_ray else _local_engine(**here) as own:
+            outcome = paper.reproduce(
+                wanted,
+                preset=get_preset(preset).changed(**sizes).only(only or []),
+                data_folder=data_folder,
+                out=out,
+                engine=own,
+                pretrained=pretrained,
+                measures=measure or [],
+                paper_solver=paper_solver,
+                stop_after="train" if only_train else "predict" if only_predict else None,
+                time_limit=time_limit,
+                dtype=dtype,
+                threads=threads,
+                log=lambda line: typer.echo(line, err=True),
+                finished=(lambda result: None) if as_json else _print,
+            )
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command goes on from here when it is given again.", err=True)
         raise typer.Exit(130) from None
@@ -138,6 +150,30 @@ def reproduce(
     if any("time limit" in why for why in outcome.unfinished.values()):
         raise typer.Exit(TIME_IS_UP)
     return None
+
+
+@contextmanager
+def _local_engine(**options: Any) -> Iterator[TorchEngine]:
+    from credalens.paper.reproduce_engine import TorchEngine
+
+    yield TorchEngine(**options)
+
+
+@contextmanager
+def _ray_engine(
+    address: str | None, cpus: int | None, gpus: float | None, *, device: str | None, side_by_side: int
+) -> Iterator[TorchEngine]:
+    """Connected to the cluster while the block lasts."""
+    from credalens.engines.ray_cluster import ray_cluster
+    from credalens.engines.ray_reproduction import RayCrew
+    from credalens.paper.reproduce_engine import TorchEngine
+
+    if side_by_side != 1:
+        raise typer.BadParameter(
+            "--side-by-side is for --engine local; on Ray, --gpus 0.2 puts five networks on a GPU."
+        )
+    with ray_cluster(address):
+        yield TorchEngine(device=device, crew=RayCrew(device=device, cpus=cpus, gpus=gpus))
 
 
 def _list(results: Path, *, as_json: bool) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from credalens.cli.engine import Address, Cpus, Engine, Gpus, check_engine
+from credalens.cli.train_engine import LocalTrainer, RayTrainer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,6 +74,10 @@ def train(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the results as JSON and no progress bar.", rich_help_panel="Run")
     ] = False,
+    engine: Engine = "local",
+    address: Address = None,
+    cpus: Cpus = None,
+    gpus: Gpus = None,
 ) -> None:
     """Train networks whose predictions can be wrapped: a deep ensemble, Bayesian networks, or a distilled network.
 
@@ -81,33 +89,29 @@ def train(
         credalens train --data digits --width 0.25 --members 3 --predictions members.npz
         credalens train --data cifar10 --folder data --backbone resnet18 --members 5 --side-by-side 5
         credalens train --data cifar10 --folder data --method edd --members 5 --schedule paper
+        credalens train --data cifar10 --folder data --members 50 --engine ray --address head:6379 --out /shared/runs
     """
-    from credalens.paper.backbones import build_backbone
-    from credalens.training.run import train_models
-
+    on_ray = check_engine(engine, address=address, cpus=cpus, gpus=gpus)
+    if on_ray and side_by_side != 1:
+        raise typer.BadParameter("--side-by-side is for --engine local; on Ray, --gpus 0.2 puts five members on a GPU.")
     pixels = size or _usual_size(data, backbone)
     training, test = _load(data, folder, "train", pixels), _test_split(data, folder, pixels, predictions)
     shape = {"backbone": backbone, "width": width, "image_size": pixels, "pretrained": pretrained}
     specs = _specs(method, members, data=data, schedule=schedule, classes=len(training.class_names), **shape)
+    options: dict[str, Any] = {"device": device, "precision": precision}
+    local = nullcontext(LocalTrainer(side_by_side=side_by_side, shown=not as_json))
     try:
-        results = train_models(
-            specs,
-            _training_data(training),
-            out,
-            build=build_backbone,
-            device=device,
-            side_by_side=side_by_side,
-            precision=precision,
-            epochs=epochs,
-            progress=not as_json,
-            log=None if as_json or sys.stderr.isatty() else lambda line: typer.echo(line, err=True),
-        )
+        with RayTrainer.on(address, cpus=cpus, gpus=gpus, shown=not as_json) if on_ray else local as trainer:
+            results = trainer.train(specs, _training_data(training), out, epochs=epochs, **options)
+            probs = None
+            if test is not None:
+                predict = partial(_predict, out=out.absolute(), test=test, samples=samples, **options)
+                probs = trainer.predict(predict, specs)
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command goes on from the last checkpoints.", err=True)
         raise typer.Exit(130) from None
-    summary: dict[str, Any] = {"networks": [_row(result) for result in results]}
-    if test is not None:
-        probs = [_predict(spec, out, test, samples, device, precision) for spec in specs]
+    summary: dict[str, Any] = {"networks": [_row(result) for result in results], **trainer.about()}
+    if probs is not None and test is not None:
         _add_accuracy(summary, specs, probs, test)
         if predictions is not None:
             _save(predictions, _members(specs, probs), test)
@@ -169,7 +173,7 @@ def _training_data(images: ImageSet) -> Any:
 
 
 def _predict(
-    spec: TrainSpec, out: Path, test: ImageSet, samples: int, device: str | None, precision: str
+    spec: TrainSpec, /, *, out: Path, test: ImageSet, samples: int, device: str | None, precision: str
 ) -> NDArray[np.float32]:
     """Class distributions (members, images, classes) of one network on the test split."""
     import torch
@@ -244,6 +248,9 @@ def _print(summary: dict[str, Any], predictions: Path | None) -> None:
         numbers = (str(row["epochs"]), f"{row['loss']:.4f}", f"{100 * row['accuracy']:.2f} %", test)
         table.add_row(row["key"] + ("" if row["trained"] else " (kept)"), *numbers, f"{row['seconds']:.1f}")
     console.print(table)
+    if "workers" in summary:
+        retries = f"{summary['retries']} retr{'y' if summary['retries'] == 1 else 'ies'}"
+        console.print(f"{summary['workers']} workers; {retries}.")
     if "members" in summary:
         accuracy = f"{100 * summary['test_accuracy']:.2f} %"
         console.print(f"Averaged prediction of {summary['members']}: {accuracy} correct on the test split.")

@@ -1,4 +1,9 @@
-"""Other machines: the same work, spread over a Ray cluster. Ray is imported when it is asked for."""
+"""Other machines: the same work, spread over a Ray cluster. Ray is imported when it is asked for.
+
+- ``score_folder_on_ray``: tables of predictions, part by part.
+- ``credalens.engines.ray_training.train_models_on_ray``: one task for each member.
+- ``credalens.engines.ray_reproduction.RayEngine``: trains, predicts and evaluates what a reproduction misses.
+"""
 
 from credalens.engines.ray_scoring import score_folder_on_ray
 

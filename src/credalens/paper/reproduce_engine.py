@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,15 +16,30 @@ from credalens.training.spec import TrainSpec
 if TYPE_CHECKING:
     from credalens.training.images import TrainingData
 
-__all__ = ["Engine", "TorchEngine"]
+__all__ = ["Crew", "Engine", "TorchEngine"]
 
 Pixels = NDArray[np.uint8]
 
 
+class Crew(Protocol):
+    """Does pieces of work at once, in other processes that reach the same store, each with so many threads."""
+
+    threads: int
+
+    def each(self, models: Any, work: Callable[[Any, Any], None], items: Sequence[Any], /, *, on_device: bool) -> None:
+        """Call ``work(models, item)`` for each item, with models made like these there; ends when all have ended."""
+        ...
+
+    def about(self) -> dict[str, Any]:
+        """Who they are, for the provenance."""
+        ...
+
+
 class Engine(Protocol):
-    """Trains networks into a folder, and predicts with them."""
+    """Trains networks into a folder, and predicts with them; a crew, where there is one, does that elsewhere."""
 
     side_by_side: int
+    crew: Crew | None
 
     def trained(self, spec: TrainSpec, folder: Path, /) -> bool:
         """Whether the network is finished; an error where it belongs to another configuration."""
@@ -61,7 +76,7 @@ class TorchEngine:
     """The training loop of `credalens.training` on one device; by default CUDA where there is one.
 
     `compile` fuses the steps of training with torch.compile: half a minute for each kind of network, once, and less
-    time for each of many.
+    time for each of many. A `crew` trains, predicts and evaluates in its own processes.
     """
 
     def __init__(
@@ -72,6 +87,7 @@ class TorchEngine:
         precision: str = "auto",
         progress: bool = False,
         compile: bool = False,  # noqa: A002  (torch's word for it)
+        crew: Crew | None = None,
     ) -> None:
         from credalens.training.devices import find_device, find_precision
 
@@ -79,7 +95,7 @@ class TorchEngine:
             raise ValueError(f"at least one network is trained at a time, got side_by_side={side_by_side}")
         self.device = find_device(device)
         self.precision = find_precision(precision, self.device)
-        self.side_by_side, self.progress, self.compile = side_by_side, progress, compile
+        self.side_by_side, self.progress, self.compile, self.crew = side_by_side, progress, compile, crew
 
     def trained(self, spec: TrainSpec, folder: Path, /) -> bool:
         """Whether the network is there, trained by the schedule that its spec means today."""
@@ -140,10 +156,11 @@ class TorchEngine:
         return {"schedule": note["schedule"], "seconds": seconds, "provenance": note["provenance"]}
 
     def about(self) -> dict[str, Any]:
-        """Device and precision."""
+        """Device and precision, and the crew."""
         from credalens.training.devices import device_name
 
-        return {"device": device_name(self.device), "precision": self.precision, "side_by_side": self.side_by_side}
+        own = {"device": device_name(self.device), "precision": self.precision, "side_by_side": self.side_by_side}
+        return own if self.crew is None else {**own, **self.crew.about()}
 
     def _options(self, spec: TrainSpec) -> dict[str, Any]:
         mean, std = normalization(spec.data)

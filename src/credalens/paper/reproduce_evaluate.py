@@ -121,6 +121,10 @@ class Evaluator:
         """How the networks of a run were trained."""
         return list(self._record(evaluation).get("training", []))
 
+    def reread(self, evaluation: Evaluation, /) -> None:
+        """Forget the numbers of a run, which another process has stored anew."""
+        self._records.pop(evaluation.key, None)
+
     def _record(self, evaluation: Evaluation) -> dict[str, Any]:
         if evaluation.key not in self._records:
             self._records[evaluation.key] = self.models.store.evaluation(evaluation.key)

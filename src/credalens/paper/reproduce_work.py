@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from credalens.paper.experiments import CellKey, Ensemble, EvaluationSet, ensemb
 from credalens.paper.measure import number_name
 from credalens.paper.presets import BACKBONES, METHODS, Preset
 from credalens.paper.rendering_names import shown
+from credalens.paper.reproduce_engine import Crew
 from credalens.paper.reproduce_evaluate import Evaluation, Evaluator
 from credalens.paper.reproduce_images import Images
 from credalens.paper.reproduce_models import Models
@@ -55,6 +57,11 @@ class Workbench:
     def preset(self) -> Preset:
         """The sizes of this reproduction."""
         return self.models.preset
+
+    @property
+    def crew(self) -> Crew | None:
+        """Who does the work, where that is not this process."""
+        return self.models.engine.crew
 
     @property
     def images(self) -> Images:
@@ -115,18 +122,31 @@ class Workbench:
             for one in self._unmeasured(need):
                 pending.setdefault(need.evaluation, {}).setdefault(one, set()).add(need.name)
         self.predict([(run.ensemble, (run.inside, *sets)) for run, sets in pending.items()])
-        for done, (run, sets) in enumerate(pending.items(), start=1):
-            if self.whole(run.ensemble):
-                self.models.log(f"evaluating {run.key} ({done} of {len(pending)})")
-                self.evaluator.evaluate(run, sorted(sets), frozenset().union(*sets.values()))
+        wanted = [
+            (run, sorted(sets), frozenset().union(*sets.values()))
+            for run, sets in pending.items()
+            if self.whole(run.ensemble)
+        ]
+        if self.crew is not None:
+            threads = self.evaluator.threads or self.crew.threads
+            self.crew.each(self.models, partial(_evaluate, threads=threads), wanted, on_device=False)
+            for run, _, _ in wanted:
+                self.evaluator.reread(run)
+            return
+        for done, (run, sets, names) in enumerate(wanted, start=1):
+            self.models.log(f"evaluating {run.key} ({done} of {len(wanted)})")
+            self.evaluator.evaluate(run, sets, names)
 
     def predict(self, wanted: Iterable[tuple[Ensemble, Iterable[EvaluationSet]]], /) -> None:
         """Train what is missing and store the predictions of these ensembles on these sets."""
         missing = self._unpredicted(wanted)
-        self.models.train(missing)
+        self._train(missing)
         self._stop("train")
-        for spec, sets in missing.items():
-            if not self.models.diverged(spec):
+        trained = [(spec, sets) for spec, sets in missing.items() if not self.models.diverged(spec)]
+        if self.crew is not None:
+            self.crew.each(self.models, _predict, trained, on_device=True)
+        else:
+            for spec, sets in trained:
                 self.models.predict(spec, sets)
         self._stop("predict")
 
@@ -148,6 +168,17 @@ class Workbench:
         pairs = zip(plans, wanted, strict=True)
         self.predict([(run.ensemble, (run.inside, *sets)) for (runs, _), (_, sets) in pairs for run in runs])
         return [self._whole_runs(runs, reason) for runs, reason in plans]
+
+    def _train(self, specs: Iterable[TrainSpec]) -> None:
+        """All at once where there is a crew, students after all others."""
+        if self.crew is None:
+            return self.models.train(specs)
+        wanted = {one: None for spec in specs for one in (*spec.teacher_specs(), spec)}
+        missing = [spec for spec in wanted if not self.models.diverged(spec) and not self.models.trained(spec)]
+        for students in (False, True):
+            own = [spec for spec in missing if spec.distilled == students]
+            self.crew.each(self.models, _train, own, on_device=True)
+        return None
 
     def _whole_runs(self, runs: list[Evaluation], reason: str | None) -> tuple[list[Evaluation], str | None]:
         whole = [run for run in runs if self.whole(run.ensemble)]
@@ -206,3 +237,18 @@ class Workbench:
     def _stop(self, stage: str) -> None:
         if self.stop_after == stage:
             raise StopHere(stage)
+
+
+def _train(models: Models, spec: TrainSpec) -> None:
+    models.train([spec])
+
+
+def _predict(models: Models, wanted: tuple[TrainSpec, dict[EvaluationSet, int]]) -> None:
+    models.predict(*wanted)
+
+
+def _evaluate(
+    models: Models, wanted: tuple[Evaluation, list[EvaluationSet], frozenset[str]], *, threads: int | None
+) -> None:
+    models.log(f"evaluating {wanted[0].key}")
+    Evaluator(models, threads).evaluate(*wanted)

@@ -1,0 +1,131 @@
+"""One Ray task for each item of some work: retried when a worker is lost, the error that comes back is the one raised there."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from credalens.engines.ray_cluster import attempts_before, import_ray, worker_name
+
+__all__ = ["Done", "Request", "for_each"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+LOOK: Final = 1.0  # seconds between two looks at what is done, so that Ctrl-C is heard
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a task asks of the machine it runs on. ``cpus`` are its threads too: they decide the last digits of sums.
+
+    :ivar max_retries: how often it is begun again when its worker or machine is lost.
+    """
+
+    cpus: int = 1
+    gpus: float = 0
+    max_retries: int = 3
+
+    def __post_init__(self) -> None:
+        if self.cpus < 1 or self.gpus < 0 or self.max_retries < 0:
+            raise ValueError(f"a task needs at least 1 CPU, and no less than 0 GPUs and retries; got {self}.")
+
+    def check(self) -> None:
+        """Refuse what no machine of the cluster has: Ray would wait for one for ever."""
+        nodes = [node["Resources"] for node in import_ray().nodes() if node["Alive"]]
+        if not any(node.get("CPU", 0) >= self.cpus and node.get("GPU", 0) >= self.gpus for node in nodes):
+            most = max((node.get("CPU", 0) for node in nodes), default=0)
+            raise ValueError(
+                f"no machine of the cluster has {self.cpus} CPUs and {self.gpus:g} GPUs; the largest has {most:g} CPUs. "
+                "Ask for less with --cpus and --gpus."
+            )
+
+
+@dataclass(frozen=True)
+class Done(Generic[Item, Result]):
+    """An item whose task has ended: what came out or what went wrong, where, how fast, and after how many losses."""
+
+    item: Item
+    result: Result | None
+    error: BaseException | None
+    worker: str = ""
+    seconds: float = 0.0
+    retries: int = 0
+
+
+def for_each(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    request: Request,
+    /,
+    *,
+    done: Callable[[Done[Item, Result]], None] = lambda one: None,
+) -> list[Result]:
+    """What ``work`` gives for each item, in their order; ``done`` hears of each as it ends.
+
+    All tasks are let end before the first error is raised: what the others have made is not lost.
+    """
+    if not items:
+        return []
+    ray = import_ray()
+    request.check()
+    shared = ray.put(work)  # once for each machine, however many items
+    options = {"num_cpus": request.cpus, "num_gpus": request.gpus, "max_retries": request.max_retries}
+    task = ray.remote(**options)(_run)
+    waiting = {task.remote(shared, item, request.cpus): place for place, item in enumerate(items)}
+    ended: dict[int, Done[Item, Result]] = {}
+    try:
+        while waiting:
+            ready, _ = ray.wait(list(waiting), timeout=LOOK)
+            for reference in ready:
+                place = waiting.pop(reference)
+                ended[place] = _collect(ray, reference, items[place])
+                done(ended[place])
+    except BaseException:
+        for reference in waiting:
+            ray.cancel(reference, force=True)
+        raise
+    return [_result(ended[place]) for place in range(len(items))]
+
+
+def _run(work: Callable[[Item], Result], item: Item, threads: int) -> tuple[Any, str, float, int]:
+    """On a worker. Errors travel as values: Ray would wrap them, and begin again where it takes them for its own."""
+    _use_threads(threads)
+    begin = time.perf_counter()
+    try:
+        result: Any = work(item)
+    except Exception as error:
+        result = _Raised(error)
+    return result, worker_name(), time.perf_counter() - begin, attempts_before()
+
+
+@dataclass(frozen=True)
+class _Raised:
+    error: Exception
+
+
+def _use_threads(threads: int) -> None:
+    """Torch does as many sums side by side as it has threads, and rounds accordingly."""
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    import torch
+
+    torch.set_num_threads(threads)
+
+
+def _collect(ray: Any, reference: Any, item: Item) -> Done[Item, Result]:
+    try:
+        result, *about = ray.get(reference)
+    except ray.exceptions.RayError as error:
+        lost = RuntimeError(f"Ray gave up on a task after all its retries ({' '.join(str(error).split())[:300]}).")
+        return Done(item, None, lost)
+    if isinstance(result, _Raised):
+        return Done(item, None, result.error, *about)
+    return Done(item, result, None, *about)
+
+
+def _result(done: Done[Item, Result]) -> Result:
+    if done.error is not None:
+        raise done.error
+    return done.result  # type: ignore[return-value]
