@@ -24,29 +24,31 @@ if TYPE_CHECKING:
 __all__ = ["draw_bars", "draw_concept", "draw_densities", "draw_pia", "draw_severities", "draw_simplex"]
 
 Panel = Mapping[str, Any]
+LEAST_DENSITY = 1e-3
 MEASURES = {"EU": "Epistemic uncertainty (bits)", "TU": "Total uncertainty (bits)"}
 
 
 def _grid(
     panels: Sequence[Panel], columns: int, size: tuple[float, float], draw: Callable[[Panel, Axes], Any]
 ) -> Figure:
-    """All panels on one figure; one that could not be measured says why."""
-    columns = min(columns, len(panels))
-    rows = -(-len(panels) // columns)
+    """All measured panels on one figure, in full rows where that can be; the result names the others."""
+    measured = [panel for panel in panels if "reason" not in panel]
+    columns = _columns(len(measured), columns)
+    rows = -(-len(measured) // columns)
     figure = new_figure(size=(size[0] * columns, size[1] * rows))
-    for place, panel in enumerate(panels, start=1):
-        ax = figure.add_subplot(rows, columns, place)
-        if "reason" in panel:
-            _say(ax, panel)
-        else:
-            draw(panel, ax)
+    for place, panel in enumerate(measured, start=1):
+        draw(panel, figure.add_subplot(rows, columns, place))
     return figure
 
 
-def _say(ax: Axes, panel: Panel) -> None:
-    ax.set_title(panel["title"], loc="left")
-    ax.text(0.5, 0.5, f"not measured:\n{panel['reason']}", ha="center", va="center", wrap=True, transform=ax.transAxes)
-    ax.set_axis_off()
+def _columns(panels: int, most: int) -> int:
+    """At most so many columns, fewer where that fills every row.
+
+    >>> [_columns(panels, 3) for panels in (1, 3, 4, 5, 12)]
+    [1, 3, 2, 3, 3]
+    """
+    full = [columns for columns in range(2, most + 1) if panels % columns == 0]
+    return max(full, default=min(panels, most))
 
 
 def draw_severities(panels: Sequence[Panel], columns: int, /) -> Figure:
@@ -72,8 +74,11 @@ def draw_densities(panels: Sequence[Panel], columns: int, /) -> Figure:
             title=panel["title"],
             ax=ax,
         )
+        # Most test images have hardly any uncertainty; on a linear axis their first bin hides all the others.
+        ax.set_yscale("log")
+        ax.set_ylim(bottom=LEAST_DENSITY)
 
-    return _grid(panels, columns, (3.6, 2.8), draw)
+    return _grid(panels, columns, (4.4, 3.0), draw)
 
 
 def draw_pia(panels: Sequence[Panel], /) -> Figure:

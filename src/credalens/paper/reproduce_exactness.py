@@ -16,7 +16,7 @@ from credalens.paper.experiments import CellKey, EvaluationSet, evaluation_sets,
 from credalens.paper.measure_reduction import detection_by_reduction, reduce_rows
 from credalens.paper.measure_solver import WRONG, detection_by_solver, solve, solver_errors
 from credalens.paper.reproduce_evaluate import Evaluation
-from credalens.paper.reproduce_tables import ALL, at_hand
+from credalens.paper.reproduce_tables import ALL, about_cell, at_hand
 from credalens.paper.reproduce_work import Need, Workbench
 
 __all__ = ["exactness_result"]
@@ -34,7 +34,7 @@ def exactness_result(work: Workbench, entry: Exactness, /) -> Record:
     parts = []
     for cell, kept, runs, missing in plans:
         whole = [run for run in runs if work.whole(run.ensemble)]
-        part = _about(work, cell) | ({"missing": missing} if missing else {})
+        part = about_cell(work, cell) | ({"missing": missing} if missing else {})
         parts.append(part | (_part(work, entry, whole, sets, kept) if whole else _nothing(missing, len(runs))))
     return {
         "label": entry.label,
@@ -56,12 +56,6 @@ def _at_hand(work: Workbench, cell: CellKey, sets: Sets) -> tuple[list[Evaluatio
 
 def _nothing(missing: Mapping[str, str], runs: int) -> Record:
     return {"reason": next(iter(missing.values()), f"all {runs} runs diverged")}
-
-
-def _about(work: Workbench, cell: CellKey) -> Record:
-    keys, own = cell.as_dict(), cell.measured(work.preset).as_dict()
-    keys.pop("metric")
-    return {"keys": keys, "measured": {key: value for key, value in own.items() if value != cell.as_dict()[key]}}
 
 
 def _part(work: Workbench, entry: Exactness, runs: Sequence[Evaluation], sets: Sets, kept: tuple[int, ...]) -> Record:

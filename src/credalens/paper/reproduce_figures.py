@@ -15,7 +15,7 @@ from credalens.paper.numbers import describe
 from credalens.paper.rendering_names import shown
 from credalens.paper.reproduce_evaluate import Evaluation
 from credalens.paper.reproduce_figures_inputs import bars_panels, simplex_panels
-from credalens.paper.reproduce_tables import statistics
+from credalens.paper.reproduce_tables import ALL, about_cell, at_hand, statistics
 from credalens.paper.reproduce_work import Need, Workbench
 from credalens.report.saving import save_figure
 
@@ -68,51 +68,42 @@ def _drawn(panels: list[dict[str, Any]], draw: Any, *options: Any) -> Any:
 def _severities(work: Workbench, figure: declared.SeverityFigure) -> Made:
     """All numbers are made before the first line is drawn, so that a run can be stopped after a stage."""
     plans = [[(name, *_plan(work, cell, many=figure.many)) for name, cell in panel.series] for panel in figure.panels]
-    work.make(need for lines in plans for _, _, needs in lines for level in needs for need in level)
+    work.make(need for lines in plans for _, needs, _ in lines for level in needs for need in level)
     panels = [_severity_panel(work, panel, lines) for panel, lines in zip(figure.panels, plans, strict=True)]
     return _drawn(panels, drawing.draw_severities, figure.columns), panels
 
 
-def _as_measured(work: Workbench, title: str) -> str:
-    """A panel's title with the backbone that was measured, where the preset puts another in the place of the paper's."""
-    for paper, own in work.preset.substitutes.get("backbone", {}).items():
-        title = title.replace(shown(paper), f"{shown(own)} for {shown(paper)}")
-    return title
+def _about(work: Workbench, title: str, cell: CellKey) -> dict[str, Any]:
+    """A panel's title with the backbone that was measured, and what the preset puts in the place of the paper's."""
+    own = work.preset.substitute("backbone", cell.backbone)
+    return {"title": title.replace(shown(cell.backbone), shown(own)), **about_cell(work, cell)}
 
 
-def _plan(work: Workbench, cell: CellKey, *, many: bool) -> tuple[str | None, list[list[Need]]]:
-    """What is in the way of a line, or the numbers it needs at each severity."""
+def _plan(work: Workbench, cell: CellKey, *, many: bool) -> tuple[list[list[Need]], dict[str, str]]:
+    """The numbers that a line needs at each severity, of the runs at hand, and what is in the way of the others."""
     reason = work.excluded(cell, many=many)
-    needs = [] if reason else _by_severity(work, cell, many=many)
-    reason = reason or work.obstacle(need for level in needs for need in level)
-    return reason, [] if reason else needs
+    if reason is not None:
+        return [], {ALL: reason}
+    found, missing = at_hand(work, work.needs(cell, many=many))
+    levels = [evaluation_sets(str(cell.ood_set), work.preset, severity=level) for level in work.preset.severities]
+    return [[Need(need.evaluation, sets, need.name) for need in found] for sets in levels] if found else [], missing
 
 
 def _severity_panel(
-    work: Workbench, panel: declared.Panel, lines: list[tuple[str, str | None, list[list[Need]]]]
+    work: Workbench, panel: declared.Panel, lines: list[tuple[str, list[list[Need]], dict[str, str]]]
 ) -> dict[str, Any]:
-    about: dict[str, Any] = {"title": _as_measured(work, panel.title), "metric": panel.metric}
-    series, missing = [], {}
-    for name, reason, needs in lines:
-        if reason is None and not any(work.whole(need.evaluation.ensemble) for need in needs[0]):
-            reason = f"all {len(needs[0])} runs diverged"
-        if reason is None:
+    about = {**_about(work, panel.title, panel.series[0][1]), "metric": panel.metric}
+    series: list[dict[str, Any]] = []
+    missing: dict[str, str] = {}
+    for name, needs, lacking in lines:
+        missing |= {name if runs == ALL else f"{name}, {runs}": reason for runs, reason in lacking.items()}
+        if needs and any(work.whole(need.evaluation.ensemble) for need in needs[0]):
             series.append({"name": name, **_line(work, needs)})
-        else:
-            missing[name] = reason
+        elif needs:
+            missing[name] = f"all {len(needs[0])} runs diverged"
     if not series:
         return {**about, "reason": next(iter(missing.values()))}
     return {**about, "series": series, "missing": missing}
-
-
-def _by_severity(work: Workbench, cell: CellKey, *, many: bool) -> list[list[Need]]:
-    return [
-        [
-            Need(need.evaluation, evaluation_sets(str(cell.ood_set), work.preset, severity=severity), need.name)
-            for need in work.needs(cell, many=many)
-        ]
-        for severity in work.preset.severities
-    ]
 
 
 def _line(work: Workbench, needs: list[list[Need]]) -> dict[str, Any]:
@@ -133,29 +124,29 @@ def _densities(work: Workbench, figure: declared.DensityFigure) -> Made:
         for panel in _density_panels(work, model, runs, sets, reason)
     ]
     told = [{key: value for key, value in panel.items() if key not in ("inside", "outside")} for panel in panels]
-    return _drawn(panels, drawing.draw_densities, 4), told
+    return _drawn(panels, drawing.draw_densities, 2), told
 
 
 def _density_panels(
     work: Workbench, model: CellKey, runs: list[Evaluation], sets: tuple[EvaluationSet, ...], reason: str | None
 ) -> list[dict[str, Any]]:
     kinds = [(variant, measure) for measure in ("EU", "TU") for variant in ("classical", "credal")]
-    titles = [_as_measured(work, f"{shown(model.backbone)}, {variant} {measure}") for variant, measure in kinds]
+    abouts = [_about(work, f"{shown(model.backbone)}, {variant} {measure}", model) for variant, measure in kinds]
     if reason is not None:
-        return [{"title": title, "reason": reason} for title in titles]
+        return [{**about, "reason": reason} for about in abouts]
     scores = _pooled_scores(work, runs, (runs[0].inside, *sets))
     return [
-        _density_panel(
-            title, measure, {name: found[f"{variant}.{measure}"] for name, found in scores.items()}, len(runs)
-        )
-        for title, (variant, measure) in zip(titles, kinds, strict=True)
+        {
+            **about,
+            **_density(measure, {name: found[f"{variant}.{measure}"] for name, found in scores.items()}, len(runs)),
+        }
+        for about, (variant, measure) in zip(abouts, kinds, strict=True)
     ]
 
 
-def _density_panel(title: str, measure: str, scores: dict[str, Array], n: int) -> dict[str, Any]:
+def _density(measure: str, scores: dict[str, Array], n: int) -> dict[str, Any]:
     id_name, *others = scores
     return {
-        "title": title,
         "measure": measure,
         "n": n,
         "id_name": id_name,

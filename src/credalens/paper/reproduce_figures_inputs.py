@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from credalens.paper import paper_figures as declared
 from credalens.paper import paper_figures_draw as drawing
 from credalens.paper.experiments import EvaluationSet, evaluation_sets
 from credalens.paper.reproduce_evaluate import Evaluation
+from credalens.paper.reproduce_tables import about_cell
 from credalens.paper.reproduce_work import Workbench
 from credalens.report.figures import merge_to_three
 
@@ -18,24 +19,27 @@ __all__ = ["bars_panels", "simplex_panels"]
 
 Array = NDArray[Any]
 Made = tuple[Any, list[dict[str, Any]]]
+VISIBLE: Final = 0.1
+"""A probability that shows in a triangle."""
 
 
 def simplex_panels(work: Workbench, figure: declared.SimplexFigure, /) -> Made:
     """The figure of triangles and its members, or the reason why there is none."""
     (outside,) = evaluation_sets("svhn", work.preset)
-    plans = work.ready([(model, (outside,)) for model in figure.models], many=figure.many)
+    plans = work.ready([(model, (outside,)) for model in figure.models], many=figure.many, most=1)
     reason = next((reason for _, reason in plans if reason is not None), None)
     if reason is not None:
         return None, [{"title": figure.label, "reason": reason}]
     runs = [ready[0] for ready, _ in plans]
-    cases = _cases(work, runs[0], outside)
-    names = (*work.images.class_names(runs[0].id_set)[:2], "others")
+    pair, cases = _cases(work, runs[0], outside)
+    every = work.images.class_names(runs[0].id_set)
+    names = (*(every[label] for label in pair), "others")
     panels = []
-    for run in runs:
+    for model, run in zip(figure.models, runs, strict=True):
         for case, (one, index) in cases.items():
-            members = merge_to_three(work.evaluator.members(run, one)[:, index], classes=(0, 1))
-            title = f"{case}, N = {run.ensemble.N}"
-            panels.append({"title": title, "set": one.key, "index": index, "members": members.tolist()})
+            members = merge_to_three(work.evaluator.members(run, one)[:, index], classes=pair)
+            about = {"title": f"{case}, N = {run.ensemble.N}", **about_cell(work, model)}
+            panels.append({**about, "set": one.key, "index": index, "members": members.tolist()})
     # Sizes that a preset makes equal would share a title: only the first is drawn then.
     samples: dict[str, Any] = {}
     for panel in panels:
@@ -43,23 +47,44 @@ def simplex_panels(work: Workbench, figure: declared.SimplexFigure, /) -> Made:
     return drawing.draw_simplex(samples, names, len(cases)), panels
 
 
-def _cases(work: Workbench, run: Evaluation, outside: EvaluationSet) -> dict[str, tuple[EvaluationSet, int]]:
-    """An input of each kind, the one of median EU among them: right and wrong ones of the first two classes, OOD."""
+def _cases(
+    work: Workbench, run: Evaluation, outside: EvaluationSet
+) -> tuple[tuple[int, int], dict[str, tuple[EvaluationSet, int]]]:
+    """The two classes that are confused most, and an input of each kind: right and wrong ones of these classes, OOD.
+
+    Of each kind the input of median EU is taken, among those of which the members can see either class.
+    """
     labels = np.asarray(work.images.labels(run.id_set))
     inside, beyond = work.evaluator.assess(run, run.inside), work.evaluator.assess(run, outside)
-    right = inside.points["credal"].argmax(axis=-1) == labels
-    first = labels < 2
-    epistemic = inside.scores["credal.EU"]
-    every = np.arange(len(beyond.scores["credal.EU"]))
-    return {
-        "Right": (run.inside, _median(epistemic, np.flatnonzero(right & first), np.flatnonzero(first))),
-        "Wrong": (run.inside, _median(epistemic, np.flatnonzero(~right & first), np.flatnonzero(~right))),
-        "OOD": (outside, _median(beyond.scores["credal.EU"], every, every)),
+    predicted = inside.points["credal"].argmax(axis=-1)
+    pair = _confused(labels, predicted)
+    own, right = np.isin(labels, pair), predicted == labels
+    doubted, strange = (_visible(work, run, one, pair) for one in (run.inside, outside))
+    return pair, {
+        "Right": (run.inside, _median(inside.scores["credal.EU"], own & right & doubted, own & right)),
+        "Wrong": (run.inside, _median(inside.scores["credal.EU"], own & ~right & doubted, ~right)),
+        "OOD": (outside, _median(beyond.scores["credal.EU"], strange, np.ones_like(strange))),
     }
 
 
+def _confused(labels: Array, predicted: Array) -> tuple[int, int]:
+    """The two classes most often taken for each other; the first two where nothing is."""
+    classes = int(max(labels.max(), predicted.max())) + 1
+    counts = np.zeros((classes, classes), np.int64)
+    np.add.at(counts, (labels, predicted), 1)
+    first, second = np.triu_indices(classes, 1)
+    worst = int((counts + counts.T)[first, second].argmax())
+    return int(first[worst]), int(second[worst])
+
+
+def _visible(work: Workbench, run: Evaluation, one: EvaluationSet, pair: tuple[int, int]) -> Array:
+    """Inputs for which some member gives each of the two classes a share that can be seen."""
+    return np.asarray((work.evaluator.members(run, one)[..., list(pair)].max(axis=0) >= VISIBLE).all(axis=-1))
+
+
 def _median(scores: Array, wanted: Array, otherwise: Array) -> int:
-    among = next((found for found in (wanted, otherwise, np.arange(len(scores))) if len(found)), wanted)
+    """The input of median score among the wanted ones, or among others where there are none."""
+    among = next((np.flatnonzero(found) for found in (wanted, otherwise) if found.any()), np.arange(len(scores)))
     return int(among[np.argsort(scores[among], kind="stable")[len(among) // 2]])
 
 
@@ -82,7 +107,10 @@ def bars_panels(work: Workbench, figure: declared.BarsFigure, /) -> Made:
             "class_names": list(names),
             "members": np.asarray(work.evaluator.members(run, which)[:, index], np.float64).tolist(),
         }
-        for title, which in (("Test image", run.inside), (f"{one.corruption}, severity {one.severity}", one))
+        for title, which in (
+            ("Test image", run.inside),
+            (f"{one.corruption.replace('_', ' ')}, severity {one.severity}", one),
+        )
     ]
     return drawing.draw_bars(panels), panels
 

@@ -24,7 +24,7 @@ from credalens.paper.data import (
 from credalens.paper.data.catalog import CORRUPTED
 from credalens.paper.experiments import EvaluationSet
 from credalens.paper.presets import Preset
-from credalens.paper.store import Store
+from credalens.paper.store import Store, read_json, write_json
 
 if TYPE_CHECKING:
     from credalens.training.images import TrainingData
@@ -79,11 +79,12 @@ class Images:
         return self._stored(key)
 
     def labels(self, name: str, /) -> NDArray[np.int64]:
-        """The labels of a test set, kept in the store for when the set itself is not at hand."""
+        """The labels of a test set, kept in the store with its class names for when the set itself is not at hand."""
         clean = name.removesuffix("-c")
         stored = self.store.array("labels", clean)
         if stored is None:
             stored = self._labels(clean, "test", _loaded_size(clean, self.preset.image_size or 32))
+            write_json(self._names(clean), list(self.class_names(clean)))
             self.store.save_array("labels", clean, stored)
         return stored
 
@@ -96,11 +97,15 @@ class Images:
         return TrainingData(self._pixels(name, "train", pixels), labels, mean, std)
 
     def class_names(self, name: str, /) -> tuple[str, ...]:
-        """The names of the classes of a set, or their numbers where the set is not at hand."""
+        """The names of the classes of a set, or their numbers where they are neither at hand nor stored."""
         found = self._find(name, "test", _loaded_size(name, self.preset.image_size or 32))
-        if isinstance(found, FileNotFoundError):
-            return tuple(map(str, range(DATA_SETS[name].classes)))
-        return found.class_names
+        if not isinstance(found, FileNotFoundError):
+            return found.class_names
+        stored = self._names(name)
+        return tuple(read_json(stored) if stored.is_file() else map(str, range(DATA_SETS[name].classes)))
+
+    def _names(self, name: str) -> Path:
+        return self.store.folder / "labels" / f"{name}.json"
 
     def _official(self, wanted: EvaluationSet) -> Pixels | None:
         if self.folder is None or wanted.name not in CORRUPTED or self.preset.test_images is not None:

@@ -15,7 +15,7 @@ from credalens.paper.numbers import describe, paper_cells
 from credalens.paper.reproduce_work import Need, Workbench
 from credalens.paper.tables import Table
 
-__all__ = ["ALL", "HIGHER", "at_hand", "improvement", "statistics", "table_result"]
+__all__ = ["ALL", "HIGHER", "about_cell", "at_hand", "improvement", "statistics", "table_result"]
 
 HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC"})
 """Metrics of which more is better; of the others less is."""
@@ -129,16 +129,17 @@ def _fill(work: Workbench, needs: Sequence[Need], missing: Mapping[str, str]) ->
     return Filled(reason=next(iter(missing.values()), f"all {len(needs)} runs diverged"))
 
 
-def _entry(work: Workbench, table: Table, cell: CellKey, filled: Filled) -> dict[str, Any]:
+def about_cell(work: Workbench, cell: CellKey, /) -> dict[str, Any]:
+    """The keys of a cell as the paper has them, and those that the preset puts something else in the place of."""
     own, keys = cell.measured(work.preset).as_dict(), cell.as_dict()
-    if _is_cost(table):
-        own |= {"backbone": cell.backbone}  # nothing is trained, so nothing need stand in for it
+    return {"keys": keys, "measured": {key: value for key, value in own.items() if value != keys[key]}}
+
+
+def _entry(work: Workbench, table: Table, cell: CellKey, filled: Filled) -> dict[str, Any]:
     found = paper_cells(table.label, **{key: getattr(cell, key) for key in CellKey.__dataclass_fields__})
-    entry = {
-        "keys": keys,
-        "measured": {key: value for key, value in own.items() if value != keys.get(key)},
-        "paper": {"mean": found[0].mean, "std": found[0].std} if found else None,
-    }
+    entry = {**about_cell(work, cell), "paper": {"mean": found[0].mean, "std": found[0].std} if found else None}
+    if _is_cost(table):
+        entry["measured"].pop("backbone", None)  # nothing is trained, so nothing need stand in for it
     if not filled.runs:
         return {**entry, "reason": filled.reason}
     values = list(filled.runs.values())
