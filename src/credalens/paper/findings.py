@@ -1,99 +1,153 @@
-"""What the result files say about the paper's claims, in tables: where they hold, where they do not."""
+"""What the result files say: which claims hold, where credal loses, what exactness changes, what is not measured.
+
+Every sentence and table is generated, so that a new measurement rewrites them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from credalens.paper.rendering import markdown_table
-from credalens.paper.rendering_names import shown
+from credalens.paper.exactness import EXACTNESS, OWN
+from credalens.paper.findings_cells import model_name, place_name
+from credalens.paper.findings_claims import CLAIMS, claims_table, verdict
+from credalens.paper.findings_scores import levels_table, score_sentence, scores_table, severity_table
+from credalens.paper.numbers import figure_labels, table_labels
+from credalens.paper.rendering_exactness import effect_sentence, error_sentence, exactness_parts, reduction_sentence
+from credalens.paper.rendering_markdown import NONE, markdown_table
+from credalens.paper.rendering_values import difference_text, number_text, paper_difference_text
 
 __all__ = ["render_findings"]
 
 Result = Mapping[str, Any]
-LESS_IS_BETTER: Final = ("ECE", "NLL")
-SCORES: Final = (("classical", "EU"), ("credal", "EU"), ("classical", "TU"), ("credal", "TU"))
+HEADING: Final = """# Findings
+
+Generated from the result files of this repository, as [results/README.md](../results/README.md) is, where every number
+stands with its runs, seeds, hardware and command. A comparison is credal less classical on the same runs; it is won
+where the mean over the runs is on the better side. AUROC, AUPRC and ACC are in per cent points."""
+LEVELS: Final = (
+    "Accuracy of the averaged predictions, N = 5, in per cent: how alike the networks and the corrupted images are. Every\n"
+    "comparison below is on the same networks and images."
+)
+COSTS: Final = {"classical": "Averaging, NumPy", "credal": "Exact, one input", "credal, batched": "Exact, batch"}
 
 
 def render_findings(results: Sequence[Result], /) -> str:
-    """Markdown: wins and losses of credal against classical, every loss, and which score finds OOD best."""
-    compared = [entry for result in results for entry in _compared(result)]
-    parts = [
-        "# Findings",
-        "Generated from the result files of this repository (see [results/README.md](../results/README.md)). A comparison is\n"
-        "credal less classical on the same runs; it is won where the mean over runs is on the better side.",
-        "## Wins and losses",
-        markdown_table(["measured by", "metric", "set", "won", "lost"], _tally(compared)),
-        "## Every comparison that credal loses",
-        _losses(compared),
-        "## Which score finds unknown inputs best",
-        "AUROC in per cent of deep ensembles of five, the best of each row in bold. Classical EU is mutual information.",
-        _best_scores(results),
-    ]
-    return "\n\n".join(parts) + "\n"
+    """Markdown: claims, wins and losses, the best score, severities, exactness, cost, and what is not measured."""
+    compared = list(_compared(results))
+    sections = {
+        "In short": _short(results, compared),
+        "The networks beside the paper's": _levels(results),
+        "The paper's claims": claims_table(results),
+        "Wins and losses": _tally(compared),
+        "Every comparison that credal loses": _losses(compared),
+        "Does another score beat credal EU?": f"{score_sentence(results)}\n\n{scores_table(results)}".strip(),
+        "Against corruption severity": severity_table(results),
+        "What exactness changes": _exactness(results),
+        "What it costs": _costs(results),
+        "Not measured": _unmeasured(results),
+    }
+    parts = [f"## {title}\n\n{text}" for title, text in sections.items() if text]
+    return "\n\n".join([HEADING, *parts]) + "\n"
 
 
-def _compared(result: Result) -> Iterable[dict[str, Any]]:
-    """Credal cells of a table with the runs of their classical counterparts."""
-    cells = {_place(cell["keys"]): cell for cell in result.get("cells", ()) if "runs" in cell}
-    for cell in cells.values():
-        keys = cell["keys"]
-        if keys.get("variant") != "credal":
-            continue
-        measure = "EU" if keys.get("measure") == "GH" else keys.get("measure")
-        other = cells.get(_place({**keys, "variant": "classical", "measure": measure, "J": None}))
-        if other is not None:
-            own = {**keys, **cell["measured"]}  # what the preset put in the place of the paper's
-            yield {"label": result["label"], "keys": own, "difference": cell["mean"] - other["mean"], "n": cell["n"]}
+def _compared(results: Sequence[Result]) -> Iterator[dict[str, Any]]:
+    """Measured comparisons of models under the keys of what was measured, those that two tables share only once."""
+    seen = set()
+    for result in results:
+        own = {_place(cell["keys"]): {**cell["keys"], **cell["measured"]} for cell in result.get("cells", ())}
+        for entry in result.get("improvements", ()):
+            keys = own[_place(entry["keys"])]
+            if "mean" in entry and "id_set" in keys and (same := (_place(keys), entry["mean"])) not in seen:
+                seen.add(same)
+                yield {**entry, "label": result["label"], "keys": keys}
 
 
 def _place(keys: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted((key, value) for key, value in keys.items() if value is not None))
+    return tuple(sorted(keys.items()))
 
 
-def _won(entry: Mapping[str, Any]) -> bool:
-    less = entry["keys"]["metric"] in LESS_IS_BETTER
-    return bool(entry["difference"] < 0 if less else entry["difference"] > 0)
+def _short(results: Sequence[Result], compared: Sequence[Result]) -> str:
+    verdicts = Counter(verdict(results, claim) for claim in CLAIMS)
+    better = Counter(entry["better"] for entry in compared)
+    claims = (
+        f"Of {len(CLAIMS)} claims of the paper {verdicts['yes']} hold here in every cell measured, {verdicts['partly']} in "
+        f"some, {verdicts['no']} in none; {verdicts['not measured']} are not measured."
+    )
+    cells = f"Of {len(compared)} comparisons credal wins {better['credal']} and loses {better['classical']}."
+    own = [result for result in results if result["label"] == EXACTNESS.label]
+    exact = [sentence(result) for result in own for sentence in (error_sentence, effect_sentence, reduction_sentence)]
+    return "\n".join(f"- {line}" for line in (claims, cells, score_sentence(results), *exact) if line)
 
 
-def _tally(compared: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    counts: dict[tuple[str, str, str], list[int]] = {}
+def _levels(results: Sequence[Result]) -> str:
+    table = levels_table(results)
+    return f"{LEVELS}\n\n{table}" if table else ""
+
+
+def _tally(compared: Sequence[Result]) -> str:
+    counts: dict[tuple[str, str, str], Counter[str]] = {}
     for entry in compared:
         keys = entry["keys"]
-        where = "CIFAR-10-C" if keys.get("ood_set") == "cifar10-c" else "OOD sets" if keys.get("ood_set") else "clean"
-        counts.setdefault((keys.get("measure") or "prediction", keys["metric"], where), [0, 0])[not _won(entry)] += 1
-    return [[*kind, str(won), str(lost)] for kind, (won, lost) in sorted(counts.items())]
+        corrupted = str(keys.get("ood_set", "")).endswith("-c")
+        where = place_name(keys) if corrupted or not keys.get("ood_set") else "OOD sets"
+        kind = (keys.get("measure") or "prediction", keys["metric"], where)
+        counts.setdefault(kind, Counter())[entry["better"]] += 1
+    rows = [
+        [*kind, *(str(found[side]) for side in ("credal", "classical", "equal"))]
+        for kind, found in sorted(counts.items())
+    ]
+    return markdown_table(["Measured by", "Metric", "Set", "Won", "Lost", "Equal"], rows) if rows else ""
 
 
-def _losses(compared: Sequence[Mapping[str, Any]]) -> str:
+def _losses(compared: Sequence[Result]) -> str:
+    lost = [entry for entry in compared if entry["better"] == "classical"]
+    rows = [
+        [
+            f"`{entry['label']}`",
+            model_name(entry["keys"]),
+            place_name(entry["keys"]),
+            entry["keys"].get("measure") or NONE,
+            entry["keys"]["metric"],
+            difference_text(entry, entry["keys"]["metric"]),
+            paper_difference_text(entry["paper"], entry["keys"]["metric"]),
+        ]
+        for entry in lost
+    ]
+    return markdown_table(["Table", "Model", "Set", "By", "Metric", "Difference", "Paper"], rows) if rows else "None."
+
+
+def _exactness(results: Sequence[Result]) -> str:
+    return "\n\n".join(part for result in results if result["label"] in OWN for part in exactness_parts(result))
+
+
+def _costs(results: Sequence[Result]) -> str:
+    """Milliseconds for both entropies of one input, by the number of classes."""
+    found = [result for result in results if result["label"] == "CPUcost"]
+    if not found:
+        return ""
+    cells = {(cell["keys"]["C"], cell["keys"]["variant"]): cell for cell in found[0]["cells"]}
     rows = []
-    for entry in compared:
-        keys = entry["keys"]
-        if not _won(entry):
-            model = f"{shown(keys.get('backbone'))} {keys.get('method')}, N = {keys.get('N')}"
-            where = shown(keys["ood_set"]) if keys.get("ood_set") else "clean"
-            digits = 3 if keys["metric"] in LESS_IS_BETTER else 2
-            difference = f"{entry['difference']:+.{digits}f}"
-            rows.append(
-                [entry["label"], model, where, keys.get("measure") or "", keys["metric"], difference, str(entry["n"])]
-            )
-    return markdown_table(["table", "model", "set", "by", "metric", "difference", "n"], rows) if rows else "None."
+    for C in dict.fromkeys(classes for classes, _ in cells):
+        ours = [number_text(cells[C, variant], "time_ms") for variant in (*COSTS, "SLSQP")]
+        printed = [number_text(cells[C, variant]["paper"], "time_ms") for variant in ("classical", "credal")]
+        rows.append([str(C), *ours, *printed])
+    head = ["Classes", *COSTS.values(), "SLSQP", "Paper: averaging", "Paper: credal"]
+    hardware = found[0]["provenance"]["hardware"]
+    note = f"Milliseconds for the uncertainty of one input of five members, on {hardware['cpu']}, one thread."
+    return f"{note}\n\n{markdown_table(head, rows)}"
 
 
-def _best_scores(results: Sequence[Result]) -> str:
-    means: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
-    for result in results:
-        if result["label"] not in ("OODMain", "OODMainTU"):
-            continue
-        for cell in result["cells"]:
-            keys = cell["keys"]
-            if keys.get("method") == "DE" and keys["metric"] == "AUROC" and keys.get("ood_set") and "mean" in cell:
-                row = means.setdefault((keys["backbone"], keys["ood_set"]), {})
-                row[keys["variant"], keys["measure"]] = cell["mean"]
-    rows = []
-    for (backbone, ood_set), found in means.items():
-        best = max(found, key=lambda score: found[score])
-        values = [f"{found[s]:.2f}" if s in found else "–" for s in SCORES]
-        bold = [f"**{text}**" if score == best else text for score, text in zip(SCORES, values, strict=True)]
-        rows.append([shown(backbone), shown(ood_set), *bold])
-    return markdown_table(["backbone", "OOD set", *(f"{variant} {measure}" for variant, measure in SCORES)], rows)
+def _unmeasured(results: Sequence[Result]) -> str:
+    """Labels without a result file, and the reasons that the others give."""
+    known = {result["label"]: result for result in results}
+    absent = [f"`{label}`" for label in (*table_labels(), *figure_labels(), *OWN) if label not in known]
+    reasons: dict[str, dict[str, None]] = {}
+    for label, result in known.items():
+        for part in (*result.get("cells", ()), *result.get("parts", ()), *result.get("panels", ())):
+            for reason in (part["reason"],) if "reason" in part else part.get("missing", {}).values():
+                reasons.setdefault(reason, {})[f"`{label}`"] = None
+    lines = [f"{reason}: parts of {', '.join(labels)}." for reason, labels in reasons.items()]
+    lines += [f"Without a result file: {', '.join(absent)}."] if absent else []
+    return "\n".join(f"- {line}" for line in lines)

@@ -1,0 +1,132 @@
+"""Which score finds unknown inputs best, and from which severity on the credal line is the better one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from credalens.paper.findings_cells import HIGHER, Cell, Kind, find_cells
+from credalens.paper.rendering_markdown import NONE, markdown_table
+from credalens.paper.rendering_names import shown
+from credalens.paper.rendering_values import number_text
+from credalens.paper.tables import OOD, WRAPPED
+
+__all__ = ["levels_table", "score_sentence", "scores_table", "severity_table"]
+
+Result = Mapping[str, Any]
+SCORES: Final = (("classical", "EU"), ("credal", "EU"), ("credal", "GH"), ("classical", "TU"), ("credal", "TU"))
+OTHERS: Final = {
+    "mutual information": ("classical", "EU"),
+    "classical TU": ("classical", "TU"),
+    "credal TU": ("credal", "TU"),
+}
+PAIRS: Final = (("Averaged probability", "Intersection probability"), ("Classical", "Credal"))
+Row = tuple[str, str, str]
+
+
+def _by_row(results: Sequence[Result]) -> dict[Row, dict[tuple[str, str], Cell]]:
+    """(backbone, method, OOD set) -> score -> cell of its AUROC, for ensembles and networks of five."""
+    rows: dict[Row, dict[tuple[str, str], Cell]] = {}
+    for label in ("OODMain", "OODMainTU", "GHComparison"):
+        for cell in find_cells(results, Kind(label, {"method": WRAPPED, "metric": "AUROC", "ood_set": OOD})):
+            keys = cell["keys"]
+            row = rows.setdefault((keys["backbone"], keys["method"], keys["ood_set"]), {})
+            row.setdefault((keys["variant"], keys["measure"]), cell)
+    return rows
+
+
+def _means(row: Mapping[tuple[str, str], Cell], source: str) -> dict[tuple[str, str], float]:
+    """Score -> AUROC, ours or the paper's, where there is one."""
+    cells = {score: cell if source == "ours" else cell["paper"] for score, cell in row.items()}
+    return {score: cell["mean"] for score, cell in cells.items() if cell and "mean" in cell}
+
+
+def scores_table(results: Sequence[Result], /) -> str:
+    """AUROC of every score, the best of a row in bold, and the score that is best in the paper's numbers."""
+    rows = []
+    for (backbone, method, ood_set), row in _by_row(results).items():
+        ours, paper = _means(row, "ours"), _means(row, "paper")
+        if not ours:
+            continue
+        known = [f"{ours[score]:.2f}" if score in ours else NONE for score in SCORES]
+        marked = [f"**{text}**" if score == _best(ours) else text for score, text in zip(SCORES, known, strict=True)]
+        printed = " ".join(_best(paper)) if paper else NONE
+        n = min(cell["n"] for cell in row.values() if "n" in cell)
+        rows.append([shown(backbone), method, shown(ood_set), *marked, str(n), printed])
+    names = [f"{variant} {measure}" for variant, measure in SCORES]
+    return markdown_table(["Backbone", "Method", "OOD set", *names, "n", "Best in the paper"], rows) if rows else ""
+
+
+def _best(means: Mapping[tuple[str, str], float]) -> tuple[str, str]:
+    return max(means.items(), key=lambda found: found[1])[0]
+
+
+def levels_table(results: Sequence[Result], /) -> str:
+    """Accuracy of the averaged predictions beside the paper's, clean and corrupted: how alike the networks are."""
+    rows = []
+    for cell in find_cells(
+        results, Kind("OODMain", {"variant": ("classical", None), "metric": "ACC", "ood_set": None})
+    ):
+        keys = cell["keys"]
+        same = {**keys, "ood_set": "cifar10-c"}
+        corrupted = find_cells(results, Kind("OODMain", same))[0]
+        if "mean" in cell or "mean" in corrupted:
+            values = [number_text(found, "ACC") for one in (cell, corrupted) for found in (one, one["paper"])]
+            rows.append(
+                [shown(keys["backbone"]), keys["method"], *values, str(max(c.get("n", 0) for c in (cell, corrupted)))]
+            )
+    head = ["Backbone", "Method", "Clean", "Paper", "CIFAR-10-C", "Paper", "n"]
+    return markdown_table(head, rows) if rows else ""
+
+
+def score_sentence(results: Sequence[Result], /) -> str:
+    """In how many rows another score beats credal EU, in ours and in the paper's numbers."""
+    rows = _by_row(results).values()
+    texts = []
+    for name, other in OTHERS.items():
+        counts = {source: _beaten([_means(row, source) for row in rows], other) for source in ("ours", "paper")}
+        if counts["ours"][1]:
+            ours, paper = (f"{won} of {total}" for won, total in counts.values())
+            texts.append(f"{name} beats credal EU in {ours} rows (in the paper's numbers in {paper})")
+    return f"By AUROC, {'; '.join(texts)}." if texts else ""
+
+
+def _beaten(rows: Sequence[Mapping[tuple[str, str], float]], other: tuple[str, str]) -> tuple[int, int]:
+    own = ("credal", "EU")
+    both = [row for row in rows if own in row and other in row]
+    return sum(row[other] > row[own] for row in both), len(both)
+
+
+def severity_table(results: Sequence[Result], /) -> str:
+    """For every panel of the figures against severity where the credal line is better and where it is worse."""
+    rows = []
+    for result in results:
+        for panel in result.get("panels", ()):
+            lines = {line["name"]: line for line in panel.get("series", ())}
+            for classical, credal in PAIRS:
+                if {classical, credal} <= lines.keys():
+                    rows.append(_severity_row(result["label"], panel, lines[classical], lines[credal]))
+    head = [
+        "Figure",
+        "Panel",
+        "Metric",
+        "Credal better at severity",
+        "worse at",
+        "Difference at the first",
+        "at the last",
+        "n",
+    ]
+    return markdown_table(head, rows) if rows else ""
+
+
+def _severity_row(label: str, panel: Mapping[str, Any], classical: Result, credal: Result) -> list[str]:
+    metric = panel["metric"].split()[0]
+    differences = [own - other for own, other in zip(credal["mean"], classical["mean"], strict=True)]
+    better = [(difference > 0) == (metric in HIGHER) and difference != 0 for difference in differences]
+    where = {
+        side: [str(x) for x, won in zip(credal["x"], better, strict=True) if won is side] for side in (True, False)
+    }
+    digits = 2 if metric in HIGHER else 3
+    ends = [f"{differences[end]:+.{digits}f}" for end in (0, -1)]
+    sides = [", ".join(where[side]) or NONE for side in (True, False)]
+    return [f"`{label}`", panel["title"], metric, *sides, *ends, str(min(credal["n"]))]

@@ -1,0 +1,151 @@
+"""The findings say what the result files hold: every loss, every claim with its cells, nothing that was not measured."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+
+import pytest
+from tests.paper.fake_engine import FakeEngine
+
+from credalens.paper.findings import render_findings
+from credalens.paper.findings_cells import Gap, Kind, find_cells, gaps
+from credalens.paper.findings_claims import CLAIMS, Claim, claims_table, verdict
+from credalens.paper.findings_scores import score_sentence, scores_table, severity_table
+from credalens.paper.numbers import paper_value
+from credalens.paper.presets import get_preset
+from credalens.paper.reproduce import reproduce
+
+LABELS = ["OODMain", "OODMainTU", "GHComparison", "CPUcost", "ece_cifar10_full", "Exactness"]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    preset = replace(get_preset("smoke"), test_images=40, solver_samples=3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        return reproduce(LABELS, preset=preset, out=tmp_path_factory.mktemp("out"), engine=FakeEngine()).results
+
+
+def cell(mean, paper=None, n=2, **keys):
+    measured = {} if mean is None else {"mean": mean, "std": None, "n": n}
+    return {"keys": keys, "measured": {}, "paper": paper and {"mean": paper, "std": None}, **measured}
+
+
+def table(label, *cells):
+    return {"label": label, "cells": list(cells)}
+
+
+def test_a_gap_is_the_difference_of_two_cells_that_share_the_keys_asked_for():
+    results = [
+        table(
+            "T",
+            cell(90.0, 88.0, N=5, variant="credal", metric="AUROC"),
+            cell(89.5, 88.5, n=1, N=25, variant="classical", metric="AUROC"),
+            cell(None, 70.0, N=5, variant="credal", metric="AUPRC"),
+            cell(60.0, None, N=25, variant="classical", metric="AUPRC"),
+        )
+    ]
+    first, second = Kind("T", {"N": 5}), Kind("T", {"N": 25})
+    assert gaps(results, first, second, on=["metric"]) == [
+        Gap("AUROC", 0.5, -0.5, 1),
+        Gap("AUPRC", None, None, 0),
+    ]
+    assert len(find_cells(results, Kind("T", {"metric": ("AUROC", "AUPRC"), "J": None}))) == 4
+    assert find_cells(results, Kind("T", {"J": 5})) == []
+
+
+def test_without_a_result_the_papers_numbers_are_compared_alone():
+    credal, classical = (Kind("AblationNEUAPP", {"variant": v}) for v in ("credal", "classical"))
+    found = gaps([], credal, classical, on=["N", "ood_set", "metric"])
+    keys = {"N": 5, "ood_set": "svhn", "metric": "AUROC"}
+    printed = [paper_value("AblationNEUAPP", variant=v, **keys).mean for v in ("credal", "classical")]
+    assert round(printed[0] - printed[1], 6) in {gap.paper for gap in found}
+    assert {gap.ours for gap in found} == {None}
+
+
+@pytest.mark.parametrize(
+    ("metric", "limit", "means", "expected"),
+    [
+        ("AUROC", None, (1.0, 2.0), "yes"),
+        ("AUROC", None, (1.0, -2.0), "partly"),
+        ("ECE", None, (0.1, 0.2), "no"),
+        ("ECE", None, (-0.1, -0.2), "yes"),
+        ("ACC", 0.5, (-0.4, 0.5), "yes"),
+        ("ACC", 0.5, (-0.4, 0.6), "partly"),
+        ("ACC", None, (None, None), "not measured"),
+    ],
+)
+def test_verdicts_by_hand(metric, limit, means, expected):
+    cells = []
+    for place, mean in zip(("svhn", "tiny-imagenet"), means, strict=True):
+        cells.append(cell(mean, variant="credal", ood_set=place, metric=metric))
+        cells.append(cell(0.0, variant="classical", ood_set=place, metric=metric))
+    claim = Claim(
+        "?", Kind("T", {"variant": "credal"}), Kind("T", {"variant": "classical"}), ("ood_set", "metric"), limit
+    )
+    assert verdict([table("T", *cells)], claim) == expected
+
+
+def test_every_claim_is_about_cells_that_the_paper_or_our_tables_have(results):
+    """Claims about metrics that the paper only draws have cells of ours alone."""
+    known = {result["label"] for result in results}
+    for claim in CLAIMS:
+        found = gaps(results, claim.first, claim.second, on=claim.on)
+        assert found, claim.text
+        assert {claim.first.label, claim.second.label} & known or all(gap.paper is not None for gap in found)
+    text = claims_table(results)
+    assert text.count("\n") == len(CLAIMS) + 1
+    assert "8 of 8 cells, +0.75 to +5.46" in text  # the paper's ensembles against its distilled networks
+
+
+def test_every_loss_is_listed_and_no_win(results):
+    text = render_findings(results)
+    losses = text.partition("## Every comparison that credal loses")[2].partition("\n## ")[0]
+    shared = {  # comparisons that two tables have are listed once
+        (*(e["keys"].get(key) for key in ("backbone", "method", "ood_set", "measure", "metric")), e["mean"])
+        for r in results
+        for e in r.get("improvements", ())
+        if e["better"] == "classical" and "id_set" in e["keys"]
+    }
+    assert len(re.findall(r"\(loss, \d+ of \d+ runs\)", losses)) == losses.count("\n| `")
+    assert "(win," not in losses
+    assert losses.count("\n| `") == len(shared)
+    assert "CPUcost" not in losses
+
+
+def test_the_best_score_of_a_row_is_the_highest_and_the_sentence_counts_rows(results):
+    rows = [line.split("|")[1:-1] for line in scores_table(results).splitlines()[2:]]
+    assert len(rows) == 2 * 3 * 2
+    beaten = 0
+    for row in rows:
+        values = {place: float(text.strip(" *")) for place, text in enumerate(row[3:8]) if text.strip() != "–"}
+        (bold,) = [place for place, text in enumerate(row[3:8]) if "**" in text]
+        assert values[bold] == max(values.values())
+        beaten += values[4] > values[1]
+    # Rows as printed are rounded; a tie in them decides nothing.
+    assert f"credal TU beats credal EU in {beaten} of 12 rows" in score_sentence(results)
+
+
+def test_severities_are_on_the_side_of_the_better_line():
+    lines = [
+        {"name": "Averaged probability", "x": [1, 3, 5], "mean": [0.1, 0.2, 0.3], "n": [4, 4, 3]},
+        {"name": "Intersection probability", "x": [1, 3, 5], "mean": [0.2, 0.1, 0.1], "n": [4, 4, 3]},
+    ]
+    text = severity_table([{"label": "F", "panels": [{"title": "P", "metric": "ECE", "series": lines}]}])
+    cells = [part.strip() for part in text.splitlines()[2].split("|")[1:-1]]
+    assert cells == ["`F`", "P", "ECE", "3, 5", "1", "+0.100", "-0.200", "3"]
+
+
+def test_the_document_has_its_sections_and_names_what_is_missing(results):
+    text = render_findings(results)
+    titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
+    assert titles[:3] == ["In short", "The networks beside the paper's", "The paper's claims"]
+    assert titles[-3:] == ["What exactness changes", "What it costs", "Not measured"]
+    assert "`AblationNEUAPP`" in text.partition("Without a result file")[2]
+    assert "the sound form gives none" in text
+    assert f"Of {len(CLAIMS)} claims of the paper" in text
+    nothing = render_findings([])
+    assert nothing.startswith("# Findings")
+    assert f"{len(CLAIMS)} are not measured" in nothing
