@@ -33,18 +33,9 @@ def test_equals_the_moebius_sum_up_to_sixteen_classes(classes, kind):
 def test_the_certified_bracket_holds_the_exact_value(members, tolerance):
     low, high = probability_intervals(members)
     exact = oracles.generalized_hartley(low, high)
-    below, above = (x[0] for x in certified_bits(low[None], high[None], tolerance))
+    below, above = (x[0] for x in hartley.certified_bits(low[None], high[None], tolerance))
     assert above - below <= tolerance
     assert below - 1e-12 <= exact <= above + 1e-12
-
-
-def certified_bits(low, high, tolerance):
-    """The bracket as it is computed for many classes, here for few."""
-    from credalens.core.kernels.hartley import hartley_certified_rows
-
-    below, above = np.empty(len(low)), np.empty(len(low))
-    hartley_certified_rows(low, high, tolerance, hartley.MOST_CELLS, *hartley.quadrature(), below, above)
-    return below, above
 
 
 @pytest.mark.parametrize("kind", ["flat", "peaked", "sparse", "mixed", "one_hot", "agreeing", "rounded"])

@@ -50,7 +50,7 @@ def generalized_hartley(
 
 def hartley_bits(lower: NDArray, upper: NDArray, *, tolerance: float, threads: int | None) -> tuple[NDArray, NDArray]:
     """Certified (low, high) in bits of validated float64 rows."""
-    from credalens.core.kernels.hartley import hartley_certified_rows, hartley_exact_rows
+    from credalens.core.kernels.hartley import hartley_exact_rows
 
     rows, classes = lower.shape
     low, high = np.empty(rows), np.empty(rows)
@@ -60,18 +60,25 @@ def hartley_bits(lower: NDArray, upper: NDArray, *, tolerance: float, threads: i
         high[start:stop] = low[start:stop]
 
     def certified(start: int, stop: int) -> None:
-        hartley_certified_rows(
-            lower[start:stop],
-            upper[start:stop],
-            tolerance,
-            MOST_CELLS,
-            *quadrature(),
-            low[start:stop],
-            high[start:stop],
-        )
+        low[start:stop], high[start:stop] = certified_bits(lower[start:stop], upper[start:stop], tolerance)
 
     work = exact if classes <= EXACT_CLASSES else certified
     for_each_chunk(work, rows, 1 << 14 if classes > EXACT_CLASSES else classes, threads=threads)
+    return low, high
+
+
+def certified_bits(lower: NDArray, upper: NDArray, tolerance: float, /) -> tuple[NDArray, NDArray]:
+    """(low, high) in bits of validated rows, for any number of classes."""
+    from credalens.core.kernels.hartley import MOST_NODES, hartley_certified_rows
+
+    rows, classes = lower.shape
+    widths = np.sort(upper - lower, axis=-1)
+    room, rest = upper.sum(axis=-1) - 1.0, 1.0 - lower.sum(axis=-1)
+    margin = math.isqrt(9 * classes) + 8  # three standard deviations of the grid's noise, in cells, and some
+    grid, found = np.empty((2, MOST_CELLS + margin)), np.empty((2, MOST_NODES + 1))
+    at = np.empty(MOST_NODES + 1, np.int64)
+    low, high = np.empty((2, rows))
+    hartley_certified_rows(widths, room, rest, tolerance, MOST_CELLS, *quadrature(), grid, found, at, low, high)
     return low, high
 
 

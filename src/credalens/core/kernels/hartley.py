@@ -18,10 +18,13 @@ import numpy as np
 
 from credalens.core.kernels.jit import kernel
 
-__all__ = ["hartley_certified_rows", "hartley_exact_rows"]
+__all__ = ["MOST_NODES", "hartley_certified_rows", "hartley_exact_rows"]
 
 MOST_NODES = 256
+FIRST_NODES = np.int64(9)  # not plain numbers: for those Numba would compile a copy of their own
+FIRST_CELLS = np.int64(64)
 LN2 = np.log(2.0)
+NOTHING = 1e-13  # room or rest below this is rounding, and the set a single distribution
 EXPAND = 3.0  # how many standard deviations of grid noise a state may have moved
 SURE = 1.0 / (1.0 - 1.0 / EXPAND**2)  # Chebyshev: it moved less with at least this inverse probability
 
@@ -150,18 +153,19 @@ def _cell_bracket(i, nodes, at, low, high, u, tail0, tail1):
 
 
 @kernel
-def _integrate(widths, squares, room, rest, cells, noise, goal, u, tail0, tail1, work):
+def _integrate(widths, squares, room, rest, cells, margin, noise, goal, u, tail0, tail1, work):
     """Bracket of the integral on one grid: halve the worst cell until the bracket is as narrow as asked for.
 
     Stops early where the grid, not the number of nodes, keeps the bracket wide.
     """
-    mass, spare, low, high, at = work
+    grid, found, at = work
+    mass, spare, low, high = grid[0], grid[1], found[0], found[1]
     cell = min(room, rest) / cells
-    extended = cells + int(3.0 * np.sqrt(widths.size)) + 8
+    extended = cells + margin
     last = u.size - 1
-    nodes = 9
+    nodes = FIRST_NODES
     for i in range(nodes):
-        at[i] = i * last // 8
+        at[i] = i * last // (FIRST_NODES - 1)
         low[i], high[i] = _expectation(u[at[i]], widths, squares, room, rest, cell, extended, noise, goal, mass, spare)
     while True:
         below = (u[last] - high[nodes - 1]) / (1.0 - u[last]) * tail0[last]
@@ -201,15 +205,17 @@ def _grid_noise(widths, cell):
 @kernel
 def _bracket_row(widths, room, rest, goal, most_cells, u, tail0, tail1, work):
     """Bracket of the integral: choose the grid by what its noise will cost, refine it while that is too much."""
-    squares = (widths * widths).sum()
+    squares = 0.0
+    for k in range(widths.size):
+        squares += widths[k] * widths[k]
     share = room / (room + rest)
     weight = 1.0 / (share * -np.log(share)) / (room + rest)
-    cells = 64
+    cells, margin = FIRST_CELLS, work[0].shape[1] - most_cells
     below, above = 0.0, np.inf
     while True:
         noise = _grid_noise(widths, min(room, rest) / cells)
         if SURE * 4.0 * noise * weight <= 0.3 * goal or 2 * cells > most_cells:
-            a, b = _integrate(widths, squares, room, rest, cells, np.sqrt(noise), goal, u, tail0, tail1, work)
+            a, b = _integrate(widths, squares, room, rest, cells, margin, np.sqrt(noise), goal, u, tail0, tail1, work)
             below, above = max(below, a), min(above, b)
             if above - below <= goal or 2 * cells > most_cells:
                 return below, above
@@ -217,26 +223,16 @@ def _bracket_row(widths, room, rest, goal, most_cells, u, tail0, tail1, work):
 
 
 @kernel
-def hartley_certified_rows(lower, upper, goal, most_cells, u, tail0, tail1, low, high):
-    """Certified (low, high) of the generalized Hartley measure in bits for every row."""
-    rows, classes = lower.shape
-    longest = most_cells + int(3.0 * np.sqrt(classes)) + 8
-    work = (
-        np.empty(longest),
-        np.empty(longest),
-        np.empty(MOST_NODES + 1),
-        np.empty(MOST_NODES + 1),
-        np.empty(MOST_NODES + 1, np.int64),
-    )
-    widths = np.empty(classes)
-    most = np.log2(classes)
-    for row in range(rows):
-        room, rest = upper[row].sum() - 1.0, 1.0 - lower[row].sum()
-        if room <= 1e-13 or rest <= 1e-13:
-            low[row], high[row] = 0.0, 0.0
-            continue
-        for k in range(classes):
-            widths[k] = upper[row, k] - lower[row, k]
-        widths.sort()
-        a, b = _bracket_row(widths, room, rest, goal * LN2, most_cells, u, tail0, tail1, work)
-        low[row], high[row] = max(a / LN2, 0.0), min(b / LN2, most)
+def hartley_certified_rows(widths, room, rest, goal, most_cells, u, tail0, tail1, grid, found, at, low, high):
+    """Certified (low, high) of the generalized Hartley measure in bits for rows of sorted widths, D and R.
+
+    Scratch: ``grid`` (2, most_cells and a margin for what noise carries beyond the target), ``found`` (2, MOST_NODES + 1)
+    and ``at`` (MOST_NODES + 1).
+    """
+    most = np.log2(widths.shape[1])
+    for row in range(widths.shape[0]):
+        low[row], high[row] = 0.0, 0.0
+        if room[row] > NOTHING and rest[row] > NOTHING:
+            work = (grid, found, at)
+            a, b = _bracket_row(widths[row], room[row], rest[row], goal * LN2, most_cells, u, tail0, tail1, work)
+            low[row], high[row] = max(a / LN2, 0.0), min(b / LN2, most)
