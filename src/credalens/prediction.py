@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from credalens.arrays import NUMPY, Origin, to_numpy
 from credalens.checks import (
@@ -19,12 +17,12 @@ from credalens.checks import (
     raise_without_members,
     read_logits,
     read_members,
-    row_tolerance,
 )
 from credalens.core.batches import for_each_chunk
 from credalens.core.classical import ClassicalUncertainty, decompose_members, from_bits
 from credalens.core.decisions import credal_decision
-from credalens.core.entropy import MAX_NODES, TOLERANCE, epistemic_part, phi_pair, shannon_entropy
+from credalens.core.decomposition import Decomposition
+from credalens.core.entropy import MAX_NODES, TOLERANCE, shannon_entropy
 from credalens.core.hartley import generalized_hartley
 from credalens.core.hull import ConvexHull
 from credalens.core.intervals import ProbabilityIntervals
@@ -144,89 +142,41 @@ def from_summary(summary: MemberSummary, /, *, base: float = 2, threads: int | N
     classes, batch = lower.shape[-1], lower.shape[:-1]
     low, high = (np.ascontiguousarray(x, np.float64).reshape(-1, classes) for x in (lower, upper))
     mean = (total / summary.count).reshape(-1, classes)
-    results = _Results(len(low), classes, origin, base)
+    found = Decomposition(len(low), classes, origin.result_dtype, base=base)
 
     def work(start: int, stop: int) -> None:
-        results.solve(start, stop, low[start:stop], high[start:stop], mean[start:stop], MAX_NODES, TOLERANCE)
+        rows = slice(start, stop)
+        found.solve_bounds(low[rows], high[rows], mean[rows], start, stop, max_nodes=MAX_NODES, tolerance=TOLERANCE)
 
     for_each_chunk(work, len(low), classes, threads=threads)
     entropy = np.asarray(to_numpy(summary.sum_entropy)[0], np.float64).reshape(-1) / summary.count
     restore = Members(mean, batch, origin).restore
-    return results.prediction(batch, summary.count, None, from_bits(shannon_entropy(mean), entropy, restore, base=base))
+    classical = from_bits(shannon_entropy(mean), entropy, restore, base=base)
+    return _handed_back(found, origin, batch, summary.count, base, _classical=classical)
 
 
 def _from_members(
     members: Members, name: str, *, base: float, max_nodes: int, tolerance: float, threads: int | None
 ) -> CredalPrediction:
-    from credalens.core.kernels.bounds import bounds_rows
-
     count, rows, classes = members.array.shape
-    results = _Results(rows, classes, members.origin, base)
-    allowed = row_tolerance(members.origin.dtype)
+    found = Decomposition(rows, classes, members.origin.result_dtype, base=base)
 
     def work(start: int, stop: int) -> None:
-        low, high, mean = np.empty((3, stop - start, classes))
-        if not bounds_rows(*members.rows(start, stop), allowed, low, high, mean):
+        if not found.solve_members(members, start, stop, max_nodes=max_nodes, tolerance=tolerance):
             raise_bad_rows(members, name)
-        results.solve(start, stop, low, high, mean, max_nodes, tolerance)
 
     for_each_chunk(work, rows, classes, threads=threads)
-    return results.prediction(members.batch, count, members, None)
+    return _handed_back(found, members.origin, members.batch, count, base, _members=members)
 
 
-class _Results:
-    """The output arrays, in the caller's precision, filled chunk by chunk."""
-
-    def __init__(self, rows: int, classes: int, origin: Origin, base: float) -> None:
-        self.base = check_base(base)
-        self.origin = origin
-        dtype = origin.result_dtype
-        self.lower, self.upper, self.probability, self.mean = (np.empty((rows, classes), dtype) for _ in range(4))
-        self.total, self.aleatoric, self.epistemic, self.bound = (np.empty(rows, dtype) for _ in range(4))
-
-    def solve(
-        self, start: int, stop: int, low: NDArray, high: NDArray, mean: NDArray, max_nodes: int, tolerance: float
-    ) -> None:
-        """Everything that follows from the bounds of rows start..stop."""
-        from credalens.core.kernels.bounds import intersection_rows
-        from credalens.core.kernels.lower import lower_entropy_rows
-        from credalens.core.kernels.upper import upper_entropy_rows
-
-        phi_low, phi_high = phi_pair(low, high)
-        p = np.empty_like(low)
-        highest, lowest, bound = np.empty((3, stop - start))
-        lower_entropy_rows(low, high, phi_low, phi_high, tolerance, max_nodes, lowest, bound, p)
-        upper_entropy_rows(low, high, phi_low, phi_high, highest, p[:0])
-        intersection_rows(low, high, p)
-        scale = 1.0 / math.log2(self.base)
-        rows = slice(start, stop)
-        self.lower[rows], self.upper[rows], self.probability[rows], self.mean[rows] = low, high, p, mean
-        self.total[rows], self.aleatoric[rows], self.bound[rows] = (
-            highest * scale,
-            lowest * scale + 0.0,
-            bound * scale + 0.0,
-        )
-        self.epistemic[rows] = epistemic_part(highest, lowest) * scale
-
-    def prediction(
-        self, batch: tuple[int, ...], count: int, members: Members | None, classical: Any
-    ) -> CredalPrediction:
-        """Hand the arrays back in the caller's shape and library."""
-        wide = (self.lower, self.upper, self.probability, self.mean)
-        narrow = (self.total, self.aleatoric, self.epistemic, self.bound)
-        arrays = [x.reshape((*batch, x.shape[-1])) for x in wide] + [x.reshape(batch) for x in narrow]
-        lower, upper, probability, mean, total, aleatoric, epistemic, bound = map(self.origin.restore, arrays)
-        return CredalPrediction(
-            lower,
-            upper,
-            probability,
-            mean,
-            total,
-            aleatoric,
-            epistemic,
-            bound,
-            base=self.base,
-            n_members=count,
-            _members=members,
-            _classical=classical,
-        )
+def _handed_back(
+    found: Decomposition, origin: Origin, batch: tuple[int, ...], count: int, base: float, **lazy: Any
+) -> CredalPrediction:
+    """The arrays in the caller's shape and library."""
+    wide = (found.lower, found.upper, found.probability, found.mean)
+    narrow = (found.total, found.aleatoric, found.epistemic, found.bound)
+    arrays = [x.reshape((*batch, x.shape[-1])) for x in wide] + [x.reshape(batch) for x in narrow]
+    lower, upper, p, mean, total, aleatoric, epistemic, bound = map(origin.restore, arrays)
+    return CredalPrediction(
+        lower, upper, p, mean, total, aleatoric, epistemic, bound, float(base), n_members=count, **lazy
+    )

@@ -1,0 +1,99 @@
+"""Everything a credal prediction holds, from members or from bounds, filled in chunks of rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.checks import Members, check_base, row_tolerance
+from credalens.core.entropy import epistemic_part, phi_pair
+
+__all__ = ["Decomposition"]
+
+
+class Decomposition:
+    """The output arrays for some rows, in the caller's precision: bounds, point predictions, and entropies in ``base``.
+
+    Rows are independent, so several threads may fill one object.
+    """
+
+    def __init__(self, rows: int, classes: int, dtype: np.dtype, *, base: float) -> None:
+        self.scale = 1.0 / math.log2(check_base(base))
+        self.lower, self.upper, self.probability, self.mean = (np.empty((rows, classes), dtype) for _ in range(4))
+        self.total, self.aleatoric, self.epistemic, self.bound = (np.empty(rows, dtype) for _ in range(4))
+
+    def solve_members(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
+        """Fill rows start..stop from member predictions; False if one of them is not a distribution."""
+        from credalens.core.kernels.decompose import FEW_CLASSES
+
+        if self.lower.shape[1] > FEW_CLASSES:
+            return self._solve_many(members, start, stop, max_nodes=max_nodes, tolerance=tolerance)
+        return self._solve_few(members, start, stop, max_nodes=max_nodes, tolerance=tolerance)
+
+    def _solve_few(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
+        """Rows side by side; the search only for those that this leaves open."""
+        from credalens.core.kernels.decompose import decompose_rows
+        from credalens.core.kernels.lower import lower_entropy_rows
+
+        rows, classes = stop - start, self.lower.shape[1]
+        wide = tuple(x[start:stop] for x in (self.lower, self.upper, self.probability, self.mean))
+        highest, lowest, bound = np.empty((3, rows))
+        place, bounds = np.empty(rows, np.intp), np.empty((4, rows, classes))
+        allowed = row_tolerance(members.origin.dtype)
+        found = decompose_rows(
+            *members.rows(start, stop), allowed, tolerance, wide, (highest, lowest, bound), place, bounds
+        )
+        if found < 0:
+            return False
+        if found > 0:
+            place = place[:found]
+            value, floor = lowest[place], np.empty(found)
+            lower_entropy_rows(*(x[:found] for x in bounds), tolerance, max_nodes, value, floor, np.empty((found, 0)))
+            lowest[place], bound[place] = value, floor
+        self._keep(start, stop, highest, lowest, bound)
+        return True
+
+    def _solve_many(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
+        """One row after the other: with many classes the loops over them are long enough."""
+        from credalens.core.kernels.bounds import bounds_rows
+
+        rows = slice(start, stop)
+        ours = self.lower[rows], self.upper[rows], self.mean[rows]
+        exact = self.lower.dtype == np.float64
+        low, high, mean = ours if exact else np.empty((3, *ours[0].shape))
+        if not bounds_rows(*members.rows(start, stop), row_tolerance(members.origin.dtype), low, high, mean):
+            return False
+        if exact:
+            self._solve(low, high, start, stop, max_nodes=max_nodes, tolerance=tolerance)
+        else:
+            self.solve_bounds(low, high, mean, start, stop, max_nodes=max_nodes, tolerance=tolerance)
+        return True
+
+    def solve_bounds(
+        self, low: NDArray, high: NDArray, mean: NDArray, start: int, stop: int, *, max_nodes: int, tolerance: float
+    ) -> None:
+        """Fill rows start..stop from their lower, upper and mean probabilities in float64."""
+        self.lower[start:stop], self.upper[start:stop], self.mean[start:stop] = low, high, mean
+        self._solve(low, high, start, stop, max_nodes=max_nodes, tolerance=tolerance)
+
+    def _solve(self, low: NDArray, high: NDArray, start: int, stop: int, *, max_nodes: int, tolerance: float) -> None:
+        from credalens.core.kernels.bounds import intersection_rows
+        from credalens.core.kernels.lower import lower_entropy_rows
+        from credalens.core.kernels.upper import upper_entropy_rows
+
+        phi_low, phi_high = phi_pair(low, high)
+        highest, lowest, bound = np.full((3, stop - start), np.inf)
+        nothing = np.empty((stop - start, 0))
+        lower_entropy_rows(low, high, phi_low, phi_high, tolerance, max_nodes, lowest, bound, nothing)
+        upper_entropy_rows(low, high, phi_low, phi_high, highest, nothing[:0])
+        intersection_rows(low, high, self.probability[start:stop])
+        self._keep(start, stop, highest, lowest, bound)
+
+    def _keep(self, start: int, stop: int, highest: NDArray, lowest: NDArray, bound: NDArray) -> None:
+        """Entropies in bits to their places in the caller's unit."""
+        self.total[start:stop] = highest * self.scale
+        self.aleatoric[start:stop] = lowest * self.scale + 0.0
+        self.bound[start:stop] = bound * self.scale + 0.0
+        self.epistemic[start:stop] = epistemic_part(highest, lowest) * self.scale
