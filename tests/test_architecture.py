@@ -16,6 +16,7 @@ LAYERS = [
     {"arrays"},
     {"checks"},
     {"core"},
+    {"device"},
     {"prediction", "datasets"},
     {"evaluation", "storage"},
     {"scoring", "report", "bayes", "sklearn"},

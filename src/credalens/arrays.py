@@ -13,6 +13,7 @@ __all__ = [
     "NUMPY",
     "Origin",
     "all_reduce",
+    "gpu_tensor",
     "namespace",
     "origin_of",
     "to_numpy",
@@ -81,6 +82,19 @@ def _stacked(x: Any) -> Any:
         except RuntimeError as error:
             raise ValueError(str(error)) from error
     return sys.modules["jax"].numpy.stack(x) if library in ("jax", "jaxlib") else x
+
+
+def gpu_tensor(x: Any, /) -> Any:
+    """``x`` if it is a CUDA tensor of torch (a list of them is stacked), else None."""
+    first = x[0] if isinstance(x, list | tuple) and x else x
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.version.cuda or not isinstance(first, torch.Tensor) or not first.is_cuda:
+        return None
+    try:
+        x = _stacked(x)
+    except ValueError:
+        return None
+    return x if isinstance(x, torch.Tensor) else None
 
 
 def origin_of(x: Any, /) -> Origin:

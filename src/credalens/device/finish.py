@@ -1,0 +1,26 @@
+# mypy: ignore-errors
+"""The last step: entropies in bits to the caller's unit and precision."""
+
+import triton
+import triton.language as tl
+
+__all__ = ["finish_rows"]
+
+ROUNDING = tl.constexpr(1e-13)  # bits; as in core/entropy.py
+
+
+@triton.jit(do_not_specialize=["rows"])
+def finish_rows(highest, lowest, bound, scale, total, aleatoric, epistemic, certified, rows, BLOCK: tl.constexpr):
+    """Scale every row's entropies; epistemic is exactly zero where only rounding keeps the two apart."""
+    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    real = row < rows
+    unit = tl.load(scale)
+    high = tl.load(highest + row, mask=real, other=0.0)
+    low = tl.load(lowest + row, mask=real, other=0.0)
+    least = tl.load(bound + row, mask=real, other=0.0)
+    spread = tl.where(high - low > ROUNDING, high - low, 0.0)
+    kind = total.dtype.element_ty
+    tl.store(total + row, (high * unit).to(kind), mask=real)
+    tl.store(aleatoric + row, (low * unit + 0.0).to(kind), mask=real)
+    tl.store(epistemic + row, (spread * unit).to(kind), mask=real)
+    tl.store(certified + row, (least * unit + 0.0).to(kind), mask=real)

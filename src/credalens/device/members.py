@@ -1,0 +1,105 @@
+"""Member predictions that stay on the GPU, and whether this machine can work with them there."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from credalens.checks import Members, read_logits, read_members, row_tolerance
+from credalens.core.classical import ClassicalUncertainty
+from credalens.core.entropy import ROUNDING
+from credalens.device.rows import MOST_CLASSES, Rows, describe
+
+__all__ = ["GpuMembers", "gpu_members"]
+
+FLOATS = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+CHUNK = 2**24  # values that the classical decomposition widens to float64 at a time
+
+
+@dataclass(frozen=True)
+class GpuMembers:
+    """Member predictions on the device as (members, rows, classes), and whether they are "probs" or "logits"."""
+
+    tensor: Tensor
+    batch: tuple[int, ...]
+    kind: str
+
+    @property
+    def result_dtype(self) -> torch.dtype:
+        """float64 for float64, float32 for everything narrower."""
+        return torch.promote_types(self.tensor.dtype, torch.float32)
+
+    def describe(self, *, base: float, max_nodes: int, tolerance: float) -> Rows | None:
+        """All results in the caller's shape, unit and precision, or None if a row is not a distribution."""
+        rows = describe(
+            self.tensor,
+            self.kind,
+            row_tolerance=row_tolerance(str(self.tensor.dtype).removeprefix("torch.")),
+            unit=1.0 / math.log2(base),
+            max_nodes=max_nodes,
+            tolerance=tolerance,
+        )
+        if rows is None:
+            return None
+        return Rows(*(x.view(self.batch + x.shape[1:]) for x in vars(rows).values()))
+
+    def classical(self, *, base: float) -> ClassicalUncertainty:
+        """Entropy of the mean, mean entropy of the members, and their difference, on the device."""
+        count, rows, classes = self.tensor.shape
+        size = max(1, CHUNK // (count * classes))
+        parts = [self._classical(start, start + size) for start in range(0, rows, size)]
+        total, aleatoric = (torch.cat(part) for part in zip(*parts, strict=True))
+        spread = torch.where(total - aleatoric > ROUNDING, total - aleatoric, 0.0)
+        scale = 1.0 / math.log2(base)
+        return ClassicalUncertainty(
+            *((scale * x).to(self.result_dtype).view(self.batch) for x in (total, aleatoric, spread))
+        )
+
+    def _classical(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+        x = self.tensor[:, start:stop].double()
+        p = torch.softmax(x, -1) if self.kind == "logits" else x / x.sum(-1, keepdim=True)
+        return _entropy(p.mean(0)), _entropy(p).mean(0)
+
+    def read(self) -> Members:
+        """The same members for the quantities that are computed on the CPU."""
+        x = self.tensor.view(len(self.tensor), *self.batch, self.tensor.shape[-1])
+        return read_logits(x) if self.kind == "logits" else read_members(x)
+
+
+def _entropy(p: Tensor) -> Tensor:
+    return torch.special.entr(p).sum(-1) / math.log(2)
+
+
+def gpu_members(x: Any, kind: str, /, *, member_axis: int) -> GpuMembers | None:
+    """``x`` as members on its device, or None where the CPU path must do: it words the errors, and runs everywhere."""
+    usual = x.dtype in FLOATS and x.ndim >= 2 and isinstance(member_axis, int) and -x.ndim <= member_axis < x.ndim
+    if not usual or member_axis % x.ndim == x.ndim - 1 or not 2 <= x.shape[-1] <= MOST_CLASSES or not x.numel():
+        return None
+    if not _kernels_run(x.device):
+        return None
+    x = x.detach().movedim(member_axis, 0)
+    return GpuMembers(x.reshape(len(x), -1, x.shape[-1]).contiguous(), tuple(x.shape[1:-1]), kind)
+
+
+@cache
+def _kernels_run(device: torch.device) -> bool:
+    """Whether Triton is there and can compile for the device. If it is but cannot, a warning says why."""
+    if find_spec("triton") is None:
+        return False
+    probe = torch.tensor([[[0.25, 0.75]], [[0.5, 0.5]]], device=device, dtype=torch.float64)
+    try:
+        rows = describe(probe, "probs", row_tolerance=1e-5, unit=1.0, max_nodes=1, tolerance=1e-9)
+        return rows is not None and math.isclose(float(rows.total), 1.0)
+    except Exception as error:  # a missing compiler shows itself in many ways, and none may keep the user from a result
+        warnings.warn(
+            f"predictions on {device} are computed on the CPU, because Triton cannot compile for it: {error}",
+            stacklevel=5,
+        )
+        return False
