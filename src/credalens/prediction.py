@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from credalens.arrays import NUMPY, Origin, to_numpy
+from credalens.arrays import NUMPY, Origin, gpu_tensor, to_numpy
 from credalens.checks import (
     Members,
     check_base,
@@ -27,6 +27,9 @@ from credalens.core.hartley import generalized_hartley
 from credalens.core.hull import ConvexHull
 from credalens.core.intervals import ProbabilityIntervals
 from credalens.core.members import MemberSummary
+
+if TYPE_CHECKING:
+    from credalens.device import GpuMembers
 
 __all__ = ["CredalPrediction", "from_summary", "wrap", "wrap_logits"]
 
@@ -55,7 +58,7 @@ class CredalPrediction:
     aleatoric_bound: Any
     base: float
     n_members: int
-    _members: Members | None = field(default=None)
+    _members: Members | GpuMembers | None = field(default=None)
     _classical: Any = field(default=None)
 
     @property
@@ -68,7 +71,9 @@ class CredalPrediction:
         """Entropy of the mean, mean entropy of the members, and their difference."""
         if self._members is None:
             return self._classical
-        return decompose_members(self._members, base=self.base)
+        if isinstance(self._members, Members):
+            return decompose_members(self._members, base=self.base)
+        return self._members.classical(base=self.base)
 
     @cached_property
     def hartley(self) -> Any:
@@ -80,7 +85,7 @@ class CredalPrediction:
         """The convex hull of the members, a smaller credal set. Needs the members, which a summary does not keep."""
         if self._members is None:
             raise_without_members()
-        members = self._members
+        members = self._members if isinstance(self._members, Members) else self._members.read()
         probs = members.array.reshape((len(members.array), *members.batch, members.array.shape[-1]))
         return ConvexHull(members.origin.restore(probs))
 
@@ -116,6 +121,8 @@ def wrap(
     >>> prediction.probability.round(4), round(float(prediction.epistemic), 3)
     (array([0.325 , 0.2875, 0.3875]), 0.428)
     """
+    if (found := _on_gpu(probs, "probs", member_axis, base, max_nodes, tolerance)) is not None:
+        return found
     members = read_members(probs, member_axis=member_axis)
     return _from_members(members, "probs", base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
 
@@ -130,8 +137,29 @@ def wrap_logits(
     threads: int | None = None,
 ) -> CredalPrediction:
     """Turn the logits of N members into a credal prediction: a softmax in float64 over the last axis, then ``wrap``."""
+    if (found := _on_gpu(logits, "logits", member_axis, base, max_nodes, tolerance)) is not None:
+        return found
     members = read_logits(logits, member_axis=member_axis)
     return _from_members(members, "logits", base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+
+
+def _on_gpu(
+    values: Any, kind: str, member_axis: int, base: float, max_nodes: int, tolerance: float
+) -> CredalPrediction | None:
+    """The credal prediction of CUDA tensors, without leaving the device; None where the CPU path must do.
+
+    That is where Triton is missing, and where something is wrong with the values: the CPU path words the error.
+    """
+    if (tensor := gpu_tensor(values)) is None:
+        return None
+    from credalens.device import gpu_members
+
+    members = gpu_members(tensor, kind, member_axis=member_axis)
+    base = check_base(base)
+    rows = members and members.describe(base=base, max_nodes=max_nodes, tolerance=tolerance)
+    if not (members and rows):
+        return None
+    return CredalPrediction(**vars(rows), base=base, n_members=len(members.tensor), _members=members)
 
 
 def from_summary(summary: MemberSummary, /, *, base: float = 2, threads: int | None = None) -> CredalPrediction:

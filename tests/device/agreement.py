@@ -1,0 +1,138 @@
+"""What the GPU path must agree on with the CPU path, whether its kernels run on a GPU or in Triton's interpreter.
+
+``python tests/device/agreement.py`` (with the repository on the path) runs every check below in the interpreter.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import numpy as np
+import torch
+from tests.strategies import batch_of
+
+from credalens import CredalPrediction, prediction, wrap, wrap_logits
+from credalens.device import GpuMembers, members, rows
+
+EVERY = ("lower", "upper", "probability", "mean", "total")
+
+
+def assert_agrees(ours: CredalPrediction, expected: CredalPrediction) -> None:
+    """The same numbers up to the rounding of their dtype; lower entropies to 1e-9 bits where both are certified."""
+    assert isinstance(ours._members, GpuMembers), "the CPU path did this"
+    narrow = expected.lower.dtype == torch.float32
+    for name in EVERY:
+        one, other = getattr(ours, name), getattr(expected, name)
+        assert (one.shape, one.dtype) == (other.shape, other.dtype), name
+        torch.testing.assert_close(one.cpu(), other, rtol=2e-6 if narrow else 1e-12, atol=1e-7 if narrow else 1e-12)
+    slack = 4e-6 if narrow else 2e-9
+    one, bound, other, floor = (x.cpu().double() for p in (ours, expected) for x in (p.aleatoric, p.aleatoric_bound))
+    assert (bound <= other + slack).all()
+    assert (floor <= one + slack).all()
+    assert (bound <= one).all()
+    settled = (one - bound <= slack) & (other - floor <= slack)
+    assert ((one - other).abs()[settled] <= slack).all()
+    assert ((ours.epistemic - (ours.total - ours.aleatoric)).abs().cpu() <= slack).all()
+
+
+def tensors(kinds: tuple[str, ...], shape: tuple[int, int, int], dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
+    """(members, rows of every kind, classes)."""
+    count, each, classes = shape
+    return torch.from_numpy(np.concatenate([batch_of(k, count, each, classes, seed) for k in kinds], axis=1)).to(dtype)
+
+
+def check_few_classes() -> None:
+    """One thread a row, on every kind of ensemble."""
+    kinds = ("flat", "peaked", "sparse", "rounded", "one_hot", "agreeing", "mixed", "tiny")
+    for classes in (2, 5):
+        p = tensors(kinds, (3, 2, classes), torch.float64, classes)
+        assert_agrees(wrap(p), on_cpu(wrap, p))
+
+
+def check_many_classes() -> None:
+    """A row over several threads, all of it in float32."""
+    p = tensors(("peaked", "agreeing", "one_hot", "tiny"), (4, 1, 40), torch.float32)
+    assert_agrees(wrap(p, base=10), on_cpu(wrap, p, base=10))
+
+
+def check_a_program_a_row() -> None:
+    """Rows that need more nodes than the first round allows."""
+    rows.FIRST_NODES = 2
+    for classes in (7, 36):
+        p = tensors(("peaked", "mixed"), (3, 2, classes), torch.float64, 1)
+        assert_agrees(wrap(p), on_cpu(wrap, p))
+    rows.FIRST_NODES = 32
+
+
+def check_budget() -> None:
+    """What a spent budget leaves is bracketed, and the bracket contains the truth."""
+    rows.FIRST_NODES = 3
+    p = tensors(("flat",), (4, 3, 9), torch.float64)
+    for nodes in (2, 5):
+        assert_agrees(wrap(p, max_nodes=nodes), on_cpu(wrap, p))
+    rows.FIRST_NODES = 32
+
+
+def check_logits_shapes_and_lazy_parts() -> None:
+    """Batch axes, a member axis elsewhere, ruled-out classes, and what is computed when first asked for."""
+    z = torch.randn(2, 3, 2, 4, generator=torch.Generator().manual_seed(0)) * 3
+    z[0, 0, 0, 1] = -float("inf")
+    for logits, options in ((z, {}), (z.movedim(0, 1), {"member_axis": 1}), (torch.cat([z[:, :1]] * 9, -1), {})):
+        ours, expected = wrap_logits(logits, **options), on_cpu(wrap_logits, logits, **options)
+        assert_agrees(ours, expected)
+        for name in ("total", "aleatoric", "epistemic"):
+            one, other = getattr(ours.classical, name), getattr(expected.classical, name)
+            torch.testing.assert_close(one.cpu(), other, rtol=0, atol=1e-6)
+        torch.testing.assert_close(ours.hull.lower_entropy().cpu(), expected.hull.lower_entropy())
+
+
+def check_pieces() -> None:
+    """Rows that do not fit into the scratch memory at once."""
+    p = tensors(("peaked", "mixed"), (2, 3, 3), torch.float16)
+    rows.SCRATCH = 16 * 3 * 4
+    ours = wrap(p)
+    rows.SCRATCH = 2**31
+    assert_agrees(ours, on_cpu(wrap, p))
+
+
+def check_refusals() -> None:
+    """Bad rows raise what the CPU path raises."""
+    for classes in (3, 40):
+        good = tensors(("agreeing",), (2, 3, classes), torch.float64)
+        for fault in (0.2, -0.9, float("nan"), float("inf")):
+            bad = good.clone()
+            bad[1, 2, 0] = fault
+            if fault == -0.9:
+                bad[1, 2, 1] += 1 - bad[1, 2].sum()
+            assert message(wrap, bad) == message(lambda x: on_cpu(wrap, x), bad)
+            if not np.isfinite(fault):
+                assert message(wrap_logits, bad) == message(lambda x: on_cpu(wrap_logits, x), bad)
+
+
+def message(function, x) -> str:
+    try:
+        function(x)
+    except ValueError as error:
+        return str(error)
+    raise AssertionError("no error")
+
+
+def on_cpu(function, x, **options) -> CredalPrediction:
+    """What the CPU path gives."""
+    asked, prediction.gpu_tensor = prediction.gpu_tensor, lambda x: None
+    try:
+        return function(x.cpu(), **options)
+    finally:
+        prediction.gpu_tensor = asked
+
+
+CHECKS = [check for name, check in globals().items() if name.startswith("check_")]
+
+if __name__ == "__main__":
+    assert os.environ.get("TRITON_INTERPRET") == "1"
+    members._kernels_run = lambda device: True
+    prediction.gpu_tensor = lambda x: x
+    for check in CHECKS:
+        check()
+        print(check.__name__, file=sys.stderr)

@@ -1,0 +1,113 @@
+"""Equality with the CPU path: on a GPU wherever there is one, and in Triton's interpreter wherever Triton is installed."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+from tests.device import agreement
+
+from credalens import prediction, wrap
+from credalens.arrays import gpu_tensor
+from credalens.device import gpu_members, members
+
+needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed; CUDA torch brings it")
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+
+
+@needs_triton
+def test_kernels_agree_with_the_cpu_path_in_the_interpreter():
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.device.agreement"],
+        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(root)},
+        cwd=root,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert all(check.__name__ in done.stderr for check in agreement.CHECKS)
+
+
+@needs_triton
+@needs_gpu
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("classes", [2, 3, 10, 33, 100, 257, 1000])
+def test_kernels_agree_with_the_cpu_path_on_the_gpu(classes, dtype):
+    p = agreement.tensors(("flat", "peaked", "sparse", "one_hot", "agreeing", "tiny"), (5, 20, classes), torch.float64)
+    if dtype in (torch.float16, torch.bfloat16):  # a row must sum to one as far as its dtype allows
+        p = p[:, (p.to(dtype).double().sum(-1) - 1).abs().amax(0) < 1e-2]
+    p = p.to(dtype).cuda()
+    ours = wrap(p, max_nodes=500)
+    assert ours.total.is_cuda
+    agreement.assert_agrees(ours, wrap(p.cpu(), max_nodes=500))
+
+
+@pytest.fixture
+def kernels_run(monkeypatch):
+    monkeypatch.setattr(members, "_kernels_run", lambda device: True)
+
+
+@pytest.mark.usefixtures("kernels_run")
+def test_members_are_taken_where_they_are():
+    x = torch.rand(4, 2, 3, 5)
+    taken = gpu_members(x, "probs", member_axis=1)
+    assert taken.tensor.shape == (2, 12, 5)
+    assert taken.batch == (4, 3)
+    assert torch.equal(taken.tensor[1], x[:, 1].reshape(12, 5))
+    assert gpu_members(x[0], "probs", member_axis=0).tensor.data_ptr() == x.data_ptr()
+
+
+@pytest.mark.usefixtures("kernels_run")
+@pytest.mark.parametrize(
+    ("x", "axis"),
+    [
+        (torch.ones(2, 3, dtype=torch.int64), 0),
+        (torch.rand(3), 0),
+        (torch.rand(2, 3), 1),
+        (torch.rand(2, 3), -1),
+        (torch.rand(2, 3), 2),
+        (torch.rand(2, 3), "0"),
+        (torch.rand(2, 1), 0),
+        (torch.rand(0, 3), 0),
+        (torch.rand(2, 0, 3), 0),
+        (torch.rand(2, 5000), 0),
+    ],
+)
+def test_anything_unusual_is_left_to_the_cpu_path(x, axis):
+    assert gpu_members(x, "probs", member_axis=axis) is None
+
+
+def test_arrays_elsewhere_are_not_for_the_gpu():
+    tensor = torch.rand(2, 3)
+    assert gpu_tensor(tensor) is None
+    assert gpu_tensor([tensor, tensor]) is None
+    assert gpu_tensor(tensor.numpy()) is None
+    assert gpu_tensor([[0.5, 0.5]]) is None
+    assert gpu_tensor([]) is None
+
+
+def test_without_a_compiler_the_cpu_path_answers_and_says_why(monkeypatch):
+    def describe(*_args, **_options):
+        raise RuntimeError("Failed to find C compiler")
+
+    monkeypatch.setattr(members, "find_spec", lambda name: name)
+    monkeypatch.setattr(members, "describe", describe)
+    monkeypatch.setattr(prediction, "gpu_tensor", lambda x: x)
+    members._kernels_run.cache_clear()
+    p = torch.tensor([[[0.2, 0.8]], [[0.5, 0.5]]])
+    with pytest.warns(UserWarning, match="computed on the CPU, because Triton cannot compile for it: Failed to find C"):
+        found = wrap(p)
+    members._kernels_run.cache_clear()
+    assert found.total.item() == 1.0
+
+
+def test_without_triton_the_cpu_path_answers_silently(monkeypatch):
+    monkeypatch.setattr(members, "find_spec", lambda _name: None)
+    monkeypatch.setattr(prediction, "gpu_tensor", lambda x: x)
+    members._kernels_run.cache_clear()
+    assert wrap(torch.tensor([[[0.2, 0.8]], [[0.5, 0.5]]])).total.item() == 1.0
+    members._kernels_run.cache_clear()
