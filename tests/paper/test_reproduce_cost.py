@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from credalens import classical_uncertainty
+from credalens.paper import cost
 from credalens.paper.backbones import build_backbone
-from credalens.paper.cost import classical_numpy, measure_costs
+from credalens.paper.cost import classical_numpy, cpu_threads, measure_costs
 from credalens.paper.experiments import CellKey
 from credalens.paper.presets import get_preset
 from credalens.paper.tables import TABLES
@@ -59,3 +60,15 @@ def test_a_deadline_is_asked_before_every_cell():
     cells = [CellKey(metric="time_ms", variant="classical", C=C) for C in (3, 10)]
     measure_costs(cells, SMOKE, check=lambda: asked.append(1))
     assert len(asked) == 2
+
+
+def test_what_takes_long_is_repeated_less_often_but_not_only_once(monkeypatch):
+    monkeypatch.setattr(cost, "MOST_SECONDS", 0.0)
+    cells = [CellKey(metric="time_ms", variant="classical", C=3)]
+    (values,) = measure_costs(cells, SMOKE.changed(repeats=20), check=lambda: None).values()
+    assert len(values) == cost.LEAST_REPEATS
+
+
+def test_times_of_networks_name_torchs_threads_and_those_of_the_measures_one():
+    assert cpu_threads(TABLES["DEsamples"].cells) == torch.get_num_threads()
+    assert cpu_threads(TABLES["CPUcost"].cells) == 1

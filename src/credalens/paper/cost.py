@@ -1,7 +1,7 @@
 """What uncertainty costs: time of the measures by the number of classes, of inference by the number of members.
 
 No training is needed: the time of a network does not depend on its weights, so they are random. Every value is one
-repeat, after a first call that does not count.
+repeat, after a first call that does not count; what takes long is repeated less often.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from credalens.prediction import wrap
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["classical_numpy", "measure_costs"]
+__all__ = ["classical_numpy", "cpu_threads", "measure_costs"]
 
 Array = NDArray[np.float64]
 MEMBERS: Final = 5
@@ -31,6 +31,9 @@ CONCENTRATION: Final = 0.3
 CALLS: Final = 50
 """Calls in one repeat where a single one is too short for the clock."""
 BATCH: Final = 1000
+MOST_SECONDS: Final = 15.0
+"""A cell whose repeats take longer than that gets fewer of them, so that a table takes minutes on any machine."""
+LEAST_REPEATS: Final = 3
 ESTIMATORS: Final = {"BNNR": "reparameterization", "BNNF": "flipout"}
 
 
@@ -42,6 +45,15 @@ def measure_costs(asked: Iterable[CellKey], preset: Preset, /, *, check: Callabl
         check()
         filled[cell] = _measures(cell, preset) if cell.C is not None else _inference(cell, preset, networks)
     return filled
+
+
+def cpu_threads(asked: Iterable[CellKey], /) -> int:
+    """Threads that the times on the CPU are for: torch's where networks are timed, otherwise one."""
+    if all(cell.metric != "cpu_ms" for cell in asked):
+        return 1
+    import torch
+
+    return torch.get_num_threads()
 
 
 def classical_numpy(members: Array, /) -> tuple[float, float, float]:
@@ -73,10 +85,14 @@ def _measures(cell: CellKey, preset: Preset) -> list[float]:
 
 
 def _repeats(work: Callable[[int], Any], repeats: int, *, calls: int = 1) -> list[float]:
+    """Milliseconds of every repeat; fewer repeats where the time for them is spent."""
     work(0)
-    times = []
+    times: list[float] = []
+    started = time.perf_counter()
     for repeat in range(repeats):
         begun = time.perf_counter()
+        if begun - started > MOST_SECONDS and repeat >= LEAST_REPEATS:
+            break
         for _ in range(calls):
             work(repeat)
         times.append(1000 * (time.perf_counter() - begun) / calls)

@@ -19,10 +19,11 @@ Result = Mapping[str, Any]
 
 def provenance_lines(result: Result, /) -> str:
     """Preset, file and command, substitutes and models of a result."""
-    lines = [_setting(result), _source(result), *_models(result)]
-    substitutes = _substitutes(result)
-    if substitutes:
-        lines.insert(2, f"In place of the paper's: {substitutes}.")
+    substitutes, threads = _substitutes(result), result.get("cpu_threads")
+    lines = [_setting(result), _source(result)]
+    lines += [f"In place of the paper's: {substitutes}."] if substitutes else []
+    lines += [f"Times on the CPU are for {_count(threads, 'thread')}."] if threads else []
+    lines += _models(result)
     return "\n".join(f"- {line}" for line in lines)
 
 
@@ -60,8 +61,10 @@ def _source(result: Result) -> str:
     """The result file and the command that makes it, with its sizes, since presets may change."""
     preset = result["provenance"]["preset"]
     name, label = preset["name"], file_name(result["label"])
-    options = ["" if name == "smoke" else "--data-folder DATA", *_sizes(result)]
-    options += [f"--only {one}" for one in preset.get("focus", ())]
+    options: list[str] = []
+    if result.get("models"):
+        options += ["" if name == "smoke" else "--data-folder DATA", *_sizes(result)]
+        options += [f"--only {one}" for one in preset.get("focus", ())]
     options += ["--paper-solver"] if result.get("solvers") else []
     command = " ".join(filter(None, (f"credalens reproduce {label} --preset {name}", *options)))
     return f"File [{name}/{label}.json]({name}/{label}.json), made by `{command}`."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -21,14 +22,21 @@ def value_text(value: float, metric: str, /, *, sign: str = "") -> str:
     >>> value_text(93.5, "AUROC"), value_text(0.0123456, "time_ms"), value_text(1.5, "ECE", sign="+")
     ('93.50', '0.01235', '+1.500')
     """
-    return f"{value:{sign}.{DIGITS[metric]}f}" if metric in DIGITS else f"{value:{sign}.4g}"
+    return f"{value:{sign}.{_digits(value, metric)}f}"
+
+
+def _digits(value: float, metric: str) -> int:
+    """Decimals: those of the metric, or as many as four significant digits need."""
+    if metric in DIGITS:
+        return DIGITS[metric]
+    return max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
 
 
 def number_text(found: Result | None, metric: str, /) -> str:
     """Mean and spread of a cell, ours or the paper's; a dash where there is none.
 
-    >>> number_text({"mean": 93.5, "std": 0.25}, "AUROC")
-    '93.50 ± 0.25'
+    >>> number_text({"mean": 93.5, "std": 0.25}, "AUROC"), number_text({"mean": 1275.2, "std": 241.3}, "cpu_ms")
+    ('93.50 ± 0.25', '1275 ± 241')
     """
     if found is None or "mean" not in found:
         return NONE
@@ -47,6 +55,4 @@ def paper_difference_text(found: Result | None, metric: str, /) -> str:
 
 
 def _spread(found: Result, metric: str) -> str:
-    if found["std"] is None:
-        return ""
-    return f" ± {found['std']:.{DIGITS[metric]}f}" if metric in DIGITS else f" ± {found['std']:.2g}"
+    return "" if found["std"] is None else f" ± {found['std']:.{_digits(found['mean'], metric)}f}"

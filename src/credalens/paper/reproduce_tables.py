@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from credalens.paper.cost import measure_costs
+from credalens.paper.cost import cpu_threads, measure_costs
 from credalens.paper.experiments import CellKey, evaluation_sets
 from credalens.paper.numbers import describe, paper_cells
 from credalens.paper.reproduce_work import Need, Workbench
@@ -39,6 +39,7 @@ def table_result(
     asked = (*table.cells, *table.extra, *_on_request(table, measures))
     filled = _costs(work, asked) if _is_cost(table) else _measured(work, table, asked)
     entries = [_entry(work, table, cell, values) for cell, values in filled.items()]
+    timed = {"cpu_threads": cpu_threads(asked)} if _is_cost(table) else {}
     return {
         "label": table.label,
         "kind": "table",
@@ -47,6 +48,7 @@ def table_result(
         "cells": entries,
         "improvements": _improvements(table, filled),
         "solvers": _solvers(work, table, filled) if paper_solver else [],
+        **timed,
     }
 
 
