@@ -49,7 +49,7 @@ class Decomposition:
             return False
         if found > 0:
             place = place[:found]
-            value, floor = lowest[place], np.empty(found)
+            value, floor = lowest[place], bound[place]
             lower_entropy_rows(*(x[:found] for x in bounds), tolerance, max_nodes, value, floor, np.empty((found, 0)))
             lowest[place], bound[place] = value, floor
         self._keep(start, stop, highest, lowest, bound)
@@ -81,11 +81,13 @@ class Decomposition:
     def _solve(self, low: NDArray, high: NDArray, start: int, stop: int, *, max_nodes: int, tolerance: float) -> None:
         from credalens.core.kernels.bounds import intersection_rows
         from credalens.core.kernels.lower import lower_entropy_rows
+        from credalens.core.kernels.root import lower_root_rows
         from credalens.core.kernels.upper import upper_entropy_rows
 
         phi_low, phi_high = phi_pair(low, high)
-        highest, lowest, bound = np.full((3, stop - start), np.inf)
+        highest, lowest, bound = np.empty((3, stop - start))
         nothing = np.empty((stop - start, 0))
+        lower_root_rows(low, high, phi_low, phi_high, tolerance, lowest, bound)
         lower_entropy_rows(low, high, phi_low, phi_high, tolerance, max_nodes, lowest, bound, nothing)
         upper_entropy_rows(low, high, phi_low, phi_high, highest, nothing[:0])
         intersection_rows(low, high, self.probability[start:stop])

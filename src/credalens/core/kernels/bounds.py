@@ -14,13 +14,12 @@ EXACT = 1e-14  # a row this close to one is left as it is: dividing would only m
 @kernel
 def _scale(row, tolerance):
     """1 / sum(row), or NaN if the row is not a probability distribution."""
-    total = 0.0
-    least = 0.0
+    total, below = 0.0, 0.0
     for k in range(row.size):
         value = np.float64(row[k])
         total += value
-        least = min(least, value)
-    if not (least >= 0.0 and abs(total - 1.0) <= tolerance):
+        below += value if value < 0.0 else 0.0  # a sum is vectorised, a minimum is not: NaN might be in it
+    if not (below >= 0.0 and abs(total - 1.0) <= tolerance):
         return np.nan
     return 1.0 if abs(total - 1.0) <= EXACT else 1.0 / total
 

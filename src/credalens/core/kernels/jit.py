@@ -16,10 +16,11 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-__all__ = ["bits_to_float", "float_to_bits", "kernel"]
+__all__ = ["bits_to_float", "float_to_bits", "inlined", "kernel"]
 
 # Reordering sums lets LLVM use vector units. NaN keeps its meaning: validation compares against it.
 FAST = {"reassoc", "contract", "nsz"}
+OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FAST, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def _fingerprint() -> str:
@@ -62,12 +63,19 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     A function with a leading underscore serves other kernels only: it becomes part of them, and takes no entry from
     Python and no place in the cache, which saves a tenth of the time to compile.
     """
-    options: dict[str, Any] = {"nogil": True, "fastmath": FAST, "error_model": "numpy", "no_cfunc_wrapper": True}
     if function.__name__.startswith("_"):
-        return numba.njit(no_cpython_wrapper=True, **options)(function)
-    compiled = numba.njit(cache=True, **options)(function)
+        return numba.njit(no_cpython_wrapper=True, **OPTIONS)(function)
+    compiled = numba.njit(cache=True, **OPTIONS)(function)
     compiled._cache._cache_file._source_stamp = FINGERPRINT
     return compiled
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make ``function`` a part of the kernels of several files that call it, whatever its size. Not for Python to call.
+
+    A call that is left in a loop keeps the loop from being vectorised.
+    """
+    return numba.njit(no_cpython_wrapper=True, forceinline=True, **OPTIONS)(function)
 
 
 @intrinsic

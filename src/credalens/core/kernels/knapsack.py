@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from credalens.core.kernels.jit import kernel
+from credalens.core.kernels.jit import bits_to_float, float_to_bits, inlined, kernel
 
 __all__ = ["FEW", "HIGH", "LOW", "PHI_HIGH", "PHI_LOW", "SLOPE", "VERTEX", "collect_core"]
 
@@ -14,16 +12,25 @@ LOW, HIGH, PHI_LOW, PHI_HIGH, SLOPE, VERTEX = range(6)
 FEW = 24  # classes up to which it is quickest to go from value to value, and to search without a cutoff
 ROUNDING = 1e-13  # mass; the range of thresholds errs on the wide side
 DECADES = 1e-12
-HALVINGS = 7
+HALVINGS = 8
+BRIEF = 32  # elements up to which plain insertion is quickest
 
 
 @kernel
-def _width_above(lower, upper, bound, x):
-    """sum of w_k over the classes with bound_k >= x."""
-    mass = 0.0
+def _widths_above(lower, upper, x, y):
+    """sum of w_k over the classes with u_k >= x, and over those with l_k >= y."""
+    at_upper, at_lower = 0.0, 0.0
     for k in range(lower.size):
-        mass += upper[k] - lower[k] if bound[k] >= x else 0.0
-    return mass
+        width = upper[k] - lower[k]
+        at_upper += width if upper[k] >= x else 0.0
+        at_lower += width if lower[k] >= y else 0.0
+    return at_upper, at_lower
+
+
+@kernel
+def _middle(a, b):
+    """Between two non-negative numbers, about halfway on a logarithmic scale: halfway between their bits."""
+    return bits_to_float((float_to_bits(a) + float_to_bits(b)) >> 1)
 
 
 @kernel
@@ -42,17 +49,6 @@ def _walk(lower, upper, bound, need):
 
 
 @kernel
-def _bisect(lower, upper, bound, need, top):
-    """A range (a, b) of that x, on a logarithmic scale: at a the sum is enough, or a is as good as zero; at b it is not."""
-    a, b = DECADES * top, top
-    for _ in range(HALVINGS):
-        x = np.sqrt(a * b)
-        enough = _width_above(lower, upper, bound, x) >= need
-        a, b = (x, b) if enough else (a, x)
-    return (a, b) if a > DECADES * top else (0.0, b)
-
-
-@kernel
 def _threshold_range(lower, upper, need):
     """A range that contains the value x of the class between its bounds.
 
@@ -61,12 +57,17 @@ def _threshold_range(lower, upper, need):
     """
     if lower.size <= FEW:
         return _walk(lower, upper, lower, need + ROUNDING), _walk(lower, upper, upper, need - ROUNDING)
-    _, most = _bisect(lower, upper, upper, need - ROUNDING, 1.0)
-    least, _ = _bisect(lower, upper, lower, need + ROUNDING, most)
-    return least, most
+    least, most, below, above = DECADES, 1.0, DECADES, 1.0
+    for _ in range(HALVINGS):
+        x, y = _middle(below, most), _middle(least, above)
+        at_upper, at_lower = _widths_above(lower, upper, x, y)
+        enough, forced = at_upper >= need - ROUNDING, at_lower > need + ROUNDING
+        below, most = (x if enough else below), (most if enough else x)
+        least, above = (y if forced else least), (above if forced else y)
+    return (least if least > DECADES else 0.0), most
 
 
-@kernel
+@inlined
 def collect_core(lower, upper, phi_lower, phi_upper, core, order, out):
     """Sort the open classes into ``core``, write the others to ``out``; return (number, open mass, base entropy).
 
@@ -106,7 +107,7 @@ def collect_core(lower, upper, phi_lower, phi_upper, core, order, out):
 def _sort(core, order, lower, m):
     """Shell sort of the slopes and ``order``, ties by lower bound: an order that no label can change."""
     gap = 1
-    while gap < m // 3:
+    while m > BRIEF and gap < m // 3:
         gap = 3 * gap + 1
     while gap > 0:
         for i in range(gap, m):

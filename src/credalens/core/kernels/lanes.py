@@ -7,7 +7,7 @@ in one flat array, ``lane``, at fixed offsets: offsets the compiler knows are wh
 
 from __future__ import annotations
 
-from credalens.core.kernels.jit import kernel
+from credalens.core.kernels.jit import inlined, kernel
 
 __all__ = ["LANES", "fill", "fold_lanes", "intersect_lanes", "load", "unload"]
 
@@ -18,14 +18,14 @@ TOTAL, LEAST = 0 * LANES, 1 * LANES
 BELOW, WIDTH = 0 * LANES, 1 * LANES
 
 
-@kernel
+@inlined
 def fill(lane, at, value):
     """One value for every lane."""
     for i in range(LANES):
         lane[at + i] = value
 
 
-@kernel
+@inlined
 def load(rows, start, stop, block):
     """Rows start..stop, turned; the last one again where they do not fill the block."""
     for i in range(LANES):
@@ -34,7 +34,7 @@ def load(rows, start, stop, block):
             block[k, i] = row[k]
 
 
-@kernel
+@inlined
 def unload(block, start, count, out):
     """The first ``count`` lanes to rows of ``out``, turned back."""
     for i in range(count):
@@ -61,11 +61,10 @@ def _scales(block, tolerance, lane):
     return good
 
 
-@kernel
+@inlined
 def fold_lanes(members, start, stop, tolerance, block, low, high, mean, lane):
     """Lower, upper and mean probability of a block of rows; False if a row is not a distribution."""
     count = members.shape[0]
-    share = 1.0 / count
     for n in range(count):
         load(members[n], start, stop, block)
         if _scales(block, tolerance, lane) < LANES:
@@ -81,11 +80,11 @@ def fold_lanes(members, start, stop, tolerance, block, low, high, mean, lane):
                 mean[k, i] = block[k, i] * lane[TOTAL + i] + (0.0 if n == 0 else before)
     for k in range(block.shape[0]):
         for i in range(LANES):
-            mean[k, i] *= share
+            mean[k, i] /= count
     return True
 
 
-@kernel
+@inlined
 def intersect_lanes(low, high, p, lane):
     """p = l + alpha (u - l) with alpha = (1 - sum l) / sum (u - l); where all widths vanish, l itself."""
     fill(lane, BELOW, 0.0)

@@ -1,34 +1,18 @@
-"""Lower entropy of a block of rows side by side: the root of the search, and what one change of a class can still gain.
-
-Notation and facts as in ``lower.py``. The knapsack fills the classes in order of slope; f is its break class, lambda its
-slope, r = x - l_f the mass it takes, q = u_f - x what it leaves. Against the chord bound a vertex costs
-
-    sum over flipped classes of d_k = w_k |s_k - lambda|,  plus  g_j(y) = phi(y) - chord with slope lambda
-
-for the one class j at a value y between its bounds. The vertex found costs g_f(x), the *gap*. Any other
-
-- has j = f, and then flips one class (value known exactly) or two or more (cost at least the two least d), or
-- has f down (or up): then another class takes r (gives q) alone, value known exactly; or some class i is flipped and
-  what that leaves of r (of q) is moved at the least slope difference there is.
-
-If all of these cost the gap or more, the row is done. About nine rows in ten of real predictions with ten classes are.
-"""
+"""Lower entropy of a block of rows side by side: the root of the search, and what one change of a class can still gain."""
 
 from __future__ import annotations
 
-from credalens.core.kernels.jit import kernel
+from credalens.core.kernels.change import FAR, SLACK, certificate, change, changed, trades
+from credalens.core.kernels.jit import inlined, kernel
 from credalens.core.kernels.lanes import LANES, fill
 from credalens.core.kernels.phi import phi
 
 __all__ = ["lower_entropy_lanes"]
 
-FAR = 1e300  # a slope no class has
-SLACK = 1e-15  # mass below this is rounding
-
 (
     NEED, BASE, OWN, MASS, LAMBDA, AT, LOW, HIGH, PHI_LOW, TAKEN, AFTER, AFTER_ALL, BEFORE, BEFORE_ALL,
-    LEFT, GAP, BEST, LEAST, SECOND, IF_DOWN, IF_UP,
-) = range(0, 21 * LANES, LANES)  # fmt: skip
+    LEFT, BEST, LEAST, SECOND, IF_DOWN, IF_UP,
+) = range(0, 20 * LANES, LANES)  # fmt: skip
 
 
 @kernel
@@ -92,13 +76,12 @@ def _neighbours(low, high, slope, lane):
             away = s - lane[LAMBDA + i]
             other = (s < FAR) & (lane[AT + i] != k)
             first = (away < 0.0) | ((away == 0.0) & (k < lane[AT + i]))
-            below = (low[k, i] < lane[LOW + i]) | (high[k, i] < lane[HIGH + i])
-            above = (low[k, i] > lane[LOW + i]) | (high[k, i] > lane[HIGH + i])
+            trade = trades(first, low[k, i], high[k, i], lane[LOW + i], lane[HIGH + i])
             before, after = other & first, other & (not first)
             lane[BEFORE_ALL + i] = -away if before & (-away < lane[BEFORE_ALL + i]) else lane[BEFORE_ALL + i]
-            lane[BEFORE + i] = -away if before & below & (-away < lane[BEFORE + i]) else lane[BEFORE + i]
+            lane[BEFORE + i] = -away if before & trade & (-away < lane[BEFORE + i]) else lane[BEFORE + i]
             lane[AFTER_ALL + i] = away if after & (away < lane[AFTER_ALL + i]) else lane[AFTER_ALL + i]
-            lane[AFTER + i] = away if after & above & (away < lane[AFTER + i]) else lane[AFTER + i]
+            lane[AFTER + i] = away if after & trade & (away < lane[AFTER + i]) else lane[AFTER + i]
 
 
 @kernel
@@ -112,7 +95,7 @@ def _gaps(lane):
         gap = phi(lane[LOW + i] + taken) - lane[PHI_LOW + i] - rise
         lane[TAKEN + i] = taken
         lane[LEFT + i] = width - taken
-        lane[GAP + i] = lane[BEST + i] = gap if some & (gap > 0.0) else 0.0
+        lane[BEST + i] = gap if some & (gap > 0.0) else 0.0
         lane[BASE + i] -= lane[LAMBDA + i] * (width - taken) if some else 0.0
 
 
@@ -124,44 +107,20 @@ def _one_change(low, high, phi_low, phi_high, slope, lane):
     for k in range(low.shape[0]):
         for i in range(LANES):
             # Everything is read first: a read on one side of a branch would keep the loop from being vectorised.
-            bottom, top, phi_bottom, phi_top = low[k, i], high[k, i], phi_low[k, i], phi_high[k, i]
-            r, q, slope_f = lane[TAKEN + i], lane[LEFT + i], lane[LAMBDA + i]
-            low_f, high_f = lane[LOW + i], lane[HIGH + i]
-            before, before_all = lane[BEFORE + i], lane[BEFORE_ALL + i]
-            after, after_all = lane[AFTER + i], lane[AFTER_ALL + i]
             best, least, second = lane[BEST + i], lane[LEAST + i], lane[SECOND + i]
             if_down, if_up = lane[IF_DOWN + i], lane[IF_UP + i]
-            w = top - bottom
-            away = slope[k, i] - slope_f
+            f = (lane[LOW + i], lane[HIGH + i], lane[PHI_LOW + i], lane[LAMBDA + i], lane[TAKEN + i], lane[LEFT + i])
+            near = (lane[BEFORE + i], lane[AFTER + i], lane[BEFORE_ALL + i], lane[AFTER_ALL + i])
+            away = slope[k, i] - lane[LAMBDA + i]
             other = (slope[k, i] < FAR) & (lane[AT + i] != k)
             first = (away < 0.0) | ((away == 0.0) & (k < lane[AT + i]))
-            below = (bottom < low_f) | (top < high_f)
-            above = (bottom > low_f) | (top > high_f)
-            trade = other & ((first & below) | ((not first) & above))
-            cost = w * abs(away)
-
-            # f stays between its bounds and class k changes sides.
-            y = low_f + r + (w if first else -w)
-            value = cost + phi(y) - lane[PHI_LOW + i] - slope_f * (y - low_f)
-            best = value if trade & (y >= low_f) & (y <= high_f) & (value < best) else best
-            # f goes to a bound and class k alone takes r or gives q.
-            move = -q if first else r
-            end = top if first else bottom
-            value = phi(end + move) - (phi_top if first else phi_bottom) - slope_f * move
-            lane[BEST + i] = value if trade & (abs(move) <= w) & (value < best) else best
-
-            flip = cost if trade else FAR
+            low_k, high_k, phi_low_k, phi_high_k = low[k, i], high[k, i], phi_low[k, i], phi_high[k, i]
+            alone, flip, down, up = change(low_k, high_k, away, other, first, f, near)
+            value = changed(low_k, high_k, phi_low_k, phi_high_k, away, first, f)
+            lane[BEST + i] = value if (alone < best) & (value < best) else best
             second = flip if flip < second else second
             lane[SECOND + i] = least if flip < least else second
             lane[LEAST + i] = flip if flip < least else least
-
-            # f goes to a bound, class k changes sides, and others take or give what that leaves.
-            short = abs(move) - w
-            near = before if first else after
-            back = after_all if first else before_all
-            rest = cost + abs(short) * (near if short > 0.0 else back) if trade else FAR
-            far = cost + ((r + w) * after if first else (q + w) * before) if other else FAR
-            down, up = (far if first else rest), (rest if first else far)
             lane[IF_DOWN + i] = down if down < if_down else if_down
             lane[IF_UP + i] = up if up < if_up else if_up
 
@@ -170,20 +129,16 @@ def _one_change(low, high, phi_low, phi_high, slope, lane):
 def _conclude(lane, value, bound):
     """Value and certified bound of every row."""
     for i in range(LANES):
-        down, up = lane[TAKEN + i] * lane[AFTER + i], lane[LEFT + i] * lane[BEFORE + i]
-        either = down if down < up else up
-        both = lane[LEAST + i] + lane[SECOND + i]
-        both = both if both > either else either
-        down = down if down > lane[IF_DOWN + i] else lane[IF_DOWN + i]
-        up = up if up > lane[IF_UP + i] else lane[IF_UP + i]
-        least = down if down < up else up
-        least = least if least < both else both
-        least = least if least < lane[BEST + i] else lane[BEST + i]
-        lane[value + i] = lane[BASE + i] + lane[BEST + i]
+        best = lane[BEST + i]
+        least = certificate(
+            best, lane[TAKEN + i], lane[LEFT + i], lane[BEFORE + i], lane[AFTER + i],
+            lane[LEAST + i], lane[SECOND + i], lane[IF_DOWN + i], lane[IF_UP + i],
+        )  # fmt: skip
+        lane[value + i] = lane[BASE + i] + best
         lane[bound + i] = lane[BASE + i] + least
 
 
-@kernel
+@inlined
 def lower_entropy_lanes(low, high, phi_low, phi_high, slope, width, lane, value, bound):
     """Lowest entropy found to lane[value] and a certified lower bound of it to lane[bound], in bits."""
     _slopes(low, high, phi_low, phi_high, slope, width, lane)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from credalens.core.kernels.jit import kernel
+from credalens.core.kernels.jit import inlined, kernel
 from credalens.core.kernels.lanes import LANES, fill
 from credalens.core.kernels.phi import phi
 
@@ -54,7 +54,7 @@ def _step(classes, lane):
     return moved
 
 
-@kernel
+@inlined
 def upper_entropy_lanes(low, high, phi_low, phi_high, lane, out):
     """lane[out] = the highest entropy of each row, in bits. See ``water_level`` for the method."""
     classes = low.shape[0]

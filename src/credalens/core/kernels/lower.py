@@ -35,7 +35,7 @@ KIND, CLASS, FROM, TO, BOUND, MARK, NEED, BASE, SPLIT_CLASS, A, B = range(11)
 @kernel
 def _make_workspace(classes):
     """(core, integers, stack): scratch memory that serves every row of a batch."""
-    return np.empty((6, classes)), np.empty((3, classes), np.int64), np.empty((12 * classes + 256, 11))
+    return np.empty((6, classes)), np.empty((3, classes + 1), np.int64), np.empty((12 * classes + 256, 11))
 
 
 @kernel
@@ -50,30 +50,23 @@ def _dominates(core, i, j):
 
 @kernel
 def _decide(kind, f, start, stop, core, m, state, trail, length, need, base):
-    """Apply a decision and all it implies; return the new trail length, open mass and base entropy."""
+    """Apply a decision and all it implies; return the new trail length, open mass and base entropy. Without a branch."""
+    low_f, high_f = core[LOW, f], core[HIGH, f]
     for i in range(m):
-        if state[i] != FREE:
-            continue
-        up = kind != DOWN and _dominates(core, i, f)
-        down = kind != UP and _dominates(core, f, i)
-        if kind == SPLIT:
-            up = up or core[LOW, i] >= stop
-            down = down or core[HIGH, i] <= start
-        if i == f:
-            up, down = kind == UP, kind == DOWN
-            if kind == SPLIT:
-                state[i] = SPLIT
-                trail[length] = i
-                length += 1
-        if up:
-            state[i] = UP
-            need -= core[HIGH, i] - core[LOW, i]
-            base += core[PHI_HIGH, i] - core[PHI_LOW, i]
-        elif down:
-            state[i] = DOWN
-        if up or down:
-            trail[length] = i
-            length += 1
+        low, high = core[LOW, i], core[HIGH, i]
+        over = (low >= low_f) & (high >= high_f) & ((i < f) | (low > low_f) | (high > high_f))
+        under = (low_f >= low) & (high_f >= high) & ((f < i) | (low_f > low) | (high_f > high))
+        up = ((kind != DOWN) & over) | ((kind == SPLIT) & (low >= stop))
+        down = ((kind != UP) & under) | ((kind == SPLIT) & (high <= start))
+        new = UP if up else (DOWN if down else FREE)
+        new = kind if i == f else new
+        changes = (state[i] == FREE) & (new != FREE)
+        state[i] = new if changes else state[i]
+        trail[length] = i
+        length += changes
+        raised = changes & (new == UP)
+        need -= high - low if raised else 0.0
+        base += core[PHI_HIGH, i] - core[PHI_LOW, i] if raised else 0.0
     return length, need, base
 
 
@@ -98,12 +91,13 @@ def _fill(core, m, state, split, a, b, need, base):
             base += split_slope * (b - a)
             split_slope = np.inf
             split = -1
-        if i < m and state[i] == FREE:
-            if need <= core[HIGH, i] - core[LOW, i]:
+        if i < m:
+            free, width = state[i] == FREE, core[HIGH, i] - core[LOW, i]
+            if free & (need <= width):
                 x = core[LOW, i] + need
                 return True, i, x, base + core[SLOPE, i] * need, base + phi(x) - core[PHI_LOW, i]
-            need -= core[HIGH, i] - core[LOW, i]
-            base += core[PHI_HIGH, i] - core[PHI_LOW, i]
+            need -= width if free else 0.0
+            base += core[PHI_HIGH, i] - core[PHI_LOW, i] if free else 0.0
     return need <= SLACK * m, -1, 0.0, base, base
 
 
@@ -242,21 +236,24 @@ def _search(core, m, state, trail, stack, need, base, best, reach, tolerance, ma
 def lower_entropy_rows(lower, upper, phi_lower, phi_upper, tolerance, max_nodes, entropy, bound, distribution):
     """Lower entropy and its certified lower bound of every row, in bits; returns the number of nodes.
 
-    If ``distribution`` has columns, the minimisers go there; if not, ``entropy`` comes with values known to be attained and
-    the search has only to better or to certify them. It goes as far above the root's bound as a reach that grows until
-    value and bound meet or the budget is spent: where many classes are open the near-optimal vertices are many and lie
-    close to the bound, and a short reach finds one before the search is lost among deep nodes.
+    If ``distribution`` has columns, the minimisers go there. If not, ``entropy`` and ``bound`` come with what is known
+    already, a value that is attained and a lower bound: rows where they meet are left alone, and for the others the search
+    has only to better the value or to certify it. It goes as far above the root's bound as a reach that grows until value
+    and bound meet or the budget is spent: where many classes are open the near-optimal vertices are many and lie close to
+    the bound, and a short reach finds one before the search is lost among deep nodes.
     """
     core, integers, stack = _make_workspace(lower.shape[1])
     order, state, trail = integers[0], integers[1], integers[2]
     total = 0
     for row in range(lower.shape[0]):
         out = distribution[row]
+        if out.size == 0 and bound[row] >= entropy[row] - tolerance:
+            continue
         m, need, base = collect_core(lower[row], upper[row], phi_lower[row], phi_upper[row], core, order, out)
         value, floor, nodes = base, base, 0
         if m > 0 and need > SLACK:
             value, floor = (np.inf if out.size > 0 else entropy[row]), -np.inf
-            reach = np.inf if m <= FEW else 0.0
+            reach = np.inf if m <= (FEW if out.size > 0 else 4 * FEW) else 0.0
             while nodes == 0 or (value - floor > tolerance and nodes < max_nodes):
                 value, floor, spent = _search(
                     core, m, state, trail, stack, need, base, value, reach, tolerance, max_nodes - nodes
@@ -265,6 +262,6 @@ def lower_entropy_rows(lower, upper, phi_lower, phi_upper, tolerance, max_nodes,
                 nodes += spent
             for i in range(min(m, out.size)):
                 out[order[i]] = core[VERTEX, i]
-        entropy[row], bound[row] = value, floor
+        entropy[row], bound[row] = value, (floor if out.size > 0 else max(floor, bound[row]))
         total += nodes
     return total
