@@ -58,9 +58,9 @@ def check_many_classes() -> None:
 
 def check_a_program_a_row() -> None:
     """Rows that need more nodes than the first round allows."""
-    rows.FIRST_NODES = 2
-    for classes in (7, 36):
-        p = tensors(("peaked", "mixed"), (3, 2, classes), torch.float64, 1)
+    rows.FIRST_NODES = 1
+    for kinds, classes in ((("flat", "mixed"), 8), (("peaked",), 36)):
+        p = tensors(kinds, (3, 4, classes), torch.float64, 1)
         assert_agrees(wrap(p), on_cpu(wrap, p))
     rows.FIRST_NODES = 32
 
