@@ -371,3 +371,25 @@ def test_an_old_note_without_history_is_not_needed_to_begin(tmp_path):
     write_json(tmp_path / SPEC.key / "spec.json", {"from": "a run that was killed before its first checkpoint"})
     assert train([SPEC], tmp_path, epochs=1)[0].trained
     assert np.isfinite(json.loads((tmp_path / SPEC.key / "history.json").read_text())[0]["loss"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "compiled"),
+    [(SPEC, ["reduce-overhead"]), (member(method="bnnr"), []), (STUDENT, [None, None, None])],
+    ids=["standard", "bayesian", "student and two teachers"],
+)
+def test_compiling_is_asked_for_once_for_each_network(spec, compiled, tmp_path, monkeypatch):
+    asked = []
+
+    def compile(network, *, mode, dynamic):  # noqa: A001
+        asked.append(mode)
+        return network
+
+    folders = [tmp_path / name for name in ("plain", "fused")]
+    for folder in folders:
+        train(list(spec.teacher_specs()), folder)
+    plain = train([spec], folders[0])
+    monkeypatch.setattr(torch, "compile", compile)
+    fused = train([spec], folders[1], compile=True)
+    assert asked == compiled
+    assert [record.loss for record in fused[0].history] == [record.loss for record in plain[0].history]

@@ -58,7 +58,7 @@ class Member:
         self._mixed = partial(mixed, precision, images.device)
         self._randomness = Randomness(spec.seed, images.device)
         self._optimizer = make_optimizer(model, schedule, images.device)
-        self._apply, *taught = (_compiled(network) if compile else network for network in (model, *teachers))
+        self._apply, *taught = (_compiled(network, spec) if compile else network for network in (model, *teachers))
         self._objective = self._choose_objective(tuple(taught))
         self._tally = Tally(images.device)
         self._order: Tensor | None = None
@@ -160,9 +160,15 @@ class Member:
         return self._carried if self._order is None else self._carried + time.perf_counter() - self._since
 
 
-def _compiled(network: nn.Module) -> nn.Module:
-    """One compilation serves all networks of a kind."""
-    return torch.compile(network)  # type: ignore[return-value]
+def _compiled(network: nn.Module, spec: TrainSpec) -> nn.Module:
+    """Fused, one compilation for all networks of a kind; random weights are drawn outside of what can be compiled.
+
+    A standard network is replayed as a CUDA graph: launching its many small kernels takes longer than running them.
+    """
+    if spec.bayesian:
+        return network
+    mode = None if spec.distilled else "reduce-overhead"  # a graph's outputs do not outlive the next teacher's
+    return torch.compile(network, mode=mode, dynamic=False)  # type: ignore[return-value]
 
 
 def _prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
