@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from tests.strategies import batch_of
 from credalens import wrap, wrap_logits
 from credalens.scoring import COLUMNS, score_folder
 from credalens.scoring.columns import score_columns
+from credalens.scoring.folder import one_by_one
 from credalens.storage.parquet_files import fixed_lists
 
 VALUES = batch_of("mixed", 3, 60, 4)
@@ -235,6 +237,15 @@ def test_a_full_disk_is_no_fault_of_a_part(tmp_path, source, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"cannot score .*part-1.parquet.*No space left.*2 of 3 parts are kept"):
         score_folder(source, tmp_path / "out", on_error="skip")
+
+
+def test_a_worker_with_other_code_does_not_mix_its_digits_in(tmp_path, source):
+    def elsewhere(job, numbers):
+        other = replace(job, settings=job.settings | {"kernels": "of last year"})
+        return one_by_one(other, numbers)
+
+    with pytest.raises(OSError, match=r"has another credalens.*0 of 3 parts are kept"):
+        score_folder(source, tmp_path / "out", spread=elsewhere, on_error="skip")
 
 
 # Whose folder it is

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -12,6 +14,7 @@ from typing import Any, Final
 __all__ = ["attempts_before", "import_ray", "ray_cluster", "worker_name"]
 
 LOOPBACK: Final = "127.0.0.1"
+PATIENCE: Final = 10  # seconds for a machine to answer
 STATISTICS: Final = "RAY_USAGE_STATS_ENABLED"
 OBJECT_STORE: Final = 256 << 20  # bytes; part numbers and reports are all that travels when a table is scored
 
@@ -48,16 +51,26 @@ def ray_cluster(
 def _start(ray: Any, where: str, workers: int | None, object_store: int | None) -> None:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if where != "local":
-        try:
-            ray.init(address=where, **quiet)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise ConnectionError(
-                f"no Ray cluster answers at {where!r} ({error}); is `ray start --head` running?"
-            ) from error
+        _check_answers(where)
+        ray.init(address=where, **quiet)
         return
     own: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": LOOPBACK}
     with _no_statistics():
         ray.init(address="local", object_store_memory=object_store, **own, **quiet)
+
+
+def _check_answers(address: str) -> None:
+    """Ray would try for a minute and then end the process."""
+    found = re.fullmatch(r"(?:ray://)?([^:/]+):(\d+)", address)
+    if found is None and address != "auto":
+        raise ValueError(f"the address of a Ray cluster is HOST:PORT or ray://HOST:PORT, got {address!r}.")
+    if found is not None:
+        try:
+            socket.create_connection((found[1], int(found[2])), timeout=PATIENCE).close()
+        except OSError as error:
+            raise ConnectionError(
+                f"no Ray cluster answers at {address} ({error}); is `ray start --head` running there?"
+            ) from error
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from credalens.checks import check_threads
 from credalens.engines.ray_cluster import OBJECT_STORE, attempts_before, ray_cluster, worker_name
 from credalens.scoring.folder import FolderSummary, score_folder
 from credalens.scoring.folder_part import PartReport, finished_part, score_part
@@ -39,8 +40,9 @@ def score_folder_on_ray(
     At most ``workers`` parts are worked on at a time (by default as many as there are CPUs), with ``threads`` CPUs each.
     All machines must reach the paths. A part whose worker or machine is lost is done again by another.
     """
+    check_threads(threads)
     if workers is not None and workers < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}.")
+        raise ValueError(f"workers must be at least 1; got {workers}.")
     cpus = None if workers is None else workers * threads
     with ray_cluster(address, workers=cpus, object_store=OBJECT_STORE):
         spread = partial(_spread, workers=workers)

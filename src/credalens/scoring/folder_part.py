@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -53,6 +54,10 @@ def score_part(job: FolderJob, number: int, /) -> PartReport:
     """Score a part and write its output, which appears whole or not at all. Done twice, it gives the same bytes."""
     begin = time.perf_counter()
     made = partial(PartReport, number, worker=str(os.getpid()))
+    if not job.fits_this_machine():
+        return made(
+            failure=f"{platform.node()} has another credalens than the machine that began this; install the same"
+        )
     try:
         rows, sums = _write(job, number)
     except ValueError as error:

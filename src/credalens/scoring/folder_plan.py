@@ -39,6 +39,10 @@ class FolderJob:
         """How many parts there are."""
         return len(self.inputs.tables[0].parts)
 
+    def fits_this_machine(self) -> bool:
+        """Whether the code here gives the same digits as that of the machine where the job was made."""
+        return all(self.settings[name] == value for name, value in _code().items())
+
     def output(self, number: int, /) -> Place:
         """Where a part of the output goes: under the name of the input's part."""
         return self.target / self.inputs.tables[0].parts[number].name
@@ -69,15 +73,12 @@ def make_folder_job(
     threads: int | None,
 ) -> FolderJob:
     """Check the options, look at the first readable part of each table, and settle how many rows are scored at a time."""
-    from credalens.core.kernels.jit import FINGERPRINT
-
     base, rule = check_base(base), check_choice(rule, RULES, "rule")
     columns = [_columns_of(table, logits, id_column) for table in tables]
     _check_alike(tables, columns)
     members, classes = sum(one.members for one in columns), columns[0].classes
     settings = {
-        "version": __version__,
-        "kernels": FINGERPRINT,
+        **_code(),
         "logits": logits,
         "base": base,
         "rule": rule,
@@ -89,6 +90,12 @@ def make_folder_job(
     inputs = Inputs(tuple(tables), tuple(columns), id_column, logits)
     rows = rows_at_a_time(members, classes, chunk_rows)
     return FolderJob(inputs, target, base, rule, rows, threads, settings)
+
+
+def _code() -> dict[str, str]:
+    from credalens.core.kernels.jit import FINGERPRINT
+
+    return {"version": __version__, "kernels": FINGERPRINT}
 
 
 def _columns_of(table: Table, logits: bool, id_column: str | None) -> MemberColumns:

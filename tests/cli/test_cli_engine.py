@@ -1,0 +1,96 @@
+"""The options for other machines: what they refuse, and that folders need no Ray."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.scoring.tables import spoil_row, write_model, write_table
+from tests.strategies import batch_of
+
+from credalens.cli import engine, main
+
+VALUES = batch_of("mixed", 3, 40, 4)
+
+
+def run(capsys, *args: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as left:
+        main([*map(str, args)])
+    out, err = capsys.readouterr()
+    return left.value.code, out, err
+
+
+def refused(capsys, *args: object) -> str:
+    code, out, err = run(capsys, *args)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.fixture
+def source(tmp_path):
+    write_table(tmp_path / "in", VALUES, (15, 15, 10))
+    return tmp_path / "in"
+
+
+def test_a_folder_is_scored_and_told(capsys, tmp_path, source):
+    code, out, err = run(capsys, "score", source, "-o", tmp_path / "out")
+    assert (code, err) == (0, "")
+    assert "40 rows of 3 members and 4 classes" in out
+    assert "3 parts; 1 worker, " in out
+    assert "rows a second for each worker; 0 retries." in out
+    _, out, _ = run(capsys, "score", source, "-o", tmp_path / "out")
+    assert "3 parts, 3 of them by an earlier run; 0 workers; 0 retries." in out
+
+
+def test_bad_parts_are_left_out_on_request(capsys, tmp_path, source):
+    spoil_row(source / "part-1.parquet", 11)
+    message = refused(capsys, "score", source, "-o", tmp_path / "out")
+    assert "part-1.parquet: row 11, member 0: it sums to 2" in message
+    code, out, err = run(capsys, "score", source, "-o", tmp_path / "out", "--on-error", "skip")
+    assert code == 0
+    assert "2 parts, 1 of them by an earlier run" in out
+    assert err.startswith(f"left out: {source}/part-1.parquet: row 11, member 0")
+    code, out, err = run(capsys, "score", source, "-o", tmp_path / "out", "--on-error", "skip", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["skipped"][0]["part"] == f"{source}/part-1.parquet"
+
+
+def test_several_folders_are_joined_by_the_column_that_is_named(capsys, tmp_path):
+    ids = pa.array(np.arange(40))
+    for number, order in enumerate([np.arange(40), np.arange(40)[::-1]]):
+        write_model(tmp_path / f"model-{number}", VALUES[number], ids, [order])
+    models = [tmp_path / "model-0", tmp_path / "model-1"]
+    code, out, _ = run(capsys, "score", *models, "-o", tmp_path / "out", "--id", "id", "--json")
+    assert (code, json.loads(out)["members"]) == (0, 2)
+    assert "no column 'key' of row ids" in refused(capsys, "score", *models, "-o", tmp_path / "no", "--id", "key")
+
+
+TRAIN = ("train", "--data", "digits", "--schedule", "smoke")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("score", "x", "-o", "y", "--engine", "dask"), "--engine is local or ray, got 'dask'"),
+        (("score", "x", "-o", "y", "--address", "head:6379"), "--address is for --engine ray"),
+        (("score", "x", "-o", "y", "--workers", "2"), "--workers is for --engine ray"),
+        (("score", "x.npy", "-o", "y", "--on-error", "skip"), "--id and --on-error are for folders"),
+        (("score", "x.npy", "-o", "y", "--id", "key"), "--id and --on-error are for folders"),
+        ((*TRAIN, "--cpus", "2"), "--cpus is for --engine ray"),
+        ((*TRAIN, "--engine", "ray", "--side-by-side", "2"), "--side-by-side is for --engine local"),
+        (("reproduce", "PIA", "--gpus", "0.5"), "--gpus is for --engine ray"),
+        (("reproduce", "PIA", "--engine", "ray", "--side-by-side", "2"), "--side-by-side is for --engine local"),
+    ],
+)
+def test_bad_calls_are_refused_on_one_line(capsys, monkeypatch, args, message):
+    monkeypatch.setattr(engine, "find_spec", lambda name: object())
+    assert message in refused(capsys, *args)
+
+
+@pytest.mark.parametrize("args", [("score", "x", "-o", "y"), TRAIN, ("reproduce", "PIA")], ids=lambda args: args[0])
+def test_without_ray_it_says_how_to_get_it(capsys, monkeypatch, args):
+    monkeypatch.setattr(engine, "find_spec", lambda name: None)
+    assert "--engine ray needs Ray: pip install 'credalens[ray]'" in refused(capsys, *args, "--engine", "ray")

@@ -1,0 +1,86 @@
+"""A real Ray of several nodes on this machine, started once for each test process, and only when a test asks for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.engines.waiting import PATIENCE, wait_until
+
+STORE = 100 << 20
+# A machine that refuses to answer is given up after a second and a half instead of fifteen.
+LIVELY = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 300, "health_check_failure_threshold": 5}
+
+
+WARM = "from credalens import wrap; print(wrap([[[0.2, 0.8]], [[0.6, 0.4]]], threads=1).epistemic[0])"
+
+
+@pytest.fixture(scope="session")
+def compiled():
+    """Kernels in the cache on disk, so that all processes that start later load the same machine code."""
+    assert float(subprocess.run([sys.executable, "-c", WARM], capture_output=True, text=True, check=True).stdout) > 0
+
+
+@pytest.fixture(scope="session")
+def cluster(compiled):
+    """A head without CPUs, to which this process is connected."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'credalens[ray]'")
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("OMP_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
+        head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False, "_system_config": LIVELY}
+        made = Cluster(initialize_head=True, head_node_args=head)
+        ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+        yield made
+        ray.shutdown()
+        made.shutdown()
+
+
+def _add(cluster):
+    node = cluster.add_node(num_cpus=1, object_store_memory=STORE)
+    cluster.wait_for_nodes(timeout=60)
+    _at(node, lambda: exec(WARM), timeout=60)()  # noqa: S102  (work given to it then begins at once)
+    return node
+
+
+def _at(node, work, *, timeout: float):
+    """Begin some work on one machine; the call waits for its end."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    here = NodeAffinitySchedulingStrategy(node_id=node.node_id, soft=False)
+    reference = ray.remote(work).options(num_cpus=1, scheduling_strategy=here).remote()
+    return lambda: ray.get(reference, timeout=timeout)
+
+
+@pytest.fixture(scope="session")
+def machine(cluster):
+    """A machine of one CPU that stays."""
+    return _add(cluster)
+
+
+@pytest.fixture
+def doomed(cluster, machine, tmp_path):
+    """Another one, which gets all the work until a call of this takes it away: the first one is busy as long."""
+    node, begun, over = _add(cluster), tmp_path / "begun", tmp_path / "over"
+
+    def hold() -> None:
+        begun.touch()
+        wait_until(over.exists)
+
+    held = _at(machine, hold, timeout=PATIENCE)
+    wait_until(begun.exists)
+
+    def lose() -> None:
+        cluster.remove_node(node, allow_graceful=False)
+        over.touch()
+        held()
+
+    yield lose
+    over.touch()
+    if node in cluster.worker_nodes:
+        cluster.remove_node(node)
