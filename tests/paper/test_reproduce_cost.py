@@ -63,6 +63,7 @@ def test_a_deadline_is_asked_before_every_cell():
 
 
 def test_what_takes_long_is_repeated_less_often_but_not_only_once(monkeypatch):
+    """With no time at all even the first call counts."""
     monkeypatch.setattr(cost, "MOST_SECONDS", 0.0)
     cells = [CellKey(metric="time_ms", variant="classical", C=3)]
     (values,) = measure_costs(cells, SMOKE.changed(repeats=20), check=lambda: None).values()

@@ -40,7 +40,10 @@ def number_text(found: Result | None, metric: str, /) -> str:
     """
     if found is None or "mean" not in found:
         return NONE
-    return f"{value_text(found['mean'], metric)}{_spread(found, metric)}"
+    text = value_text(found["mean"], metric)
+    if found["std"] is None and metric not in DIGITS and "." in text:
+        text = text.rstrip("0").rstrip(".")  # the digits of a single value are its own
+    return f"{text}{_spread(found, metric)}"
 
 
 def difference_text(entry: Result, metric: str, /) -> str:
