@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -88,3 +90,10 @@ def test_class_names_are_kept_with_the_labels_for_when_the_images_are_gone(tmp_p
     images.labels("cifar10")
     assert Images(store, get_preset("fast"), None).class_names("cifar10") == names
     assert names[3] == "kind3"
+
+
+def test_every_file_that_the_results_page_links_to_is_there():
+    folder = Path(__file__).parents[2] / "results"
+    linked = re.findall(r"\]\(([^)#]+)\)", (folder / "README.md").read_text())
+    assert any(target.endswith(".svg") for target in linked)
+    assert [target for target in linked if not (folder / target).is_file()] == []
