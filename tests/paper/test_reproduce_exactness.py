@@ -199,6 +199,7 @@ def test_what_is_stored_is_shown_without_the_images_and_the_rest_is_named_withou
         else:
             assert "mean" not in cell
     assert table["status"] == own["status"] == "partly measured"
+    assert [(kind["method"], kind["runs"]) for kind in table["models"]] == [("DE", 1)]
     assert len(own["parts"][0]["solver"]) == 1
     assert "VGG16 DE CIFAR-10 N = 5: 5 of 6 runs" in render_result(table)
     assert "VGG16 DE CIFAR-10 N = 5: 5 of 6 runs" in render_result(own)

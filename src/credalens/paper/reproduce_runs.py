@@ -28,8 +28,11 @@ def describe_runs(work: Workbench, /) -> list[Record]:
 
 
 def _training(work: Workbench, runs: Sequence[Evaluation]) -> Record:
-    """Seeds of every run (of the teachers, for distilled networks) and what the training loop wrote down."""
-    ensembles = {run.ensemble: run for run in runs}
+    """Seeds of every run (of the teachers, for distilled networks) and what the training loop wrote down.
+
+    Runs of which nothing is stored, because something is in their way, are not counted.
+    """
+    ensembles = {run.ensemble: run for run in runs if not work.whole(run.ensemble) or _stored(work, run)}
     records = {spec.key: record for run in ensembles.values() for spec, record in _records(work, run)}
     first = next(iter(records.values()), {})
     return {
@@ -41,6 +44,13 @@ def _training(work: Workbench, runs: Sequence[Evaluation]) -> Record:
         "schedule": first.get("schedule"),
         "provenance": first.get("provenance"),
     }
+
+
+def _stored(work: Workbench, run: Evaluation) -> bool:
+    """Whether a run was evaluated, or could be from its predictions."""
+    samples = run.ensemble.samples
+    predicted = (work.models.predicted(spec, run.inside, samples) for spec in run.ensemble.specs)
+    return bool(work.evaluator.training(run)) or all(predicted)
 
 
 def _records(work: Workbench, run: Evaluation) -> list[tuple[TrainSpec, Record]]:
