@@ -158,7 +158,7 @@ class _Chunk:
             chosen,
             len(chosen),
             *self._open_classes(),
-            self._new(programs, 4, width),
+            self._new(programs, 5, width),
             self._new(programs, height, 4),
             tolerance,
             max_nodes,

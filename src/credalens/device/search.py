@@ -2,7 +2,8 @@
 """Lower entropy on the GPU, one program a row: the branch and bound of ``core/kernels/lower.py`` for rows that need it most.
 
 The open classes of the row lie in registers, sorted by slope; where the processor loops over classes, this sums and scans
-along them. Decisions carry the depth at which they were made, so that going back to a node is one comparison.
+along them. Decisions carry the depth at which they were made, so that going back to a node is one comparison. They lie in
+memory: Triton 3.6 cannot compile a ``while`` that carries a vector nobody reads after it.
 """
 
 import triton
@@ -73,8 +74,8 @@ def search_rows(
     program = tl.program_id(0).to(tl.int64)
     step = tl.cast(class_step, tl.int64)
     i = tl.arange(0, WIDTH)
-    lows = workspace + program * (4 * WIDTH)
-    highs, phis, slopes = lows + WIDTH, lows + 2 * WIDTH, lows + 3 * WIDTH
+    lows = workspace + program * (5 * WIDTH)
+    highs, phis, slopes, sides = lows + WIDTH, lows + 2 * WIDTH, lows + 3 * WIDTH, lows + 4 * WIDTH
     stack += program * height * 4
     nothing = tl.full((), 0.0, tl.float64)
     infinity = tl.full((), float("inf"), tl.float64)
@@ -97,6 +98,7 @@ def search_rows(
         tl.store(highs + i, high)
         tl.store(phis + i, phi_low)
         tl.store(slopes + i, slope)
+        tl.store(sides + i, tl.zeros_like(slope))
         tl.debug_barrier()
 
         whole = tl.load(need + row)
@@ -113,10 +115,11 @@ def search_rows(
         a = nothing
         b = nothing
         word = nothing
-        marks = tl.zeros((WIDTH,), tl.int32)
         while live:
             kind, f, split, depth = unpack_node(word)
+            marks = tl.load(sides + i).to(tl.int32)
             marks = _decide(marks, kind, f, a, b, depth, low, high, tl.load(lows + f), tl.load(highs + f), i)
+            tl.store(sides + i, marks.to(tl.float64))
             free = inside & ((marks & 3) == FREE)
             is_up = (marks & 3) == UP
             mass = whole - tl.sum(tl.where(is_up, width, 0.0), 0)
