@@ -39,7 +39,7 @@ def decompose_rows(members, start, stop, allowed, tolerance, wide, narrow, open_
     block, low, high, average = blocks[0], blocks[1], blocks[2], blocks[3]
     phi_low, phi_high, slope = blocks[4], blocks[5], blocks[6]
     lane = np.empty(SPACE)
-    found = 0
+    found = np.int64(0)
     for first in range(start, stop, LANES):
         count = min(LANES, stop - first)
         if not fold_lanes(members, first, stop, allowed, block, low, high, average, lane):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from credalens.core.kernels.jit import bits_to_float, float_to_bits, inlined, kernel
 
 __all__ = ["FEW", "HIGH", "LOW", "PHI_HIGH", "PHI_LOW", "SLOPE", "VERTEX", "collect_core"]
@@ -9,7 +11,7 @@ __all__ = ["FEW", "HIGH", "LOW", "PHI_HIGH", "PHI_LOW", "SLOPE", "VERTEX", "coll
 # Rows of the core: the open classes in order of their slopes.
 LOW, HIGH, PHI_LOW, PHI_HIGH, SLOPE, VERTEX = range(6)
 
-FEW = 24  # classes up to which it is quickest to go from value to value, and to search without a cutoff
+FEW = 24  # open classes up to which one pass without a cutoff is quickest
 ROUNDING = 1e-13  # mass; the range of thresholds errs on the wide side
 DECADES = 1e-12
 HALVINGS = 8
@@ -34,29 +36,12 @@ def _middle(a, b):
 
 
 @kernel
-def _walk(lower, upper, bound, need):
-    """The highest of the bounds x with sum of w_k over bound_k >= x of at least ``need``; zero if there is none."""
-    x = 2.0
-    while x > 0.0:
-        mass, following = 0.0, 0.0
-        for k in range(lower.size):
-            mass += upper[k] - lower[k] if bound[k] >= x else 0.0
-            following = bound[k] if following < bound[k] < x else following
-        if mass >= need:
-            break
-        x = following
-    return x
-
-
-@kernel
 def _threshold_range(lower, upper, need):
-    """A range that contains the value x of the class between its bounds.
+    """A range that contains the value x of the class between its bounds, found by bisection on a logarithmic scale.
 
     The classes up or at x have u_k >= x, so sum_{u_k >= x} w_k >= R; every class with l_k > x is up, so
     sum_{l_k > x} w_k <= R. Both sums fall as x rises.
     """
-    if lower.size <= FEW:
-        return _walk(lower, upper, lower, need + ROUNDING), _walk(lower, upper, upper, need - ROUNDING)
     least, most, below, above = DECADES, 1.0, DECADES, 1.0
     for _ in range(HALVINGS):
         x, y = _middle(below, most), _middle(least, above)
@@ -84,7 +69,7 @@ def collect_core(lower, upper, phi_lower, phi_upper, core, order, out):
         base += phi_upper[k] if up else phi_lower[k]
     for k in range(out.size):
         out[k] = upper[k] if lower[k] > most else lower[k]
-    m = 0
+    m = np.int64(0)  # not a literal, for which `_sort` would be compiled as well
     for k in range(lower.size):
         order[m] = k  # kept only if m moves on: no branch to guess
         m += (upper[k] >= least) & (lower[k] <= most) & (upper[k] > lower[k])

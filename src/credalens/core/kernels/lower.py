@@ -35,7 +35,17 @@ KIND, CLASS, FROM, TO, BOUND, MARK, NEED, BASE, SPLIT_CLASS, A, B = range(11)
 @kernel
 def _make_workspace(classes):
     """(core, integers, stack): scratch memory that serves every row of a batch."""
-    return np.empty((6, classes)), np.empty((3, classes + 1), np.int64), np.empty((12 * classes + 256, 11))
+    return np.empty((6, classes)), np.empty((5, classes + 1), np.int64), np.empty((12 * classes + 256, 11))
+
+
+@kernel
+def _free_all(m, state, following, previous):
+    """Every class free: a ring in order of slope, closed by position m, so that a node looks at free classes only."""
+    for i in range(m):
+        state[i] = FREE
+    for i in range(m + 1):
+        following[i] = i + 1 if i < m else 0
+        previous[i] = i - 1 if i > 0 else m
 
 
 @kernel
@@ -49,29 +59,44 @@ def _dominates(core, i, j):
 
 
 @kernel
-def _decide(kind, f, start, stop, core, m, state, trail, length, need, base):
-    """Apply a decision and all it implies; return the new trail length, open mass and base entropy. Without a branch."""
-    low_f, high_f = core[LOW, f], core[HIGH, f]
-    for i in range(m):
-        low, high = core[LOW, i], core[HIGH, i]
-        over = (low >= low_f) & (high >= high_f) & ((i < f) | (low > low_f) | (high > high_f))
-        under = (low_f >= low) & (high_f >= high) & ((f < i) | (low_f > low) | (high_f > high))
-        up = ((kind != DOWN) & over) | ((kind == SPLIT) & (low >= stop))
-        down = ((kind != UP) & under) | ((kind == SPLIT) & (high <= start))
+def _decide(kind, f, start, stop, core, m, state, following, previous, trail, length, need, base):
+    """Apply a decision and all it implies; return the new trail length, open mass and base entropy."""
+    i = following[m]
+    while i < m:
+        up = kind != DOWN and _dominates(core, i, f)
+        down = kind != UP and _dominates(core, f, i)
+        if kind == SPLIT:
+            up = up or core[LOW, i] >= stop
+            down = down or core[HIGH, i] <= start
         new = UP if up else (DOWN if down else FREE)
         new = kind if i == f else new
-        changes = (state[i] == FREE) & (new != FREE)
-        state[i] = new if changes else state[i]
-        trail[length] = i
-        length += changes
-        raised = changes & (new == UP)
-        need -= high - low if raised else 0.0
-        base += core[PHI_HIGH, i] - core[PHI_LOW, i] if raised else 0.0
+        if new == UP:
+            need -= core[HIGH, i] - core[LOW, i]
+            base += core[PHI_HIGH, i] - core[PHI_LOW, i]
+        if new != FREE:
+            state[i] = new
+            trail[length] = i
+            length += 1
+            following[previous[i]] = following[i]
+            previous[following[i]] = previous[i]
+        i = following[i]
     return length, need, base
 
 
 @kernel
-def _fill(core, m, state, split, a, b, need, base):
+def _take_back(mark, state, following, previous, trail, length):
+    """Undo decisions, last first, until the trail is as short as ``mark``."""
+    while length > mark:
+        length -= 1
+        i = trail[length]
+        state[i] = FREE
+        following[previous[i]] = i
+        previous[following[i]] = i
+    return length
+
+
+@kernel
+def _fill(core, m, following, split, a, b, need, base):
     """Solve the fractional knapsack: (feasible, break class, its value, lower bound, entropy of the vertex)."""
     split_slope = np.inf
     if split >= 0:
@@ -82,7 +107,8 @@ def _fill(core, m, state, split, a, b, need, base):
     if need < -SLACK:
         return False, -1, 0.0, np.inf, np.inf
     need = max(need, 0.0)
-    for i in range(m + 1):
+    i = following[m]
+    while True:
         if split_slope <= (core[SLOPE, i] if i < m else np.inf) and split >= 0:
             if need <= b - a:
                 x = a + need
@@ -91,14 +117,14 @@ def _fill(core, m, state, split, a, b, need, base):
             base += split_slope * (b - a)
             split_slope = np.inf
             split = -1
-        if i < m:
-            free, width = state[i] == FREE, core[HIGH, i] - core[LOW, i]
-            if free & (need <= width):
-                x = core[LOW, i] + need
-                return True, i, x, base + core[SLOPE, i] * need, base + phi(x) - core[PHI_LOW, i]
-            need -= width if free else 0.0
-            base += core[PHI_HIGH, i] - core[PHI_LOW, i] if free else 0.0
-    return need <= SLACK * m, -1, 0.0, base, base
+        if i == m:
+            return need <= SLACK * m, -1, 0.0, base, base
+        if need <= core[HIGH, i] - core[LOW, i]:
+            x = core[LOW, i] + need
+            return True, i, x, base + core[SLOPE, i] * need, base + phi(x) - core[PHI_LOW, i]
+        need -= core[HIGH, i] - core[LOW, i]
+        base += core[PHI_HIGH, i] - core[PHI_LOW, i]
+        i = following[i]
 
 
 @kernel
@@ -133,45 +159,39 @@ def _push(stack, size, kind, f, start, stop, bound, mark, need, base, split, a, 
 
 
 @kernel
-def _neighbours(core, m, state, f):
+def _neighbours(core, m, following, previous, f):
     """Slopes of the nearest free classes that can trade mass with free class f: the last before it, the first after.
 
     A class that dominates f is up whenever f is raised, and one that f dominates is down unless f is up (fact c).
     """
-    before, after = -np.inf, np.inf
-    for i in range(f - 1, -1, -1):
-        if state[i] == FREE and not _dominates(core, i, f):
-            before = core[SLOPE, i]
-            break
-    for i in range(f + 1, m):
-        if state[i] == FREE and not _dominates(core, f, i):
-            after = core[SLOPE, i]
-            break
-    return before, after
+    i, j = previous[f], following[f]
+    while i < m and _dominates(core, i, f):
+        i = previous[i]
+    while j < m and _dominates(core, f, j):
+        j = following[j]
+    return (core[SLOPE, i] if i < m else -np.inf), (core[SLOPE, j] if j < m else np.inf)
 
 
 @kernel
-def _around(core, m, state, slope):
+def _around(core, m, following, previous, slope):
     """The same for the split class, which stands where the slope of its present range puts it."""
-    before, after = -np.inf, np.inf
-    for i in range(m):
-        if state[i] == FREE:
-            if core[SLOPE, i] >= slope:
-                after = core[SLOPE, i]
-                break
-            before = core[SLOPE, i]
-    return before, after
+    i = following[m]
+    while i < m and core[SLOPE, i] < slope:
+        i = following[i]
+    before = previous[i]
+    return (core[SLOPE, before] if before < m else -np.inf), (core[SLOPE, i] if i < m else np.inf)
 
 
 @kernel
-def _search(core, m, state, trail, stack, need, base, best, reach, tolerance, max_nodes):
+def _search(core, m, integers, stack, need, base, best, reach, tolerance, max_nodes):
     """Depth-first branch and bound over the nodes whose bound is within ``reach`` of the root's.
 
     Returns (entropy, certified lower bound, nodes) and leaves the minimiser in core[VERTEX].
     """
     certified, cutoff = np.inf, np.inf
     nodes = 0
-    state[:m] = FREE
+    state, trail, following, previous = integers[1], integers[2], integers[3], integers[4]
+    _free_all(m, state, following, previous)
     size = _push(stack, 0, FREE, -1, 0.0, 0.0, -np.inf, 0, need, base, -1, 0.0, 0.0)
     length = 0
     while size > 0 and nodes < max_nodes:
@@ -180,19 +200,16 @@ def _search(core, m, state, trail, stack, need, base, best, reach, tolerance, ma
         if bound >= min(best - tolerance, cutoff):
             certified = min(certified, bound)
             continue
-        mark = int(stack[size, MARK])
-        while length > mark:
-            length -= 1
-            state[trail[length]] = FREE
+        length = _take_back(int(stack[size, MARK]), state, following, previous, trail, length)
         kind, f = int(stack[size, KIND]), int(stack[size, CLASS])
         need, base = stack[size, NEED], stack[size, BASE]
         split, a, b = int(stack[size, SPLIT_CLASS]), stack[size, A], stack[size, B]
         if kind == SPLIT:
             split, a, b = f, stack[size, FROM], stack[size, TO]
         if kind != FREE:
-            length, need, base = _decide(kind, f, a, b, core, m, state, trail, length, need, base)
+            length, need, base = _decide(kind, f, a, b, core, m, state, following, previous, trail, length, need, base)
         nodes += 1
-        feasible, at, x, floor, value = _fill(core, m, state, split, a, b, need, base)
+        feasible, at, x, floor, value = _fill(core, m, following, split, a, b, need, base)
         if not feasible:
             continue
         if value < best:
@@ -208,11 +225,11 @@ def _search(core, m, state, trail, stack, need, base, best, reach, tolerance, ma
         start, stop = core[LOW, at], core[HIGH, at]
         if split < 0:
             own = core[SLOPE, at]
-            before, after = _neighbours(core, m, state, at)
+            before, after = _neighbours(core, m, following, previous, at)
         elif at == split:
             start, stop = a, b
             own = (phi(b) - phi(a)) / (b - a)
-            before, after = _around(core, m, state, own)
+            before, after = _around(core, m, following, previous, own)
         if (split < 0 or at == split) and start < x < stop:
             # Below x its mass goes to a class of slope `after` or more; above x it comes from one of at most `before`.
             below = max(bound, floor + (x - start) * (after - own))
@@ -243,7 +260,7 @@ def lower_entropy_rows(lower, upper, phi_lower, phi_upper, tolerance, max_nodes,
     the bound, and a short reach finds one before the search is lost among deep nodes.
     """
     core, integers, stack = _make_workspace(lower.shape[1])
-    order, state, trail = integers[0], integers[1], integers[2]
+    order = integers[0]
     total = 0
     for row in range(lower.shape[0]):
         out = distribution[row]
@@ -256,7 +273,7 @@ def lower_entropy_rows(lower, upper, phi_lower, phi_upper, tolerance, max_nodes,
             reach = np.inf if m <= (FEW if out.size > 0 else 4 * FEW) else 0.0
             while nodes == 0 or (value - floor > tolerance and nodes < max_nodes):
                 value, floor, spent = _search(
-                    core, m, state, trail, stack, need, base, value, reach, tolerance, max_nodes - nodes
+                    core, m, integers, stack, need, base, value, reach, tolerance, max_nodes - nodes
                 )
                 reach = 4.0 * reach if reach > 0.0 else (value - floor) / 64.0
                 nodes += spent
