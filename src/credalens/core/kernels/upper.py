@@ -14,11 +14,13 @@ def _split(lower, upper, t):
     low, high = 0.0, 0.0
     lows, highs = 0, 0
     for k in range(lower.size):
-        above, below = lower[k] >= t, upper[k] <= t
+        above = lower[k] >= t
         low += lower[k] if above else 0.0
         lows += above
-        high += upper[k] if below and not above else 0.0
-        highs += below and not above
+    for k in range(lower.size):  # two loops with two sums each are quicker than one with four
+        below = (upper[k] <= t) & (lower[k] < t)
+        high += upper[k] if below else 0.0
+        highs += below
     return low, lows, high, highs
 
 
