@@ -58,20 +58,20 @@ def check_many_classes() -> None:
 
 def check_a_program_a_row() -> None:
     """Rows that need more nodes than the first round allows."""
-    rows.FIRST_NODES = 1
+    rows.ROUNDS = (1,)
     for kinds, classes in ((("flat", "mixed"), 8), (("peaked",), 36)):
         p = tensors(kinds, (3, 4, classes), torch.float64, 1)
         assert_agrees(wrap(p), on_cpu(wrap, p))
-    rows.FIRST_NODES = 32
+    rows.ROUNDS = (6, 32)
 
 
 def check_budget() -> None:
     """What a spent budget leaves is bracketed, and the bracket contains the truth."""
-    rows.FIRST_NODES = 3
+    rows.ROUNDS = (3,)
     p = tensors(("flat",), (4, 3, 9), torch.float64)
     for nodes in (2, 5):
         assert_agrees(wrap(p, max_nodes=nodes), on_cpu(wrap, p))
-    rows.FIRST_NODES = 32
+    rows.ROUNDS = (6, 32)
 
 
 def check_logits_shapes_and_lazy_parts() -> None:

@@ -167,10 +167,9 @@ def search_lanes(
     class_step,
     height,
     width,
-    EVERY: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    """Lower entropy in bits and its certified bound for the rows ``chosen`` (or the first ``items`` rows).
+    """Lower entropy in bits and its certified bound for the rows ``chosen``.
 
     ``workspace`` (programs, 5, width, ROWS) and ``stack`` (programs, 4, height, ROWS) are scratch memory.
     """
@@ -186,7 +185,7 @@ def search_lanes(
     for group in range(program, tl.cdiv(items, ROWS), tl.num_programs(0)):
         item = group * ROWS + lane
         present = item < items
-        row = item.to(tl.int64) if EVERY else tl.load(chosen + item, mask=present, other=0)
+        row = tl.load(chosen + item, mask=present, other=0)
         m = tl.load(size + row, mask=present, other=0)
         whole = tl.load(need + row, mask=present, other=0.0)
         start = tl.load(base + row, mask=present, other=0.0)

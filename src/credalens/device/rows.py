@@ -14,7 +14,7 @@ __all__ = ["KINDS", "MOST_CLASSES", "Rows", "describe"]
 KINDS = {"probs": 0, "logits": 1}
 MOST_CLASSES = 4096  # a row must fit in the registers of one program
 SCRATCH = 2**31  # bytes for the open classes of the rows in flight
-FIRST_NODES = 32  # of a row's search beside others; the few rows that need more get a program each
+ROUNDS = (6, 32)  # nodes of a row's search beside others; the few rows that need more get a program each
 WIDTHS = (16, 64, 256, 1024, 4096)  # open classes of the rows that are searched together
 NARROW = 32  # classes up to which one thread describes a row
 NARROW_ROWS = 64  # of a program then
@@ -106,7 +106,7 @@ class _Chunk:
             )
 
     def search(self, max_nodes: int, tolerance: float) -> None:
-        """Lower entropy: rows with few open classes side by side for some nodes, then a program each for what remains."""
+        """Lower entropy: rows with few open classes side by side in rounds, then a program each for what remains."""
         least = -1
         for width in _widths(self.classes):
             chosen = None
@@ -114,24 +114,63 @@ class _Chunk:
                 chosen = ((self.size > least) & (self.size <= width)).nonzero().view(-1)
             least = width
             if width <= LANE_CLASSES:
-                self._search_lanes(chosen, width, min(max_nodes, FIRST_NODES), tolerance)
-                if max_nodes <= FIRST_NODES:
-                    continue
-                left = self.value - self.bound > tolerance
-                chosen = left.nonzero().view(-1) if chosen is None else chosen[left[chosen]]
+                chosen = self._search_side_by_side(chosen, width, max_nodes, tolerance)
             if chosen is not None:
                 self._search_row(chosen, width, max_nodes, tolerance)
 
-    def _search_lanes(self, chosen: Tensor | None, width: int, max_nodes: int, tolerance: float) -> None:
-        from credalens.device.lanes import LANES, search_lanes
+    def _search_side_by_side(
+        self, chosen: Tensor | None, width: int, max_nodes: int, tolerance: float
+    ) -> Tensor | None:
+        """One thread a row: the root, then rounds of more nodes for fewer rows. Returns the rows that need still more.
+
+        A warp works as long as its slowest row, so that short rounds with like rows beat one long one.
+        """
+        self._close_at_root(chosen, width)
+        chosen = self._still_open(chosen, tolerance)
+        for nodes in ROUNDS:
+            self._search_lanes(chosen, width, min(max_nodes, nodes), tolerance)
+            if max_nodes <= nodes:
+                return None
+            chosen = self._still_open(chosen, tolerance)
+        return chosen
+
+    def _still_open(self, chosen: Tensor | None, tolerance: float) -> Tensor:
+        if chosen is None:
+            return (self.value - self.bound > tolerance).nonzero().view(-1)
+        return chosen[self.value[chosen] - self.bound[chosen] > tolerance]
+
+    def _close_at_root(self, chosen: Tensor | None, width: int) -> None:
+        from credalens.device.lanes import LANES
+        from credalens.device.root import close_at_root
 
         items = self.rows if chosen is None else len(chosen)
         if not items:
             return
         programs = min(-(-items // LANES), 32 * _processors(self.members.device))
+        width = min(width, self.classes)
+        close_at_root[(programs,)](
+            self.size if chosen is None else chosen,
+            items,
+            *self._open_classes(),
+            self._new(programs, 2, width, LANES),
+            *self.steps,
+            width,
+            EVERY=chosen is None,
+            ROWS=LANES,
+            num_warps=LANES // 32,
+        )
+
+    def _search_lanes(self, chosen: Tensor, width: int, max_nodes: int, tolerance: float) -> None:
+        from credalens.device.lanes import LANES, search_lanes
+
+        items = len(chosen)
+        if not items:
+            return
+        programs = min(-(-items // LANES), 32 * _processors(self.members.device))
+        width = min(width, self.classes)
         height = 3 * max_nodes + 8
         search_lanes[(programs,)](
-            self.size if chosen is None else chosen,
+            chosen,
             items,
             *self._open_classes(),
             self._new(programs, 5, width, LANES),
@@ -141,7 +180,6 @@ class _Chunk:
             *self.steps,
             height,
             width,
-            EVERY=chosen is None,
             ROWS=LANES,
             num_warps=LANES // 32,
         )
