@@ -100,10 +100,11 @@ def test_a_time_limit_ends_with_its_own_exit_code_and_the_run_can_go_on(capsys, 
 
 
 def test_sizes_of_the_preset_can_be_changed(capsys, tmp_path, engines):
-    _, out, _ = run(capsys, "OODMainTU", "--out", tmp_path, "--json", "--runs", 1, "--bnn-runs", 1, "--side-by-side", 3)
+    sizes = ("--runs", 1, "--bnn-runs", 1, "--side-by-side", 3, "--compile")
+    _, out, _ = run(capsys, "OODMainTU", "--out", tmp_path, "--json", *sizes)
     (result,) = json.loads(out)["results"]
     assert {cell["n"] for cell in result["cells"]} == {1}
-    assert engines[-1][1] == {"device": None, "side_by_side": 3}
+    assert engines[-1][1] == {"device": None, "side_by_side": 3, "compile": True}
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def _size(text: str) -> Any:
 def reproduce(
     labels: Annotated[
         list[str] | None,
-        typer.Argument(metavar="LABEL", help="Tables and figures, or all, tables, figures.", show_default=False),
+        typer.Argument(metavar="LABEL", help="Tables and figures, or all, tables, figures, ours.", show_default=False),
     ] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List all tables and figures, and leave.")] = False,
     preset: Annotated[
@@ -46,6 +46,9 @@ def reproduce(
     ] = None,
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the Markdown there too.", show_default=False)
+    ] = None,
+    findings: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what the results say there too.", show_default=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
     measure: Annotated[
@@ -69,6 +72,12 @@ def reproduce(
     side_by_side: Annotated[
         int, typer.Option(metavar="N", help="Networks trained at once on the device.", rich_help_panel="Run")
     ] = 1,
+    compiled: Annotated[
+        bool,
+        typer.Option(
+            "--compile", help="Fuse training with torch.compile: pays for many networks.", rich_help_panel="Run"
+        ),
+    ] = False,
     only_train: Annotated[
         bool, typer.Option("--only-train", help="Stop when all is trained.", rich_help_panel="Run")
     ] = False,
@@ -104,9 +113,9 @@ def reproduce(
 
         credalens reproduce --list
         credalens reproduce all --preset smoke
-        credalens reproduce OODMain OODMainTU --preset fast --data-folder data --side-by-side 5
+        credalens reproduce OODMain OODMainTU --preset fast --data-folder data --compile
         credalens reproduce OODMain --preset fast --data-folder data --only-train --time-limit 500
-        credalens reproduce all --from-results results --markdown results/README.md
+        credalens reproduce all --from-results results/fast --markdown results/README.md --findings docs/findings.md
         credalens reproduce all --preset fast --data-folder /shared/data --out /shared/runs --engine ray
     """
     from credalens.paper import reproduce as paper
@@ -119,12 +128,12 @@ def reproduce(
         found = [result for result in paper.read_results(from_results) if result["label"] in wanted]
         for result in () if as_json else found:
             _print(result)
-        return _conclude(paper.Outcome(found, {}), markdown, as_json=as_json)
+        return _conclude(paper.Outcome(found, {}), markdown, findings, as_json=as_json)
     from credalens.paper.presets import get_preset
 
     wanted = paper.check_labels(labels or [])
     sizes = {"members": members, "many_members": many_members, "runs": runs, "bnn_runs": bnn_runs, "edd_runs": edd_runs}
-    here: dict[str, Any] = {"device": device, "side_by_side": side_by_side}
+    here: dict[str, Any] = {"device": device, "side_by_side": side_by_side, "compile": compiled}
     try:
         with _ray_engine(address, cpus, gpus, **here) if on_ray else _local_engine(**here) as own:
             outcome = paper.reproduce(
@@ -146,7 +155,7 @@ def reproduce(
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command goes on from here when it is given again.", err=True)
         raise typer.Exit(130) from None
-    _conclude(outcome, markdown, as_json=as_json)
+    _conclude(outcome, markdown, findings, as_json=as_json)
     if any("time limit" in why for why in outcome.unfinished.values()):
         raise typer.Exit(TIME_IS_UP)
     return None
@@ -161,7 +170,7 @@ def _local_engine(**options: Any) -> Iterator[TorchEngine]:
 
 @contextmanager
 def _ray_engine(
-    address: str | None, cpus: int | None, gpus: float | None, *, device: str | None, side_by_side: int
+    address: str | None, cpus: int | None, gpus: float | None, /, *, side_by_side: int, **options: Any
 ) -> Iterator[TorchEngine]:
     """Connected to the cluster while the block lasts."""
     from credalens.engines.ray_cluster import ray_cluster
@@ -173,7 +182,7 @@ def _ray_engine(
             "--side-by-side is for --engine local; on Ray, --gpus 0.2 puts five networks on a GPU."
         )
     with ray_cluster(address):
-        yield TorchEngine(device=device, crew=RayCrew(device=device, cpus=cpus, gpus=gpus))
+        yield TorchEngine(**options, crew=RayCrew(**options, cpus=cpus, gpus=gpus))
 
 
 def _list(results: Path, *, as_json: bool) -> None:
@@ -196,13 +205,15 @@ def _print(result: dict[str, Any]) -> None:
     typer.echo(render_result(result) + "\n")
 
 
-def _conclude(outcome: Outcome, markdown: Path | None, *, as_json: bool) -> None:
+def _conclude(outcome: Outcome, markdown: Path | None, findings: Path | None, *, as_json: bool) -> None:
+    from credalens.paper.findings import render_findings
     from credalens.paper.rendering import render_results
     from credalens.storage import atomic_file
 
-    if markdown is not None:
-        with atomic_file(markdown) as file:
-            file.write(render_results(outcome.results).encode())
+    for path, render in ((markdown, render_results), (findings, render_findings)):
+        if path is not None:
+            with atomic_file(path) as file:
+                file.write(render(outcome.results).encode())
     if as_json:
         typer.echo(json.dumps({"results": outcome.results, "unfinished": outcome.unfinished}))
     for label, why in outcome.unfinished.items():
