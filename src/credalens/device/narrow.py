@@ -2,7 +2,8 @@
 """What ``bounds.py`` does, for few classes: one thread a row, and loops over the classes instead of tiles.
 
 The bounds of a row's classes lie ``rows`` apart in ``core_low`` and ``core_high``, so that the threads of a warp read side
-by side; a thread only ever reads what it wrote itself.
+by side. Only the bounds themselves are found with one thread a value, because then members and results are read and written
+side by side too.
 """
 
 import triton
@@ -43,6 +44,49 @@ def _member_scale(source, real, classes, tolerance, KIND: tl.constexpr, ROWS: tl
     good = (least >= 0.0) & (tl.abs(total - 1.0) <= tolerance)
     scale = tl.where(tl.abs(total - 1.0) <= EXACT, 1.0, 1.0 / tl.where(good, total, 1.0))
     return shift, scale, good
+
+
+@triton.jit
+def _bounds(
+    source,
+    lower,
+    upper,
+    mean,
+    core_low,
+    core_high,
+    scales,
+    rows,
+    classes,
+    count,
+    KIND: tl.constexpr,
+    ROWS: tl.constexpr,
+):
+    """Bounds and average of every class of a program's rows: ROWS neighbouring values at a time."""
+    kind = lower.dtype.element_ty
+    share = 1.0 / tl.cast(count, tl.float64)
+    start = tl.program_id(0).to(tl.int64) * ROWS
+    for step in range(classes):
+        value = step * ROWS + tl.arange(0, ROWS)
+        row = start + value // classes
+        here = row < rows
+        at = start * classes + value
+        low = tl.full((ROWS,), float("inf"), tl.float64)
+        high = tl.zeros((ROWS,), tl.float64)
+        average = tl.zeros((ROWS,), tl.float64)
+        for n in range(count):
+            x = tl.load(source + n * rows * classes + at, mask=here, other=0.0).to(tl.float64)
+            if KIND == LOGITS:
+                x = tl.exp(x - tl.load(scales + (count + n) * rows + row, mask=here, other=0.0))
+            p = x * tl.load(scales + n * rows + row, mask=here, other=0.0)
+            low = tl.minimum(low, p)
+            high = tl.maximum(high, p)
+            average += p
+        place = (value % classes) * rows + row
+        tl.store(core_low + place, low, mask=here)
+        tl.store(core_high + place, high, mask=here)
+        tl.store(lower + at, low.to(kind), mask=here)
+        tl.store(upper + at, high.to(kind), mask=here)
+        tl.store(mean + at, (average * share).to(kind), mask=here)
 
 
 @triton.jit
@@ -113,46 +157,32 @@ def describe_lanes(
     real = row < rows
     rows = tl.cast(rows, tl.int64)
     stride = rows * classes
-    source += row * classes
-    core_low += row
-    core_high += row
     good = real
     for n in range(count):
-        shift, scale, valid = _member_scale(source + n * stride, real, classes, tolerance, KIND, ROWS)
+        shift, scale, valid = _member_scale(source + n * stride + row * classes, real, classes, tolerance, KIND, ROWS)
         tl.store(scales + n * rows + row, scale, mask=real)
         if KIND == LOGITS:
             tl.store(scales + (count + n) * rows + row, shift, mask=real)
         good = good & valid
     tl.store(bad + tl.zeros_like(row), 1, mask=real & ~good)
 
-    kind = lower.dtype.element_ty
-    share = 1.0 / tl.cast(count, tl.float64)
-    at = row * classes
+    tl.debug_barrier()
+    _bounds(source, lower, upper, mean, core_low, core_high, scales, rows, classes, count, KIND, ROWS)
+    tl.debug_barrier()
+
+    core_low += row
+    core_high += row
     below = tl.zeros((ROWS,), tl.float64)
     spread = tl.zeros((ROWS,), tl.float64)
     for c in range(classes):
-        low = tl.full((ROWS,), float("inf"), tl.float64)
-        high = tl.zeros((ROWS,), tl.float64)
-        average = tl.zeros((ROWS,), tl.float64)
-        for n in range(count):
-            x = tl.load(source + n * stride + c, mask=real, other=0.0).to(tl.float64)
-            if KIND == LOGITS:
-                x = tl.exp(x - tl.load(scales + (count + n) * rows + row, mask=real, other=0.0))
-            p = x * tl.load(scales + n * rows + row, mask=real, other=0.0)
-            low = tl.minimum(low, p)
-            high = tl.maximum(high, p)
-            average += p
+        low = tl.load(core_low + c * rows, mask=real, other=0.0)
         below += low
-        spread += high - low
-        tl.store(core_low + c * rows, low, mask=real)
-        tl.store(core_high + c * rows, high, mask=real)
-        tl.store(lower + at + c, low.to(kind), mask=real)
-        tl.store(upper + at + c, high.to(kind), mask=real)
-        tl.store(mean + at + c, (average * share).to(kind), mask=real)
-
+        spread += tl.load(core_high + c * rows, mask=real, other=0.0) - low
     alpha = (1.0 - below) / tl.where(spread > NO_WIDTH, spread, 1.0)
     alpha = tl.where(spread > NO_WIDTH, tl.minimum(tl.maximum(alpha, 0.0), 1.0), 0.0)
     t = _water_level(core_low, core_high, rows, good, classes, ROWS)
+    kind = probability.dtype.element_ty
+    at = row * classes
     highest = tl.zeros((ROWS,), tl.float64)
     held = tl.zeros((ROWS,), tl.float64)
     number = tl.zeros((ROWS,), tl.int32)
