@@ -65,6 +65,23 @@ def check_a_program_a_row() -> None:
     rows.ROUNDS = (6, 32)
 
 
+def check_root() -> None:
+    """What the root certifies is right, its brackets contain the truth, and it lists exactly the rows it leaves open."""
+    p = tensors(("peaked", "flat", "agreeing"), (5, 12, 6), torch.float64)
+    chunk = rows._Chunk(p, torch.zeros(1, dtype=torch.int32, device=p.device), "probs", 1e-9)
+    chunk.describe(
+        rows.Rows(*(torch.empty_like(p[0]) for _ in range(4)), *(torch.empty_like(p[0, :, 0]) for _ in range(4)))
+    )
+    left, number = torch.full((p.shape[1],), -1), torch.zeros(1, dtype=torch.int32)
+    chunk._close_at_root(None, left, number, 16, 1e-12)
+    truth = on_cpu(wrap, p).aleatoric
+    assert (chunk.bound <= truth + 1e-12).all()
+    assert (truth <= chunk.value + 1e-12).all()
+    is_open = chunk.value - chunk.bound > 1e-12
+    assert sorted(left[: int(number)].tolist()) == is_open.nonzero().view(-1).tolist()
+    assert 0 < int(number) < 24
+
+
 def check_budget() -> None:
     """What a spent budget leaves is bracketed, and the bracket contains the truth."""
     rows.ROUNDS = (3,)

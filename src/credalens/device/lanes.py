@@ -9,7 +9,7 @@ that the threads of a warp read side by side; a thread only ever reads what it w
 import triton
 import triton.language as tl
 
-from credalens.device.nodes import DOWN, FEW, FREE, SLACK, SPLIT, UP, dominates, pack_node, unpack_node
+from credalens.device.nodes import DOWN, FEW, FREE, SLACK, SPLIT, UP, append_rows, dominates, pack_node, unpack_node
 from credalens.device.phi import phi
 
 __all__ = ["LANES", "search_lanes"]
@@ -148,10 +148,10 @@ def _push(node, field, top, mask, word, bound, a, b, ROWS: tl.constexpr):
     return top + mask.to(tl.int32)
 
 
-@triton.jit(do_not_specialize=["items", "max_nodes", "row_step", "class_step", "height", "width"])
+@triton.jit(do_not_specialize=["max_nodes", "row_step", "class_step", "height", "width"])
 def search_lanes(
     chosen,
-    items,
+    number,
     core_low,
     core_high,
     size,
@@ -161,6 +161,8 @@ def search_lanes(
     bound,
     workspace,
     stack,
+    left,
+    number_left,
     tolerance,
     max_nodes,
     row_step,
@@ -169,11 +171,14 @@ def search_lanes(
     width,
     ROWS: tl.constexpr,
 ):
-    """Lower entropy in bits and its certified bound for the rows ``chosen``.
+    """Lower entropy in bits and its certified bound for the first ``number`` rows of ``chosen``.
+
+    The rows that would need more than ``max_nodes`` nodes go to the list ``left``.
 
     ``workspace`` (programs, 5, width, ROWS) and ``stack`` (programs, 4, height, ROWS) are scratch memory.
     """
     program = tl.program_id(0)
+    items = tl.load(number)
     step = tl.cast(class_step, tl.int64)
     lane = tl.arange(0, ROWS)
     plane = width * ROWS
@@ -289,4 +294,6 @@ def search_lanes(
                 b = tl.where(take, tl.load(entry + 3 * field, mask=take, other=0.0), b)
                 waiting = drop
         tl.store(value + row, best, mask=present)
-        tl.store(bound + row, tl.minimum(best, certified), mask=present)
+        certified = tl.minimum(best, certified)
+        tl.store(bound + row, certified, mask=present)
+        append_rows(left, number_left, row, present & (best - certified > tolerance))

@@ -1,10 +1,10 @@
 # mypy: ignore-errors
-"""What both searches on the GPU share: dominance, and a node's decision as one number."""
+"""What the searches on the GPU share: dominance, a node's decision as one number, and the list of rows left open."""
 
 import triton
 import triton.language as tl
 
-__all__ = ["DOWN", "FEW", "FREE", "SLACK", "SPLIT", "UP", "dominates", "pack_node", "unpack_node"]
+__all__ = ["DOWN", "FEW", "FREE", "SLACK", "SPLIT", "UP", "append_rows", "dominates", "pack_node", "unpack_node"]
 
 FREE, UP, DOWN, SPLIT = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 SLACK = tl.constexpr(1e-15)  # mass below this is rounding
@@ -16,6 +16,14 @@ CLASSES = tl.constexpr(8192)  # more than any class's position
 def dominates(low_i, high_i, i, low_j, high_j, j):
     """Fact c of ``core/kernels/lower.py``, with equal intervals ordered by position."""
     return (low_i >= low_j) & (high_i >= high_j) & ((i < j) | (low_i > low_j) | (high_i > high_j))
+
+
+@triton.jit
+def append_rows(rows, number, row, mask):
+    """Add the rows in ``mask`` to a list whose length lies at ``number``, in no certain order."""
+    one = mask.to(tl.int32)
+    place = tl.atomic_add(number, tl.sum(one, 0)) + tl.cumsum(one, 0) - 1
+    tl.store(rows + place, row, mask=mask)
 
 
 @triton.jit

@@ -8,7 +8,7 @@ Rows that rounding makes doubtful are left open, so that the search answers for 
 import triton
 import triton.language as tl
 
-from credalens.device.nodes import SLACK, dominates
+from credalens.device.nodes import SLACK, append_rows, dominates
 from credalens.device.phi import phi
 
 __all__ = ["close_at_root"]
@@ -85,6 +85,9 @@ def close_at_root(
     value,
     bound,
     workspace,
+    left,
+    number_left,
+    tolerance,
     row_step,
     class_step,
     width,
@@ -93,7 +96,8 @@ def close_at_root(
 ):
     """An entropy in bits that is attained and a lower bound, for the rows ``chosen`` (or the first ``items`` rows).
 
-    Rows for which rounding leaves neither get an infinite gap. ``workspace`` (programs, 2, width, ROWS) is scratch memory.
+    Rows for which rounding leaves neither get an infinite gap. The rows with a gap above ``tolerance`` go to the list
+    ``left``. ``workspace`` (programs, 2, width, ROWS) is scratch memory.
     """
     program = tl.program_id(0)
     step = tl.cast(class_step, tl.int64)
@@ -131,3 +135,4 @@ def close_at_root(
         floor = tl.minimum(reached, lowest + tl.minimum(below, above))
         tl.store(value + row, tl.where(found, reached, tl.where(live, float("inf"), start)), mask=present)
         tl.store(bound + row, tl.where(found, floor, tl.where(live, -float("inf"), start)), mask=present)
+        append_rows(left, number_left, row, live & ~(found & (reached - floor <= tolerance)))

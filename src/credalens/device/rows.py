@@ -18,6 +18,7 @@ ROUNDS = (6, 32)  # nodes of a row's search beside others; the few rows that nee
 WIDTHS = (16, 64, 256, 1024, 4096)  # open classes of the rows that are searched together
 NARROW = 32  # classes up to which one thread describes a row
 NARROW_ROWS = 64  # of a program then
+ALIGNED = 4  # integers from one counter to the next: Triton compiles anew for a pointer that is not a multiple of 16
 LANE_CLASSES = 256  # open classes up to which a row starts on one thread
 
 
@@ -123,36 +124,36 @@ class _Chunk:
     ) -> Tensor | None:
         """One thread a row: the root, then rounds of more nodes for fewer rows. Returns the rows that need still more.
 
-        A warp works as long as its slowest row, so that short rounds with like rows beat one long one.
+        A warp works as long as its slowest row, so that short rounds with like rows beat one long one. A round finds its
+        rows, and their number, where the last one left them on the device, so that nothing waits between rounds.
         """
-        self._close_at_root(chosen, width)
-        chosen = self._still_open(chosen, tolerance)
-        for nodes in ROUNDS:
-            self._search_lanes(chosen, width, min(max_nodes, nodes), tolerance)
+        items = self.rows if chosen is None else len(chosen)
+        if not items:
+            return None
+        device = self.members.device
+        left = [torch.empty(items, dtype=torch.int64, device=device) for _ in range(1 + len(ROUNDS))]
+        numbers = torch.zeros(1 + len(ROUNDS), ALIGNED, dtype=torch.int32, device=device)
+        self._close_at_root(chosen, left[0], numbers[0], width, tolerance)
+        for i, nodes in enumerate(ROUNDS):
+            lists = (left[i], numbers[i], left[i + 1], numbers[i + 1])
+            self._search_lanes(*lists, width, min(max_nodes, nodes), tolerance)
             if max_nodes <= nodes:
                 return None
-            chosen = self._still_open(chosen, tolerance)
-        return chosen
+        return left[-1][: int(numbers[-1, 0])]
 
-    def _still_open(self, chosen: Tensor | None, tolerance: float) -> Tensor:
-        if chosen is None:
-            return (self.value - self.bound > tolerance).nonzero().view(-1)
-        return chosen[self.value[chosen] - self.bound[chosen] > tolerance]
-
-    def _close_at_root(self, chosen: Tensor | None, width: int) -> None:
+    def _close_at_root(self, chosen: Tensor | None, left: Tensor, number: Tensor, width: int, tolerance: float) -> None:
         from credalens.device.lanes import LANES
         from credalens.device.root import close_at_root
 
-        items = self.rows if chosen is None else len(chosen)
-        if not items:
-            return
-        programs = min(-(-items // LANES), 32 * _processors(self.members.device))
-        width = min(width, self.classes)
+        programs, width = self._programs(len(left)), min(width, self.classes)
         close_at_root[(programs,)](
             self.size if chosen is None else chosen,
-            items,
+            len(left),
             *self._open_classes(),
             self._new(programs, 2, width, LANES),
+            left,
+            number,
+            tolerance,
             *self.steps,
             width,
             EVERY=chosen is None,
@@ -160,21 +161,27 @@ class _Chunk:
             num_warps=LANES // 32,
         )
 
-    def _search_lanes(self, chosen: Tensor, width: int, max_nodes: int, tolerance: float) -> None:
+    def _search_lanes(
+        self,
+        chosen: Tensor,
+        number: Tensor,
+        left: Tensor,
+        number_left: Tensor,
+        width: int,
+        max_nodes: int,
+        tolerance: float,
+    ) -> None:
         from credalens.device.lanes import LANES, search_lanes
 
-        items = len(chosen)
-        if not items:
-            return
-        programs = min(-(-items // LANES), 32 * _processors(self.members.device))
-        width = min(width, self.classes)
-        height = 3 * max_nodes + 8
+        programs, width, height = self._programs(len(chosen)), min(width, self.classes), 3 * max_nodes + 8
         search_lanes[(programs,)](
             chosen,
-            items,
+            number,
             *self._open_classes(),
             self._new(programs, 5, width, LANES),
             self._new(programs, 4, height, LANES),
+            left,
+            number_left,
             tolerance,
             max_nodes,
             *self.steps,
@@ -183,6 +190,12 @@ class _Chunk:
             ROWS=LANES,
             num_warps=LANES // 32,
         )
+
+    def _programs(self, items: int) -> int:
+        """How many programs search rows side by side: no more than the device holds at once."""
+        from credalens.device.lanes import LANES
+
+        return min(-(-items // LANES), 32 * _processors(self.members.device))
 
     def _search_row(self, chosen: Tensor, width: int, max_nodes: int, tolerance: float) -> None:
         from credalens.device.search import search_rows
