@@ -10,7 +10,7 @@ from credalens.checks import check_threads
 
 __all__ = ["for_each_chunk"]
 
-CHUNK = 32768  # values: six float64 arrays of this size stay in a second-level cache
+CHUNK = 32768  # values: calling kernels costs little against as many, and the arrays of a chunk still fit in a cache
 
 
 def usable_cores() -> int:

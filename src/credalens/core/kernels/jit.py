@@ -16,6 +16,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from credalens.core.kernels.compiling import compile_sooner
+
 __all__ = ["bits_to_float", "float_to_bits", "inlined", "kernel"]
 
 # Reordering sums lets LLVM use vector units. NaN keeps its meaning: validation compares against it.
@@ -54,7 +56,7 @@ def _defer_blas() -> None:
 _defer_blas()
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+def kernel(function: Callable[..., Any]) -> Any:
     """Compile ``function`` on its first call and cache the machine code.
 
     Numba's cache looks only at the file a function stands in, so a kernel would keep an outdated copy of one it
@@ -67,7 +69,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return numba.njit(no_cpython_wrapper=True, **OPTIONS)(function)
     compiled = numba.njit(cache=True, **OPTIONS)(function)
     compiled._cache._cache_file._source_stamp = FINGERPRINT
-    return compiled
+    return compile_sooner(compiled)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
