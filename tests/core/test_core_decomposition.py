@@ -62,8 +62,9 @@ def test_a_row_does_not_depend_on_its_neighbours(rows):
             np.testing.assert_array_equal(getattr(together, name)[row], getattr(alone, name))
 
 
-def test_float32_is_computed_in_float64():
-    members = batch_of("peaked", 5, 100, 10).astype(np.float32)
+@pytest.mark.parametrize("classes", [10, 40])
+def test_float32_is_computed_in_float64(classes):
+    members = batch_of("peaked", 5, 100, classes).astype(np.float32)
     narrow, wide = wrap(members), wrap(members.astype(np.float64))
     assert narrow.total.dtype == np.float32
     for name in ("lower", "upper", "probability", "mean", "total", "aleatoric"):
