@@ -10,9 +10,10 @@ import pytest
 import torch
 from tests.device import agreement
 
-from credalens import prediction, wrap
+from credalens import prediction, wrap, wrap_logits
 from credalens.arrays import gpu_tensor
-from credalens.device import gpu_members, members
+from credalens.device import gpu_members, members, trust
+from credalens.device.rows import Rows
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed; CUDA torch brings it")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
@@ -48,7 +49,17 @@ def test_kernels_agree_with_the_cpu_path_on_the_gpu(classes, dtype):
 
 @pytest.fixture
 def kernels_run(monkeypatch):
-    monkeypatch.setattr(members, "_kernels_run", lambda device: True)
+    monkeypatch.setattr(members, "trusted", lambda *_: True)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """CPU tensors stand for the ones of a GPU, whose kernels are asked anew."""
+    monkeypatch.setattr(trust, "find_spec", lambda name: name)
+    monkeypatch.setattr(prediction, "gpu_tensor", lambda x: x)
+    trust.trusted.cache_clear()
+    yield monkeypatch
+    trust.trusted.cache_clear()
 
 
 @pytest.mark.usefixtures("kernels_run")
@@ -90,24 +101,57 @@ def test_arrays_elsewhere_are_not_for_the_gpu():
     assert gpu_tensor([]) is None
 
 
-def test_without_a_compiler_the_cpu_path_answers_and_says_why(monkeypatch):
+def test_without_a_compiler_the_cpu_path_answers_and_says_why(gpu):
     def describe(*_args, **_options):
         raise RuntimeError("Failed to find C compiler")
 
-    monkeypatch.setattr(members, "find_spec", lambda name: name)
-    monkeypatch.setattr(members, "describe", describe)
-    monkeypatch.setattr(prediction, "gpu_tensor", lambda x: x)
-    members._kernels_run.cache_clear()
+    gpu.setattr(trust, "describe", describe)
     p = torch.tensor([[[0.2, 0.8]], [[0.5, 0.5]]])
     with pytest.warns(UserWarning, match="computed on the CPU, because Triton cannot compile for it: Failed to find C"):
         found = wrap(p)
-    members._kernels_run.cache_clear()
     assert found.total.item() == 1.0
 
 
-def test_without_triton_the_cpu_path_answers_silently(monkeypatch):
-    monkeypatch.setattr(members, "find_spec", lambda _name: None)
-    monkeypatch.setattr(prediction, "gpu_tensor", lambda x: x)
-    members._kernels_run.cache_clear()
+def test_without_triton_the_cpu_path_answers_silently(gpu):
+    gpu.setattr(trust, "find_spec", lambda _name: None)
     assert wrap(torch.tensor([[[0.2, 0.8]], [[0.5, 0.5]]])).total.item() == 1.0
-    members._kernels_run.cache_clear()
+
+
+NAMES = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
+
+
+def as_the_cpu_does(**wrong):
+    """What the kernels should give, with some results off by so much in one row."""
+
+    def describe(probe, kind, *, row_tolerance, unit, max_nodes, tolerance):
+        found = (wrap if kind == "probs" else wrap_logits)(probe.numpy(), max_nodes=max_nodes, tolerance=tolerance)
+        results = {name: torch.from_numpy(getattr(found, name).copy()) for name in NAMES}
+        for name, error in wrong.items():
+            results[name][7] += error
+        return Rows(**results)
+
+    return describe
+
+
+@pytest.mark.parametrize("kind", ["probs", "logits"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("classes", [2, 10, 40])
+def test_kernels_that_agree_are_trusted(gpu, classes, dtype, kind):
+    gpu.setattr(prediction, "gpu_tensor", lambda _: None)
+    gpu.setattr(trust, "describe", as_the_cpu_does())
+    assert trust.trusted(torch.device("cpu"), dtype, kind, classes)
+
+
+@pytest.mark.parametrize("name", ["lower", "upper", "probability", "mean", "total", "aleatoric_bound"])
+def test_kernels_that_are_wrong_in_one_row_are_not(gpu, name):
+    gpu.setattr(prediction, "gpu_tensor", lambda _: None)
+    gpu.setattr(trust, "describe", as_the_cpu_does(**{name: 1e-3}))
+    with pytest.warns(UserWarning, match="its kernels disagree with the CPU for 10 classes"):
+        assert not trust.trusted(torch.device("cpu"), torch.float64, "probs", 10)
+
+
+def test_a_lowest_entropy_below_its_certificate_is_not_trusted(gpu):
+    gpu.setattr(prediction, "gpu_tensor", lambda _: None)
+    gpu.setattr(trust, "describe", as_the_cpu_does(aleatoric=-1e-3))
+    with pytest.warns(UserWarning, match="disagree"):
+        assert not trust.trusted(torch.device("cpu"), torch.float64, "probs", 10)

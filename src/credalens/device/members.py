@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
-from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -16,6 +13,7 @@ from credalens.checks import Members, read_logits, read_members, row_tolerance
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.entropy import ROUNDING
 from credalens.device.rows import MOST_CLASSES, Rows, describe
+from credalens.device.trust import trusted
 
 __all__ = ["GpuMembers", "gpu_members"]
 
@@ -82,24 +80,7 @@ def gpu_members(x: Any, kind: str, /, *, member_axis: int) -> GpuMembers | None:
     usual = x.dtype in FLOATS and x.ndim >= 2 and isinstance(member_axis, int) and -x.ndim <= member_axis < x.ndim
     if not usual or member_axis % x.ndim == x.ndim - 1 or not 2 <= x.shape[-1] <= MOST_CLASSES or not x.numel():
         return None
-    if not _kernels_run(x.device):
+    if not trusted(x.device, x.dtype, kind, x.shape[-1]):
         return None
     x = x.detach().movedim(member_axis, 0)
     return GpuMembers(x.reshape(len(x), -1, x.shape[-1]).contiguous(), tuple(x.shape[1:-1]), kind)
-
-
-@cache
-def _kernels_run(device: torch.device) -> bool:
-    """Whether Triton is there and can compile for the device. If it is but cannot, a warning says why."""
-    if find_spec("triton") is None:
-        return False
-    probe = torch.tensor([[[0.25, 0.75]], [[0.5, 0.5]]], device=device, dtype=torch.float64)
-    try:
-        rows = describe(probe, "probs", row_tolerance=1e-5, unit=1.0, max_nodes=1, tolerance=1e-9)
-        return rows is not None and math.isclose(float(rows.total), 1.0)
-    except Exception as error:  # a missing compiler shows itself in many ways, and none may keep the user from a result
-        warnings.warn(
-            f"predictions on {device} are computed on the CPU, because Triton cannot compile for it: {error}",
-            stacklevel=5,
-        )
-        return False
