@@ -1,17 +1,28 @@
-"""Answers about types are kept only while our own kernels are compiled, and are those Numba gives."""
+"""The shorter way to compile gives the numbers of Numba's own way, leaves nothing changed, and can be done without."""
 
 from __future__ import annotations
 
+import ast
+import gc
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from numba.core import types
 
-from credalens.core.kernels.compiling import _answers_kept
-from credalens.core.kernels.jit import kernel
+from credalens.core import kernels
+from credalens.core.kernels.compiling import (
+    _answers_kept,
+    _HelperLibrary,
+    _no_collection,
+    compile_sooner,
+    compiles_sooner,
+)
+from credalens.core.kernels.jit import OPTIONS, kernel
 
 
 def test_numba_is_as_before_after_compiling():
@@ -49,27 +60,115 @@ def test_subscripts_keep_their_types():
     np.testing.assert_array_equal(out, expected)
 
 
-def test_the_same_machine_code_with_and_without(tmp_path):
-    """Bounds, entropies and point predictions to the last bit, compiled in two processes."""
-    code = """
+BOUNDS = """
 import sys, numpy as np
-if sys.argv[1] == "without":
-    import credalens.core.kernels.compiling as compiling
-    compiling.REPEATED = ()
+import credalens.core.kernels.compiling as compiling
+{change}
 from credalens.core.kernels.bounds import bounds_rows
 p = np.random.default_rng(0).dirichlet(np.ones(5), (3, 7))
 low, high, mean = np.empty((3, 7, 5))
 assert bounds_rows(p, 0, 7, 1e-5, low, high, mean)
-print(low.tobytes().hex(), high.tobytes().hex(), mean.tobytes().hex())
+print(compiling.compiles_sooner(), low.tobytes().hex(), high.tobytes().hex(), mean.tobytes().hex())
 """
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", code, word],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / word)},
-        ).stdout
-        for word in ("with", "without")
-    ]
-    assert outputs[0] == outputs[1]
+
+GONE = """
+def gone(*arguments):
+    raise AttributeError("Numba has changed")
+"""
+
+
+def compiled_afresh(change, cache):
+    """(whether the shorter way worked, bounds to the last bit) from a process that changes something first."""
+    result = subprocess.run(
+        [sys.executable, "-c", BOUNDS.format(change=change)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(cache)},
+    )
+    assert result.returncode == 0, result.stderr
+    shorter, *numbers = result.stdout.split()
+    return shorter == "True", numbers
+
+
+@pytest.fixture(scope="module")
+def sooner(tmp_path_factory):
+    worked, numbers = compiled_afresh("", tmp_path_factory.mktemp("sooner"))
+    assert worked
+    return numbers
+
+
+@pytest.mark.parametrize(
+    "insides",
+    [
+        "compiling._FAILED.append(None)",
+        GONE + "compiling._HelperLibrary.finalize = gone",
+        GONE + "compiling._LowerHelper.run_pass = gone",
+        "compiling.types = None",
+    ],
+)
+def test_the_same_numbers_numbas_own_way(insides, sooner, tmp_path):
+    """Where Numba's insides are not what we take them for, kernels are compiled as anyone's."""
+    assert compiled_afresh(insides, tmp_path) == (False, sooner)
+
+
+def test_an_error_in_a_helper_reaches_the_caller():
+    @kernel
+    def _refuse(x):
+        if x > 1.0:
+            raise ValueError("too much")
+        return x
+
+    @numba.njit(**OPTIONS)
+    def refuse_some(x):
+        return _refuse(x)
+
+    assert refuse_some(0.5) == 0.5
+    with pytest.raises(ValueError, match="too much"):
+        refuse_some(2.0)
+
+
+def test_a_kernel_that_cannot_be_compiled_does_not_change_the_way_of_others():
+    @numba.njit(**OPTIONS)
+    def add(x):
+        return x + "a"
+
+    with pytest.raises(numba.TypingError):
+        compile_sooner(add)(1.0)
+    assert compiles_sooner()
+
+
+def test_the_garbage_collector_works_again_after_compiling():
+    with _no_collection():
+        assert not gc.isenabled()
+        with _no_collection():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_helpers_have_no_machine_code():
+    @kernel
+    def _double(x):
+        return 2.0 * x
+
+    @numba.njit(**OPTIONS)
+    def quadruple(x):
+        return 2.0 * _double(x)
+
+    assert quadruple(1.5) == 6.0
+    (helper,) = _double.overloads.values()
+    assert isinstance(helper.library, _HelperLibrary)
+    assert "fmul" in helper.library.get_llvm_str()
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in Path(kernels.__path__[0]).glob("*.py")))
+def test_kernels_use_nothing_that_is_left_out(name):
+    """No closure, no `with`, no comprehension: their passes are not there."""
+    tree = ast.parse((Path(kernels.__path__[0]) / f"{name}.py").read_text())
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef) and any(
+            isinstance(mark, ast.Name) and mark.id in {"kernel", "inlined"} for mark in function.decorator_list
+        ):
+            parts = {type(part) for part in ast.walk(function)}
+            assert not parts & {ast.With, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.Try}

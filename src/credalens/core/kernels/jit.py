@@ -16,13 +16,19 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from credalens.core.kernels.compiling import compile_sooner
+from credalens.core.kernels.compiling import KernelCompiler, compile_sooner
 
 __all__ = ["bits_to_float", "float_to_bits", "inlined", "kernel"]
 
 # Reordering sums lets LLVM use vector units. NaN keeps its meaning: validation compares against it.
 FAST = {"reassoc", "contract", "nsz"}
-OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FAST, "error_model": "numpy", "no_cfunc_wrapper": True}
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "fastmath": FAST,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+    "pipeline_class": KernelCompiler,
+}
 
 
 def _fingerprint() -> str:
