@@ -8,13 +8,21 @@ from credalens.core.kernels.jit import kernel
 from credalens.core.kernels.lanes import LANES, fold_lanes, intersect_lanes, unload
 from credalens.core.kernels.lanes_lower import lower_entropy_lanes
 from credalens.core.kernels.lanes_upper import upper_entropy_lanes
-from credalens.core.kernels.phi import phi_into
+from credalens.core.kernels.phi import phi
 
 __all__ = ["FEW_CLASSES", "decompose_rows"]
 
 FEW_CLASSES = 24  # above, comparing every pair of classes costs more than it saves
 
 SPACE, HIGHEST, VALUE, BOUND = 24 * LANES, 21 * LANES, 22 * LANES, 23 * LANES
+
+
+@kernel
+def _phi_lanes(block, out):
+    """phi of every value of a block."""
+    for k in range(block.shape[0]):
+        for i in range(LANES):
+            out[k, i] = phi(block[k, i])
 
 
 @kernel
@@ -44,8 +52,8 @@ def decompose_rows(members, start, stop, allowed, tolerance, wide, narrow, open_
         count = min(LANES, stop - first)
         if not fold_lanes(members, first, stop, allowed, block, low, high, average, lane):
             return -1
-        phi_into(low.reshape(-1), phi_low.reshape(-1))
-        phi_into(high.reshape(-1), phi_high.reshape(-1))
+        _phi_lanes(low, phi_low)
+        _phi_lanes(high, phi_high)
         upper_entropy_lanes(low, high, phi_low, phi_high, lane, HIGHEST)
         lower_entropy_lanes(low, high, phi_low, phi_high, slope, block, lane, VALUE, BOUND)
         place = first - start

@@ -26,6 +26,7 @@ from credalens.core.kernels.phi import phi
 __all__ = ["lower_entropy_rows"]
 
 FREE, UP, DOWN, SPLIT = 0, 1, 2, 3
+NONE, NOBODY = np.int64(0), np.int64(-1)  # not plain numbers: for those Numba would compile a copy of their own
 SLACK = 1e-15  # mass below this is rounding
 
 # Columns of a node on the stack: the decision (kind, class, range), what it starts from, and its lower bound.
@@ -192,8 +193,8 @@ def _search(core, m, integers, stack, need, base, best, reach, tolerance, max_no
     nodes = 0
     state, trail, following, previous = integers[1], integers[2], integers[3], integers[4]
     _free_all(m, state, following, previous)
-    size = _push(stack, 0, FREE, -1, 0.0, 0.0, -np.inf, 0, need, base, -1, 0.0, 0.0)
-    length = 0
+    length = NONE
+    size = _push(stack, NONE, NONE, NOBODY, 0.0, 0.0, -np.inf, length, need, base, NOBODY, 0.0, 0.0)
     while size > 0 and nodes < max_nodes:
         size -= 1
         bound = stack[size, BOUND]

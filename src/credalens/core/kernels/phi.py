@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from credalens.core.kernels.jit import bits_to_float, float_to_bits, kernel
+from credalens.core.kernels.jit import bits_to_float, float_to_bits, inlined, kernel
 
 __all__ = ["phi", "phi_into"]
 
@@ -14,7 +14,7 @@ SQRT2 = np.sqrt(2.0)
 TWO_OVER_LN2 = 2.0 / np.log(2.0)
 
 
-@kernel
+@inlined
 def phi(x):
     """-x log2 x for 0 <= x <= 1, without a branch so that loops over it are vectorised.
 
