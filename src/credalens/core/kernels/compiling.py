@@ -1,8 +1,8 @@
 """Compile sooner: what Numba does for a function of anyone's, less what our kernels have no use for.
 
-Four things, which together take 10 s down to 5.5: answers about types are kept, because Numba works out the same ones
+Four things, which together take 10 s down to 6: answers about types are kept, because Numba works out the same ones
 hundreds of times; passes for features that kernels do not use are left out; helpers are optimised and turned into machine
-code only within the kernels that call them; and the garbage collector rests meanwhile. The machine code is the same.
+code only within the kernels that call them; and the garbage collector rests meanwhile. The numbers are the same.
 
 All of it leans on Numba's insides. Should they have changed, the kernel is compiled Numba's own way.
 """
