@@ -112,6 +112,22 @@ def test_the_same_numbers_numbas_own_way(insides, sooner, tmp_path):
     assert compiled_afresh(insides, tmp_path) == (False, sooner)
 
 
+def test_parts_that_numba_no_longer_has_are_not_needed(sooner, tmp_path):
+    code = """
+import numpy as np, numba.core.compiler, numba.core.typed_passes
+del numba.core.typed_passes.NativeLowering
+from credalens.core.kernels.bounds import bounds_rows
+p = np.random.default_rng(0).dirichlet(np.ones(5), (3, 7))
+low, high, mean = np.empty((3, 7, 5))
+assert bounds_rows(p, 0, 7, 1e-5, low, high, mean)
+print(low.tobytes().hex(), high.tobytes().hex(), mean.tobytes().hex())
+"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == sooner
+
+
 def test_an_error_in_a_helper_reaches_the_caller():
     @kernel
     def _refuse(x):

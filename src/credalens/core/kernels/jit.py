@@ -16,19 +16,24 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from credalens.core.kernels.compiling import KernelCompiler, compile_sooner
-
 __all__ = ["bits_to_float", "float_to_bits", "inlined", "kernel"]
 
 # Reordering sums lets LLVM use vector units. NaN keeps its meaning: validation compares against it.
 FAST = {"reassoc", "contract", "nsz"}
-OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "fastmath": FAST,
-    "error_model": "numpy",
-    "no_cfunc_wrapper": True,
-    "pipeline_class": KernelCompiler,
-}
+OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FAST, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+
+def _shorter_way() -> Callable[[Any], Any]:
+    """How entry points compile sooner; as they are where Numba no longer has the parts that this is made of."""
+    try:
+        from credalens.core.kernels.compiling import KernelCompiler, compile_sooner
+    except ImportError:
+        return lambda dispatcher: dispatcher
+    OPTIONS["pipeline_class"] = KernelCompiler
+    return compile_sooner
+
+
+_sooner = _shorter_way()
 
 
 def _fingerprint() -> str:
@@ -75,7 +80,7 @@ def kernel(function: Callable[..., Any]) -> Any:
         return numba.njit(no_cpython_wrapper=True, **OPTIONS)(function)
     compiled = numba.njit(cache=True, **OPTIONS)(function)
     compiled._cache._cache_file._source_stamp = FINGERPRINT
-    return compile_sooner(compiled)
+    return _sooner(compiled)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
