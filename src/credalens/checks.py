@@ -54,6 +54,10 @@ class Members:
     batch: tuple[int, ...]
     origin: Origin
 
+    def read(self) -> Members:
+        """Themselves; members on a GPU have to be fetched."""
+        return self
+
     def rows(self, start: int, stop: int) -> tuple[NDArray, int, int]:
         """An array that kernels can read and where these rows are in it; narrow floats are widened piece by piece."""
         if self.array.dtype in (np.float32, np.float64):

@@ -85,7 +85,7 @@ class CredalPrediction:
         """The convex hull of the members, a smaller credal set. Needs the members, which a summary does not keep."""
         if self._members is None:
             raise_without_members()
-        members = self._members if isinstance(self._members, Members) else self._members.read()
+        members = self._members.read()
         probs = members.array.reshape((len(members.array), *members.batch, members.array.shape[-1]))
         return ConvexHull(members.origin.restore(probs))
 

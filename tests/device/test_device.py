@@ -6,6 +6,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tests.device import agreement
@@ -155,3 +156,11 @@ def test_a_lowest_entropy_below_its_certificate_is_not_trusted(gpu):
     gpu.setattr(trust, "describe", as_the_cpu_does(aleatoric=-1e-3))
     with pytest.warns(UserWarning, match="disagree"):
         assert not trust.trusted(torch.device("cpu"), torch.float64, "probs", 10)
+
+
+@pytest.mark.usefixtures("kernels_run")
+@pytest.mark.parametrize("kind", ["probs", "logits"])
+def test_members_can_be_fetched_for_what_the_cpu_computes(kind):
+    p = torch.from_numpy(np.random.default_rng(0).dirichlet(np.ones(4), (3, 5)))
+    taken = gpu_members(p if kind == "probs" else p.log() + 1, kind, member_axis=0)
+    np.testing.assert_allclose(taken.read().array, p, rtol=1e-12)

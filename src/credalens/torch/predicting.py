@@ -159,7 +159,7 @@ def _arrays(prediction: CredalPrediction) -> Arrays:
     if prediction._members is None:
         own = prediction.classical
         return {**arrays, **{f"classical_{part}": np.asarray(getattr(own, part).cpu()) for part in CLASSICAL}}
-    return {**arrays, "members": prediction._members.array}
+    return {**arrays, "members": prediction._members.read().array}
 
 
 def _joined(parts: list[Arrays], base: float, n_members: int, returns: str) -> CredalPrediction:
