@@ -50,6 +50,13 @@ def test_the_headline_table_is_the_result_file():
     assert shown == headline(root / "results" / "fast" / "OODMain.json")
 
 
+def test_the_table_of_speed_is_the_result_file():
+    from credalens.bench.headline import speed_table
+
+    shown = README.partition("<!-- speed -->\n")[2].partition("\n<!-- /speed -->")[0]
+    assert shown == speed_table(Path(__file__).parents[1] / "results" / "benchmark.json")
+
+
 def test_the_results_page_is_generated_from_the_result_files():
     pytest.importorskip("torch")
     from credalens.paper.rendering import render_results
