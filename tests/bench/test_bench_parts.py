@@ -41,6 +41,7 @@ def test_predictions_are_distributions_and_peaked_unless_flat(classes):
     for p in (peaked, level, realistic(3, 200, classes)):
         np.testing.assert_allclose(p.sum(-1), 1)
         assert (p >= 0).all()
+        assert p.flags.c_contiguous  # or `wrap`, and nobody else, would copy them first
     assert peaked.max(-1).mean() > 2 * level.max(-1).mean()
 
 

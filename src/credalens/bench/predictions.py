@@ -34,5 +34,5 @@ def predictions_for(members: int, rows: int, classes: int, /, *, seed: int = 0) 
     shipped = cifar10_ensemble()
     every = np.concatenate([shipped.cifar10, shipped.svhn, shipped.tiny_imagenet], axis=1)
     chosen = np.random.default_rng(seed).choice(every.shape[1], rows, replace=False)
-    p = every[:, chosen].astype(np.float64)
+    p = every[:, chosen].astype(np.float64, order="C")  # picking rows leaves the members innermost: not as shipped
     return p / p.sum(axis=-1, keepdims=True), "ResNet-18 on CIFAR-10, SVHN, Tiny-ImageNet"
