@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from credalens.checks import check_threads
 
 __all__ = ["for_each_chunk"]
 
 CHUNK = 32768  # values: calling kernels costs little against as many, and the arrays of a chunk still fit in a cache
+ENOUGH = CHUNK // 2  # values: with fewer, another thread takes as long to start as it saves
+TURNS = 4  # chunks a thread at least, so that none waits long for the last one
+BLOCK = 64  # rows that kernels of few classes take side by side: no chunk but the last should leave a block half empty
 
 
 def usable_cores() -> int:
@@ -18,18 +23,44 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def chunk_rows(rows: int, classes: int, workers: int, /) -> int:
+    """How many rows make a chunk: as many as fit in the cache, fewer where threads would not get several each."""
+    values = CHUNK if workers == 1 else min(CHUNK, rows * classes // (TURNS * workers))
+    size = max(1, values // classes)
+    return size - size % BLOCK if size > BLOCK else size
+
+
+def _taken(starts: deque[int]) -> Iterator[int]:
+    """What is left, one after the other; several threads may take from it."""
+    with suppress(IndexError):
+        while True:
+            yield starts.popleft()
+
+
 def for_each_chunk(work: Callable[[int, int], None], rows: int, classes: int, /, *, threads: int | None = None) -> None:
     """Call ``work(start, stop)`` until all rows are done. An error in one chunk is raised here.
 
-    ``threads=None`` uses every core this process may run on, but never more threads than chunks.
+    ``threads=None`` uses every core this process may run on, but no more threads than there is work for. The calling
+    thread is one of them, and each takes the next chunk when it is done with one.
     """
-    size = max(1, CHUNK // classes)
-    starts = range(0, rows, size)
-    workers = min(check_threads(threads) or usable_cores(), len(starts))
-    if workers <= 1:
-        for start in starts:
-            work(start, min(start + size, rows))
+    workers = max(1, min(check_threads(threads) or usable_cores(), rows * classes // ENOUGH))
+    size = chunk_rows(rows, classes, workers)
+    starts = deque(range(0, rows, size))
+
+    def take_turns() -> None:
+        try:
+            for start in _taken(starts):
+                work(start, min(start + size, rows))
+        except BaseException:
+            starts.clear()  # nobody needs the other chunks any more
+            raise
+
+    helpers = min(workers, len(starts)) - 1
+    if helpers < 1:
+        take_turns()
         return
-    with ThreadPoolExecutor(workers) as pool:
-        for _ in pool.map(lambda start: work(start, min(start + size, rows)), starts):
-            pass
+    with ThreadPoolExecutor(helpers) as pool:
+        others = [pool.submit(take_turns) for _ in range(helpers)]
+        take_turns()
+    for other in others:
+        other.result()
