@@ -10,7 +10,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from credalens.bayes import kl, use_generator
+from credalens.bayes import use_generator
 from credalens.training.devices import mixed
 from credalens.training.images import DeviceImages
 from credalens.training.objectives import Objective, cross_entropy, distillation, evidence_bound
@@ -59,7 +59,7 @@ class Member:
         self._randomness = Randomness(spec.seed, images.device)
         self._optimizer = make_optimizer(model, schedule, images.device)
         self._apply, *taught = (_compiled(network, spec) if compile else network for network in (model, *teachers))
-        self._objective = self._choose_objective(tuple(taught), compile)
+        self._objective = self._choose_objective(tuple(taught))
         self._tally = Tally(images.device)
         self._order: Tensor | None = None
         self._carried, self._since = 0.0, time.perf_counter()
@@ -125,12 +125,10 @@ class Member:
         self.step, self.history = note["step"], [EpochRecord(**record) for record in note["history"]]
         self._order, self._carried = None, note["seconds"]
 
-    def _choose_objective(self, teachers: tuple[nn.Module, ...], fused: bool) -> Objective:
+    def _choose_objective(self, teachers: tuple[nn.Module, ...]) -> Objective:
         if self.spec.bayesian:
-            # What is compiled can only draw from the global generator, which is this member's while it learns.
-            use_generator(self.model, None if fused else self._randomness.generator)
-            divergence = torch.compile(kl, dynamic=False) if fused else kl
-            return evidence_bound(self.model, self.schedule, len(self._images), divergence=divergence)
+            use_generator(self.model, self._randomness.generator)
+            return evidence_bound(self.model, self.schedule, len(self._images))
         return distillation(teachers, self.schedule, self._mixed) if self.spec.distilled else cross_entropy
 
     def _learn(self, chosen: Tensor) -> None:
@@ -163,10 +161,12 @@ class Member:
 
 
 def _compiled(network: nn.Module, spec: TrainSpec) -> nn.Module:
-    """Fused, one compilation for all networks of a kind.
+    """Fused, one compilation for all networks of a kind; random weights are drawn outside of what can be compiled.
 
-    All but students are replayed as a CUDA graph: launching their many small kernels takes longer than running them.
+    A standard network is replayed as a CUDA graph: launching its many small kernels takes longer than running them.
     """
+    if spec.bayesian:
+        return network
     mode = None if spec.distilled else "reduce-overhead"  # a graph's outputs do not outlive the next teacher's
     return torch.compile(network, mode=mode, dynamic=False)  # type: ignore[return-value]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from credalens.bayes import kl
+from credalens.bayes import elbo_loss
 from credalens.training.distillation import distillation_loss
 from credalens.training.schedules import Schedule
 
@@ -22,17 +22,11 @@ def cross_entropy(logits: Tensor, images: Tensor, labels: Tensor, epoch: float, 
     return functional.cross_entropy(logits, labels)
 
 
-def evidence_bound(
-    model: nn.Module, schedule: Schedule, examples: int, /, *, divergence: Callable[[nn.Module], Tensor] = kl
-) -> Objective:
-    """The loss of a Bayesian network (BNNR, BNNF): one sample of the weights, and the KL divergence in its share.
-
-    ``divergence`` may be a compiled form of ``credalens.bayes.kl``.
-    """
+def evidence_bound(model: nn.Module, schedule: Schedule, examples: int, /) -> Objective:
+    """The loss of a Bayesian network (BNNR, BNNF): one sample of the weights, and the KL divergence in its share."""
 
     def loss(logits: Tensor, images: Tensor, labels: Tensor, epoch: float) -> Tensor:
-        share = schedule.kl_weight(epoch, examples)
-        return functional.cross_entropy(logits, labels) + share * divergence(model)
+        return elbo_loss(logits, labels, model, kl_weight=schedule.kl_weight(epoch, examples))
 
     return loss
 
