@@ -79,9 +79,10 @@ def test_fast_is_a_fraction_of_the_paper(method, data):
     assert fast.steps_per_epoch(50_000) <= paper.steps_per_epoch(50_000) or data == "digits"
 
 
-def test_fast_vgg_is_slower_than_fast_resnet():
-    rates = [schedule_for(spec(schedule="fast", backbone=name)).rate for name in ("vgg16", "resnet18")]
-    assert rates == [0.1, 0.2]
+def test_fast_vgg_takes_longer_than_fast_resnet():
+    vgg, resnet = (schedule_for(spec(schedule="fast", backbone=name)) for name in ("vgg16", "resnet18"))
+    assert vgg.epochs > resnet.epochs
+    assert vgg.rate == resnet.rate
 
 
 @pytest.mark.parametrize("method", METHODS)
