@@ -57,38 +57,37 @@ def check_many_classes() -> None:
 
 
 def check_a_program_a_row() -> None:
-    """Rows that need more nodes than the first round allows."""
-    rows.ROUNDS = (1,)
+    """Rows that the root leaves open, few classes and many."""
     for kinds, classes in ((("flat", "mixed"), 8), (("peaked",), 36)):
         p = tensors(kinds, (3, 4, classes), torch.float64, 1)
         assert_agrees(wrap(p), on_cpu(wrap, p))
-    rows.ROUNDS = (6, 32)
 
 
 def check_root() -> None:
     """What the root certifies is right, its brackets contain the truth, and it lists exactly the rows it leaves open."""
-    p = tensors(("peaked", "flat", "agreeing"), (5, 12, 6), torch.float64)
-    chunk = rows._Chunk(p, torch.zeros(1, dtype=torch.int32, device=p.device), "probs", 1e-9)
-    chunk.describe(
-        rows.Rows(*(torch.empty_like(p[0]) for _ in range(4)), *(torch.empty_like(p[0, :, 0]) for _ in range(4)))
-    )
-    left, number = torch.full((p.shape[1],), -1), torch.zeros(1, dtype=torch.int32)
-    chunk._close_at_root(None, left, number, 16, 1e-12)
-    truth = on_cpu(wrap, p).aleatoric
-    assert (chunk.bound <= truth + 1e-12).all()
-    assert (truth <= chunk.value + 1e-12).all()
-    is_open = chunk.value - chunk.bound > 1e-12
-    assert sorted(left[: int(number)].tolist()) == is_open.nonzero().view(-1).tolist()
-    assert 0 < int(number) < 24
+    for kinds, shape in (
+        (("peaked", "flat", "agreeing"), (5, 12, 6)),
+        (("peaked", "flat", "agreeing", "tiny"), (4, 4, 70)),
+    ):
+        p = tensors(kinds, shape, torch.float64)
+        chunk = rows._Chunk(p, torch.zeros(1, dtype=torch.int32, device=p.device), "probs", 1e-9)
+        chunk.describe(
+            rows.Rows(*(torch.empty_like(p[0]) for _ in range(4)), *(torch.empty_like(p[0, :, 0]) for _ in range(4)))
+        )
+        chunk.close(1e-12)
+        truth, is_open = on_cpu(wrap, p), chunk.value - chunk.bound > 1e-12
+        assert (chunk.bound <= truth.aleatoric + 1e-12).all()
+        assert (truth.aleatoric_bound <= chunk.value + 1e-12).all()
+        left = [x[:n] for x, n in zip(chunk.left, chunk.lengths_left[:, 0].tolist(), strict=False)]
+        assert sorted(torch.cat(left).tolist()) == is_open.nonzero().view(-1).tolist()
+        assert 0 < is_open.sum() <= 0.5 * len(is_open)
 
 
 def check_budget() -> None:
     """What a spent budget leaves is bracketed, and the bracket contains the truth."""
-    rows.ROUNDS = (3,)
     p = tensors(("flat",), (4, 3, 9), torch.float64)
     for nodes in (2, 5):
         assert_agrees(wrap(p, max_nodes=nodes), on_cpu(wrap, p))
-    rows.ROUNDS = (6, 32)
 
 
 def check_logits_shapes_and_lazy_parts() -> None:

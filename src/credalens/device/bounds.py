@@ -9,6 +9,7 @@ costs no exactness.
 import triton
 import triton.language as tl
 
+from credalens.device.nodes import ALIGNED
 from credalens.device.phi import phi
 
 __all__ = ["describe_rows"]
@@ -117,6 +118,14 @@ def _threshold_range(low, high, width, need):
     return least.to(tl.float64) / ROUNDED, most.to(tl.float64) * ROUNDED
 
 
+@triton.jit
+def _list_wide(lists, numbers, rows, row, number):
+    """Add the rows with more than 64, 256 or 1024 open classes to a list (4, rows) each; the first is not used."""
+    which = (number > 64).to(tl.int32) + (number > 256).to(tl.int32) + (number > 1024).to(tl.int32)
+    place = tl.atomic_add(numbers + ALIGNED * which, 1, mask=which > 0)
+    tl.store(lists + tl.cast(rows, tl.int64) * which + place, row, mask=which > 0)
+
+
 @triton.jit(do_not_specialize=["rows", "count"])
 def describe_rows(
     source,
@@ -131,6 +140,8 @@ def describe_rows(
     need,
     base,
     bad,
+    wide,
+    numbers,
     rows,
     classes,
     count,
@@ -143,7 +154,7 @@ def describe_rows(
 
     Writes the caller's arrays, the upper entropy in bits, and for the lower entropy of every row: the bounds of its open
     classes, their number, the mass they share (``need``) and the entropy with all of them at their lower bounds
-    (``base``). ``bad`` becomes 1 if a row is not a distribution.
+    (``base``). Rows with many open classes go to the lists ``wide``. ``bad`` becomes 1 if a row is not a distribution.
     """
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     k = tl.arange(0, WIDTH)
@@ -197,6 +208,8 @@ def describe_rows(
     place = begin + tl.cumsum(is_open.to(tl.int32), 1) - 1
     tl.store(core_low + place, low, mask=is_open)
     tl.store(core_high + place, high, mask=is_open)
-    tl.store(size + row, tl.sum(is_open.to(tl.int32), 1), mask=real)
+    number = tl.sum(is_open.to(tl.int32), 1)
+    tl.store(size + row, number, mask=real)
+    _list_wide(wide, numbers, rows, row, number)
     tl.store(need + row, left, mask=real)
     tl.store(base + row, tl.sum(phi(tl.where(is_up, high, low)), 1), mask=real)

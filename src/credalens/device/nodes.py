@@ -4,11 +4,24 @@
 import triton
 import triton.language as tl
 
-__all__ = ["DOWN", "FEW", "FREE", "SLACK", "SPLIT", "UP", "append_rows", "dominates", "pack_node", "unpack_node"]
+__all__ = [
+    "ALIGNED",
+    "DOWN",
+    "FEW",
+    "FREE",
+    "SLACK",
+    "SPLIT",
+    "UP",
+    "append_row",
+    "dominates",
+    "pack_node",
+    "unpack_node",
+]
 
 FREE, UP, DOWN, SPLIT = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 SLACK = tl.constexpr(1e-15)  # mass below this is rounding
-FEW = tl.constexpr(24)  # open classes up to which one pass without a cutoff is quickest
+FEW = tl.constexpr(96)  # open classes up to which one pass without a cutoff is quickest
+ALIGNED = tl.constexpr(4)  # integers from one counter to the next: Triton compiles anew for other pointers
 CLASSES = tl.constexpr(8192)  # more than any class's position
 
 
@@ -19,11 +32,10 @@ def dominates(low_i, high_i, i, low_j, high_j, j):
 
 
 @triton.jit
-def append_rows(rows, number, row, mask):
-    """Add the rows in ``mask`` to a list whose length lies at ``number``, in no certain order."""
-    one = mask.to(tl.int32)
-    place = tl.atomic_add(number, tl.sum(one, 0)) + tl.cumsum(one, 0) - 1
-    tl.store(rows + place, row, mask=mask)
+def append_row(lists, numbers, rows, row, which):
+    """Add a row to one of several lists (lists, rows), in no certain order. Their lengths lie ALIGNED integers apart."""
+    place = tl.atomic_add(numbers + ALIGNED * which, 1)
+    tl.store(lists + tl.cast(rows, tl.int64) * which + place, row)
 
 
 @triton.jit

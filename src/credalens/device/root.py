@@ -1,82 +1,105 @@
 # mypy: ignore-errors
-"""The root of the lower-entropy search, one thread a row: most rows are certified here, and need no search.
+"""The root of the lower-entropy search, one warp a row: most rows are certified here, and need no search.
 
-Without sorting: a class's place in the fractional knapsack is the width of all classes of smaller slope, C^2 additions.
-Rows that rounding makes doubtful are left open, so that the search answers for them.
+As ``core/kernels/root.py``, with the open classes of a row along the threads. Rows that rounding makes doubtful are left
+open, so that the search answers for them.
 """
 
 import triton
 import triton.language as tl
 
-from credalens.device.nodes import SLACK, append_rows, dominates
+from credalens.device.change import FAR, certificate, change, changed, from_floor, to_floor, trades
+from credalens.device.nodes import SLACK, append_row
 from credalens.device.phi import phi
 
 __all__ = ["close_at_root"]
 
-
-@triton.jit
-def _slopes(core_low, core_high, step, part, plane, m, most, ROWS: tl.constexpr):
-    """Chord slopes and widths of the open classes, lane by lane."""
-    for c in range(most):
-        here = c < m
-        low = tl.load(core_low + c * step, mask=here, other=0.0)
-        high = tl.load(core_high + c * step, mask=here, other=1.0)
-        tl.store(part + c * ROWS, (phi(high) - phi(low)) / (high - low), mask=here)
-        tl.store(part + plane + c * ROWS, high - low, mask=here)
+FIRST, LAST = tl.constexpr(-0x80000000), tl.constexpr(0x7FFFFFFF)
+FAR_BITS = tl.constexpr(0x7149F2CA)  # FAR as a float32
 
 
 @triton.jit
-def _break_class(part, plane, m, most, whole, ROWS: tl.constexpr):
-    """(how many classes look like the break class, the last of them, its slope and width, mass and entropy before it)."""
-    number = tl.zeros_like(m)
-    at = tl.zeros_like(m)
-    own = tl.zeros_like(whole)
-    room = tl.zeros_like(whole)
-    used = tl.zeros_like(whole)
-    gained = tl.zeros_like(whole)
-    for c in range(most):
-        here = c < m
-        slope = tl.load(part + c * ROWS, mask=here, other=0.0)
-        width = tl.load(part + plane + c * ROWS, mask=here, other=0.0)
-        before = tl.zeros_like(whole)
-        for j in range(most):
-            there = here & (j < m)
-            other = tl.load(part + j * ROWS, mask=there, other=float("inf"))
-            first = (other < slope) | ((other == slope) & (j < c))
-            before += tl.where(first, tl.load(part + plane + j * ROWS, mask=there, other=0.0), 0.0)
-        full = here & (before + width < whole)
-        used += tl.where(full, width, 0.0)
-        gained += tl.where(full, slope * width, 0.0)
-        breaks = here & (before < whole) & (whole <= before + width)
-        number += breaks.to(tl.int32)
-        at = tl.where(breaks, c, at)
-        own = tl.where(breaks, slope, own)
-        room = tl.where(breaks, width, room)
-    return number, at, own, room, used, gained
+def _break_key(key, width, need):
+    """The slope of the break class, as a key: classes are cut in two at a key between the least and the most until one is left.
+
+    Sums are in float32; a class they mistake for the break class takes less than nothing, or more than its width.
+    """
+    inside = key < LAST
+    least = tl.min(key, 0)
+    most = tl.max(tl.where(inside, key, FIRST), 0)
+    while least < most:
+        pivot = (least >> 1) + (most >> 1) + (least & most & 1)
+        up_to = key <= pivot
+        enough = tl.sum(tl.where(up_to, width, 0.0), 0) >= need
+        last = tl.max(tl.where(up_to, key, FIRST), 0)
+        next_one = tl.min(tl.where(up_to, LAST, key), 0)
+        most = tl.where(enough, last, most)
+        least = tl.where(enough, least, next_one)
+    return most
 
 
 @triton.jit
-def _neighbours(core_low, core_high, step, part, m, most, at, low_at, high_at, own, ROWS: tl.constexpr):
-    """Slopes of the nearest classes that can trade mass with the break class: the last before, the first after."""
-    sooner = tl.full((ROWS,), -float("inf"), tl.float64)
-    later = tl.full((ROWS,), float("inf"), tl.float64)
-    for c in range(most):
-        here = (c < m) & (c != at)
-        low = tl.load(core_low + c * step, mask=here, other=0.0)
-        high = tl.load(core_high + c * step, mask=here, other=0.0)
-        slope = tl.load(part + c * ROWS, mask=here, other=0.0)
-        before = (slope < own) | ((slope == own) & (c < at))
-        ahead = here & before & ~dominates(low, high, c, low_at, high_at, at)
-        behind = here & ~before & ~dominates(low_at, high_at, at, low, high, c)
-        sooner = tl.where(ahead, tl.maximum(sooner, slope), sooner)
-        later = tl.where(behind, tl.minimum(later, slope), later)
-    return sooner, later
+def _nearest(away, mask):
+    """The least distance of slopes, a little less than it is, as a float64; FAR if there is none."""
+    return from_floor(tl.min(to_floor(tl.where(mask, tl.abs(away), FAR)), 0))
 
 
-@triton.jit(do_not_specialize=["items", "row_step", "class_step", "width"])
+@triton.jit
+def _root(lows, highs, step, m, whole, start, tolerance, WIDTH: tl.constexpr):
+    """(an entropy in bits that is attained, a lower bound): infinitely far apart where rounding leaves neither."""
+    i = tl.arange(0, WIDTH)
+    inside = i < m
+    low = tl.load(lows + i * step, mask=inside, other=0.0)
+    high = tl.load(highs + i * step, mask=inside, other=1.0)
+    width = high - low
+    phi_low = phi(low)
+    phi_high = phi(high)
+    gain = phi_high - phi_low
+    slope = tl.where(inside, gain, 1.0) / width
+    bits = slope.to(tl.float32).to(tl.int32, bitcast=True)
+    key = tl.where(inside, tl.where(bits < 0, bits ^ LAST, bits), LAST)
+    own = _break_key(key, width.to(tl.float32), whole.to(tl.float32))
+
+    is_f = key == own
+    at = tl.max(tl.where(is_f, i, -1), 0)
+    alone = tl.sum(is_f.to(tl.int32), 0) == 1
+    first = key < own
+    low_f = tl.load(lows + at * step)
+    high_f = tl.load(highs + at * step)
+    phi_f = tl.sum(tl.where(is_f, phi_low, 0.0), 0)
+    slope_f = tl.sum(tl.where(is_f, slope, 0.0), 0)
+    r = whole - tl.sum(tl.where(first, width, 0.0), 0)
+    found = alone & (r >= -SLACK * m) & (r <= high_f - low_f + SLACK * m)
+    r = tl.minimum(tl.maximum(r, 0.0), high_f - low_f)
+    q = high_f - low_f - r
+    base = start + tl.sum(tl.where(first, gain, 0.0), 0) + slope_f * r
+    best = tl.maximum(phi(low_f + r) - phi_f - slope_f * r, 0.0)
+
+    other = inside & ~is_f
+    away = slope - slope_f
+    trade = other & trades(first, low, high, low_f, high_f)
+    before = _nearest(away, trade & first)
+    after = _nearest(away, trade & ~first)
+    bound = tl.minimum(best, tl.minimum(r * after, q * before))
+    if found & (bound < best - tolerance):
+        near = (before, after, _nearest(away, other & first), _nearest(away, other & ~first))
+        flip, down, up = change(low, high, away, other, first, low_f, high_f, r, q, *near)
+        flip = to_floor(flip)
+        least = tl.min(flip, 0)
+        second = tl.min(tl.where(flip > least, flip, FAR_BITS), 0)
+        second = tl.where(tl.sum((flip == least).to(tl.int32), 0) > 1, least, second)
+        down = from_floor(tl.min(to_floor(down), 0))
+        up = from_floor(tl.min(to_floor(up), 0))
+        one = changed(low, high, phi_low, phi_high, away, first, low_f, high_f, phi_f, slope_f, r, q)
+        best = tl.maximum(tl.minimum(best, tl.min(tl.where(trade, one, FAR), 0)), 0.0)
+        bound = certificate(best, r, q, before, after, from_floor(least), from_floor(second), down, up)
+    return tl.where(found, base + best, float("inf")), tl.where(found, base + bound, -float("inf"))
+
+
+@triton.jit(do_not_specialize=["rows", "row_step", "class_step"])
 def close_at_root(
     chosen,
-    items,
+    number,
     core_low,
     core_high,
     size,
@@ -84,55 +107,40 @@ def close_at_root(
     base,
     value,
     bound,
-    workspace,
     left,
-    number_left,
+    numbers_left,
     tolerance,
+    rows,
     row_step,
     class_step,
-    width,
     EVERY: tl.constexpr,
-    ROWS: tl.constexpr,
+    WIDTH: tl.constexpr,
 ):
-    """An entropy in bits that is attained and a lower bound, for the rows ``chosen`` (or the first ``items`` rows).
+    """An entropy in bits that is attained and a lower bound, for the first ``number`` rows of ``chosen`` (or for every row that
+    has at most WIDTH open classes).
 
-    Rows for which rounding leaves neither get an infinite gap. The rows with a gap above ``tolerance`` go to the list
-    ``left``. ``workspace`` (programs, 2, width, ROWS) is scratch memory.
+    Rows with a gap above ``tolerance`` go to one of two lists ``left`` (2, rows): at most half of WIDTH open classes, or more.
     """
-    program = tl.program_id(0)
     step = tl.cast(class_step, tl.int64)
-    lane = tl.arange(0, ROWS)
-    plane = width * ROWS
-    part = workspace + program.to(tl.int64) * (2 * plane) + lane
-    for group in range(program, tl.cdiv(items, ROWS), tl.num_programs(0)):
-        item = group * ROWS + lane
-        present = item < items
-        row = item.to(tl.int64) if EVERY else tl.load(chosen + item, mask=present, other=0)
-        m = tl.load(size + row, mask=present, other=0)
-        whole = tl.load(need + row, mask=present, other=0.0)
-        start = tl.load(base + row, mask=present, other=0.0)
-        live = present & (m > 0) & (whole > SLACK)
-        m = tl.where(live, m, 0)
-        most = tl.max(m, 0)
-        lows = core_low + row * row_step
-        highs = core_high + row * row_step
-        _slopes(lows, highs, step, part, plane, m, most, ROWS)
-        number, at, own, room, used, gained = _break_class(part, plane, m, most, whole, ROWS)
-
-        found = live & (number == 1)
-        low_at = tl.load(lows + at * step, mask=found, other=0.0)
-        high_at = tl.load(highs + at * step, mask=found, other=0.0)
-        sooner, later = _neighbours(lows, highs, step, part, m, most, at, low_at, high_at, own, ROWS)
-        rest = whole - used
-        found = found & (rest >= -SLACK * m) & (rest <= room + SLACK * m)
-        rest = tl.minimum(tl.maximum(rest, 0.0), room)
-        lowest = start + gained + own * rest
-        reached = start + gained + (phi(low_at + rest) - phi(low_at))
-        # Below x the mass goes to a slope of `later` or more; above x it comes from one of at most `sooner`.
-        inner = (rest > 0.0) & (rest < room)
-        below = tl.where(inner, rest * (later - own), 0.0)
-        above = tl.where(inner, (room - rest) * (own - sooner), 0.0)
-        floor = tl.minimum(reached, lowest + tl.minimum(below, above))
-        tl.store(value + row, tl.where(found, reached, tl.where(live, float("inf"), start)), mask=present)
-        tl.store(bound + row, tl.where(found, floor, tl.where(live, -float("inf"), start)), mask=present)
-        append_rows(left, number_left, row, live & ~(found & (reached - floor <= tolerance)))
+    items = rows if EVERY else tl.load(number)
+    for item in range(tl.program_id(0), items, tl.num_programs(0)):
+        row = item if EVERY else tl.load(chosen + item)
+        m = tl.load(size + row)
+        if m <= WIDTH:
+            whole = tl.load(need + row)
+            attained = tl.load(base + row)
+            floor = attained
+            if (m > 0) & (whole > SLACK):
+                core = tl.cast(row, tl.int64) * row_step
+                if m <= WIDTH // 2:
+                    attained, floor = _root(
+                        core_low + core, core_high + core, step, m, whole, attained, tolerance, WIDTH // 2
+                    )
+                else:
+                    attained, floor = _root(
+                        core_low + core, core_high + core, step, m, whole, attained, tolerance, WIDTH
+                    )
+                if floor < attained - tolerance:
+                    append_row(left, numbers_left, rows, row, (m > WIDTH // 2).to(tl.int32))
+            tl.store(value + row, attained)
+            tl.store(bound + row, floor)

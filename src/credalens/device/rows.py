@@ -1,8 +1,9 @@
-"""Rows on the GPU: which kernels run on how many rows at a time, and the rounds of the lower-entropy search."""
+"""Rows on the GPU: which kernels run on how many rows at a time, and how the lower-entropy search goes on."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +15,11 @@ __all__ = ["KINDS", "MOST_CLASSES", "Rows", "describe"]
 KINDS = {"probs": 0, "logits": 1}
 MOST_CLASSES = 4096  # a row must fit in the registers of one program
 SCRATCH = 2**31  # bytes for the open classes of the rows in flight
-ROUNDS = (6, 32)  # nodes of a row's search beside others; the few rows that need more get a program each
-WIDTHS = (16, 64, 256, 1024, 4096)  # open classes of the rows that are searched together
+WIDTHS = (64, 256, 1024, 4096)  # open classes of the rows whose roots are solved together
 NARROW = 32  # classes up to which one thread describes a row
 NARROW_ROWS = 64  # of a program then
+LANES = 32  # and when it solves the root: a thread's scratch values must never lie with another
 ALIGNED = 4  # integers from one counter to the next: Triton compiles anew for a pointer that is not a multiple of 16
-LANE_CLASSES = 256  # open classes up to which a row starts on one thread
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,19 @@ class _Chunk:
         self.steps = (1, self.rows) if self.narrow else (self.classes, 1)
         self.core_low, self.core_high = self._new(self.rows, self.classes), self._new(self.rows, self.classes)
         self.need, self.base, self.total, self.value, self.bound = (self._new(self.rows) for _ in range(5))
-        self.size = torch.empty(self.rows, dtype=torch.int32, device=members.device)
+        self.size = self._new_integers(self.rows)
+        self.widths = _widths(self.classes)
+        self.searches = _searches(self.classes)
+        wide, left = len(self.widths), len(self.searches)
+        self.wide, self.left = self._new_integers(wide, self.rows), self._new_integers(left, self.rows)
+        self.lengths = torch.zeros(wide + 2 * left, ALIGNED, dtype=torch.int32, device=members.device)
+        self.lengths_left, self.cursors = self.lengths[wide:], self.lengths[wide + left :]
 
     def _new(self, *shape: int) -> Tensor:
         return torch.empty(shape, dtype=torch.float64, device=self.members.device)
+
+    def _new_integers(self, *shape: int) -> Tensor:
+        return torch.empty(shape, dtype=torch.int32, device=self.members.device)
 
     def describe(self, out: Rows) -> None:
         """Bounds, point predictions, upper entropy and open classes."""
@@ -99,6 +108,8 @@ class _Chunk:
                 self.members,
                 *arrays,
                 *core,
+                self.wide,
+                self.lengths,
                 *sizes,
                 KIND=KINDS[self.kind],
                 ROWS=1,
@@ -107,117 +118,83 @@ class _Chunk:
             )
 
     def search(self, max_nodes: int, tolerance: float) -> None:
-        """Lower entropy: rows with few open classes side by side in rounds, then a program each for what remains."""
-        least = -1
-        for width in _widths(self.classes):
-            chosen = None
-            if self.classes > WIDTHS[0]:
-                chosen = ((self.size > least) & (self.size <= width)).nonzero().view(-1)
-            least = width
-            if width <= LANE_CLASSES:
-                chosen = self._search_side_by_side(chosen, width, max_nodes, tolerance)
-            if chosen is not None:
-                self._search_row(chosen, width, max_nodes, tolerance)
+        """Lower entropy: what the root certifies, then a search for the rows that it leaves open.
 
-    def _search_side_by_side(
-        self, chosen: Tensor | None, width: int, max_nodes: int, tolerance: float
-    ) -> Tensor | None:
-        """One thread a row: the root, then rounds of more nodes for fewer rows. Returns the rows that need still more.
-
-        A warp works as long as its slowest row, so that short rounds with like rows beat one long one. A round finds its
-        rows, and their number, where the last one left them on the device, so that nothing waits between rounds.
+        How many they are nobody asks: the lists of rows and their lengths stay on the device. Rows with many open classes
+        begin first, and beside the others, because the longest search ends last.
         """
-        items = self.rows if chosen is None else len(chosen)
-        if not items:
-            return None
-        device = self.members.device
-        left = [torch.empty(items, dtype=torch.int64, device=device) for _ in range(1 + len(ROUNDS))]
-        numbers = torch.zeros(1 + len(ROUNDS), ALIGNED, dtype=torch.int32, device=device)
-        self._close_at_root(chosen, left[0], numbers[0], width, tolerance)
-        for i, nodes in enumerate(ROUNDS):
-            lists = (left[i], numbers[i], left[i + 1], numbers[i + 1])
-            self._search_lanes(*lists, width, min(max_nodes, nodes), tolerance)
-            if max_nodes <= nodes:
-                return None
-        return left[-1][: int(numbers[-1, 0])]
+        self.close(tolerance)
+        with _beside(self.members.device, len(self.searches)) as streams:
+            # Scratch memory lives until all streams are done: what is freed earlier would be given to the next of them.
+            _ = [self._search_rows(i, max_nodes, tolerance, stream) for i, stream in reversed([*enumerate(streams)])]
 
-    def _close_at_root(self, chosen: Tensor | None, left: Tensor, number: Tensor, width: int, tolerance: float) -> None:
-        from credalens.device.lanes import LANES
+    def close(self, tolerance: float) -> None:
+        """The root of every row's search; the rows that it leaves open are listed."""
+        if self.narrow:
+            self._close_lanes(tolerance)
+        else:
+            for i, width in enumerate(self.widths):
+                self._close_at_root(i, width, tolerance)
+
+    def _close_lanes(self, tolerance: float) -> None:
+        from credalens.device.narrow_root import close_lanes
+
+        programs = min(-(-self.rows // LANES), 32 * _processors(self.members.device))
+        close_lanes[(programs,)](
+            *self._open_classes(),
+            self._new(programs, 4, self.classes, LANES),
+            self.left,
+            self.lengths_left,
+            tolerance,
+            self.rows,
+            *self.steps,
+            self.classes,
+            ROWS=LANES,
+            num_warps=1,
+        )
+
+    def _close_at_root(self, i: int, width: int, tolerance: float) -> None:
         from credalens.device.root import close_at_root
 
-        programs, width = self._programs(len(left)), min(width, self.classes)
-        close_at_root[(programs,)](
-            self.size if chosen is None else chosen,
-            len(left),
+        warps = max(1, width // 256)
+        close_at_root[(min(self.rows, max(1, 32 // warps) * _processors(self.members.device)),)](
+            self.wide[i],
+            self.lengths[i],
             *self._open_classes(),
-            self._new(programs, 2, width, LANES),
-            left,
-            number,
+            self.left[2 * i],
+            self.lengths_left[2 * i],
             tolerance,
+            self.rows,
             *self.steps,
-            width,
-            EVERY=chosen is None,
-            ROWS=LANES,
-            num_warps=LANES // 32,
-        )
-
-    def _search_lanes(
-        self,
-        chosen: Tensor,
-        number: Tensor,
-        left: Tensor,
-        number_left: Tensor,
-        width: int,
-        max_nodes: int,
-        tolerance: float,
-    ) -> None:
-        from credalens.device.lanes import LANES, search_lanes
-
-        programs, width, height = self._programs(len(chosen)), min(width, self.classes), 3 * max_nodes + 8
-        search_lanes[(programs,)](
-            chosen,
-            number,
-            *self._open_classes(),
-            self._new(programs, 5, width, LANES),
-            self._new(programs, 4, height, LANES),
-            left,
-            number_left,
-            tolerance,
-            max_nodes,
-            *self.steps,
-            height,
-            width,
-            ROWS=LANES,
-            num_warps=LANES // 32,
-        )
-
-    def _programs(self, items: int) -> int:
-        """How many programs search rows side by side: no more than the device holds at once."""
-        from credalens.device.lanes import LANES
-
-        return min(-(-items // LANES), 32 * _processors(self.members.device))
-
-    def _search_row(self, chosen: Tensor, width: int, max_nodes: int, tolerance: float) -> None:
-        from credalens.device.search import search_rows
-
-        if not len(chosen):
-            return
-        warps = max(1, width // 128)
-        programs = min(len(chosen), max(1, 32 // warps) * _processors(self.members.device))
-        height = min(12 * width + 256, 3 * max_nodes + 8)
-        search_rows[(programs,)](
-            chosen,
-            len(chosen),
-            *self._open_classes(),
-            self._new(programs, 5, width),
-            self._new(programs, height, 4),
-            tolerance,
-            max_nodes,
-            *self.steps,
-            height,
+            EVERY=i == 0,
             WIDTH=width,
             num_warps=warps,
         )
+
+    def _search_rows(self, i: int, max_nodes: int, tolerance: float, stream: Any) -> tuple[Tensor, Tensor]:
+        """Search the rows of list ``i``; returns the scratch memory, which is in use until the stream is done."""
+        from credalens.device.search import search_rows
+
+        width = self.searches[i]
+        warps = max(1, width // 128)
+        programs = min(self.rows, max(1, (32 if width < 128 else 16) // warps) * _processors(self.members.device))
+        height = min(12 * width + 256, 3 * max_nodes + 8)
+        scratch = self._new(programs, 5, width), self._new(programs, height, 4)
+        with stream:
+            search_rows[(programs,)](
+                self.left[i],
+                self.lengths_left[i],
+                self.cursors[i],
+                *self._open_classes(),
+                *scratch,
+                tolerance,
+                max_nodes,
+                *self.steps,
+                height,
+                WIDTH=width,
+                num_warps=warps,
+            )
+        return scratch
 
     def _open_classes(self) -> tuple[Tensor, ...]:
         return self.core_low, self.core_high, self.size, self.need, self.base, self.value, self.bound
@@ -241,9 +218,31 @@ class _Chunk:
         )
 
 
-def _widths(classes: int) -> list[int]:
-    """The sizes of search that rows of so many classes can need."""
-    return [w for w in WIDTHS if w < classes] + [min(w for w in WIDTHS if w >= classes)]
+def _widths(classes: int) -> tuple[int, ...]:
+    """The numbers of open classes up to which rows of so many classes have their roots solved together."""
+    return (*(w for w in WIDTHS if w < classes), min(w for w in WIDTHS if w >= classes))
+
+
+def _searches(classes: int) -> tuple[int, ...]:
+    """The same for the searches: half of each, and each, as far as rows can need them."""
+    if classes <= NARROW:
+        return (NARROW // 2 if 2 * classes <= NARROW else NARROW,)
+    return tuple(half for width in _widths(classes) for half in (width // 2, width) if half < 2 * classes)
+
+
+@contextmanager
+def _beside(device: torch.device, number: int) -> Iterator[list[AbstractContextManager[Any]]]:
+    """So many streams that begin after what the current one has to do, and that it then waits for."""
+    if device.type != "cuda" or number < 2:
+        yield [nullcontext()] * number
+        return
+    current = torch.cuda.current_stream(device)
+    streams = [torch.cuda.Stream(device) for _ in range(number)]  # type: ignore[no-untyped-call]
+    for stream in streams:
+        stream.wait_stream(current)
+    yield [torch.cuda.stream(stream) for stream in streams]
+    for stream in streams:
+        current.wait_stream(stream)
 
 
 def _current(device: torch.device) -> AbstractContextManager[Any]:

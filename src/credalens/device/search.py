@@ -20,7 +20,7 @@ LAST = tl.constexpr(0x7FFFFFFFFFFFFFFF)
 @triton.jit
 def _order(low, high, inside, i, WIDTH: tl.constexpr):
     """Positions of the classes in order of their chords' slopes; the last bits of a slope give way to the position."""
-    slope = (phi(high) - phi(low)) / tl.where(inside, high - low, 1.0)
+    slope = tl.where(inside, phi(high) - phi(low), 1.0) / tl.where(inside, high - low, 1.0)
     bits = slope.to(tl.int64, bitcast=True)
     key = tl.where(inside, tl.where(bits < 0, bits ^ LAST, bits), LAST)
     return tl.sort((key & ~(WIDTH - 1)) | i.to(tl.int64)) & (WIDTH - 1)
@@ -50,10 +50,11 @@ def _push(stack, top, word, bound, a, b):
     return top + 1
 
 
-@triton.jit(do_not_specialize=["items", "max_nodes", "row_step", "class_step", "height"])
+@triton.jit(do_not_specialize=["max_nodes", "row_step", "class_step", "height"])
 def search_rows(
     chosen,
-    items,
+    number,
+    cursor,
     core_low,
     core_high,
     size,
@@ -70,7 +71,11 @@ def search_rows(
     height,
     WIDTH: tl.constexpr,
 ):
-    """Lower entropy in bits and its certified bound for the rows ``chosen``, each with at most WIDTH open classes."""
+    """Lower entropy in bits and its bound for the first ``number`` rows of ``chosen``, with at most WIDTH open classes.
+
+    ``value`` and ``bound`` come with what the root knows: an entropy that is attained and a lower bound. A program takes the
+    next row when it is done with one, so that long searches keep nobody waiting.
+    """
     program = tl.program_id(0).to(tl.int64)
     step = tl.cast(class_step, tl.int64)
     i = tl.arange(0, WIDTH)
@@ -79,11 +84,13 @@ def search_rows(
     stack += program * height * 4
     nothing = tl.full((), 0.0, tl.float64)
     infinity = tl.full((), float("inf"), tl.float64)
-    for item in range(tl.program_id(0), items, tl.num_programs(0)):
+    items = tl.load(number)
+    item = tl.atomic_add(cursor, 1)
+    while item < items:
         row = tl.load(chosen + item)
         m = tl.load(size + row)
         inside = i < m
-        core = row * row_step
+        core = tl.cast(row, tl.int64) * row_step
         low = tl.load(core_low + core + i * step, mask=inside, other=0.0)
         high = tl.load(core_high + core + i * step, mask=inside, other=0.0)
         order = _order(low, high, inside, i, WIDTH)
@@ -92,7 +99,7 @@ def search_rows(
         width = high - low
         phi_low = phi(low)
         gain = phi(high) - phi_low
-        slope = tl.where(inside, gain / tl.where(inside, width, 1.0), float("inf"))
+        slope = tl.where(inside, tl.where(inside, gain, 1.0) / tl.where(inside, width, 1.0), float("inf"))
         tl.debug_barrier()
         tl.store(lows + i, low)
         tl.store(highs + i, high)
@@ -104,7 +111,7 @@ def search_rows(
         whole = tl.load(need + row)
         start = tl.load(base + row)
         live = (m > 0) & (whole > SLACK)
-        best = tl.where(live, infinity, start)
+        best = tl.load(value + row)
         certified = infinity
         cutoff = infinity
         reach = tl.where(m > FEW, nothing, infinity)
@@ -228,4 +235,5 @@ def search_rows(
                 a = tl.load(stack + 4 * top + 2)
                 b = tl.load(stack + 4 * top + 3)
         tl.store(value + row, best)
-        tl.store(bound + row, tl.minimum(best, certified))
+        tl.store(bound + row, tl.maximum(tl.load(bound + row), tl.minimum(best, certified)))
+        item = tl.atomic_add(cursor, 1)
