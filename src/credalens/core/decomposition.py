@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks import Members, check_base, row_tolerance
+from credalens.core.batches import aligned_empty
 from credalens.core.entropy import epistemic_part, phi_pair
 
 __all__ = ["Decomposition"]
@@ -21,7 +22,7 @@ class Decomposition:
 
     def __init__(self, rows: int, classes: int, dtype: np.dtype, *, base: float) -> None:
         self.scale = 1.0 / math.log2(check_base(base))
-        self.lower, self.upper, self.probability, self.mean = (np.empty((rows, classes), dtype) for _ in range(4))
+        self.lower, self.upper, self.probability, self.mean = (aligned_empty((rows, classes), dtype) for _ in range(4))
         self.total, self.aleatoric, self.epistemic, self.bound = (np.empty(rows, dtype) for _ in range(4))
 
     def solve_members(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
@@ -34,7 +35,8 @@ class Decomposition:
 
     def _solve_few(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
         """Rows side by side; the search only for those that this leaves open."""
-        from credalens.core.kernels.decompose import decompose_rows
+        from credalens.core.kernels.decompose import BLOCKS, SPACE, decompose_rows
+        from credalens.core.kernels.lanes import LANES
         from credalens.core.kernels.lower import lower_entropy_rows
 
         rows, classes = stop - start, self.lower.shape[1]
@@ -43,8 +45,9 @@ class Decomposition:
         place, bounds = np.empty(rows, np.intp), np.empty((4, rows, classes))
         allowed = row_tolerance(members.origin.dtype)
         found = decompose_rows(
-            *members.rows(start, stop), allowed, tolerance, wide, (highest, lowest, bound), place, bounds
-        )
+            *members.rows(start, stop), allowed, tolerance, wide, (highest, lowest, bound), place, bounds,
+            aligned_empty((BLOCKS, classes, LANES)), aligned_empty((SPACE,)),
+        )  # fmt: skip
         if found < 0:
             return False
         if found > 0:
@@ -62,7 +65,7 @@ class Decomposition:
         rows = slice(start, stop)
         ours = self.lower[rows], self.upper[rows], self.mean[rows]
         exact = self.lower.dtype == np.float64
-        low, high, mean = ours if exact else np.empty((3, *ours[0].shape))
+        low, high, mean = ours if exact else (aligned_empty(x.shape) for x in ours)
         if not bounds_rows(*members.rows(start, stop), row_tolerance(members.origin.dtype), low, high, mean):
             return False
         if exact:

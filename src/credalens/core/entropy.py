@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks import check_base, check_max_nodes, check_tolerance, read_intervals
-from credalens.core.batches import for_each_chunk
+from credalens.core.batches import aligned_empty, for_each_chunk
 
 __all__ = ["MAX_NODES", "TOLERANCE", "lower_entropy", "shannon_entropy", "upper_entropy"]
 
@@ -106,7 +106,7 @@ def phi_pair(lower: NDArray, upper: NDArray) -> tuple[NDArray, NDArray]:
     """phi of both bounds: all the logarithms the two entropies share."""
     from credalens.core.kernels.phi import phi_into
 
-    phi_lower, phi_upper = np.empty_like(lower), np.empty_like(upper)
+    phi_lower, phi_upper = aligned_empty(lower.shape), aligned_empty(upper.shape)
     phi_into(lower.reshape(-1), phi_lower.reshape(-1))
     phi_into(upper.reshape(-1), phi_upper.reshape(-1))
     return phi_lower, phi_upper

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from credalens.core.kernels.change import FAR, SLACK, certificate, change, changed, trades
+from credalens.core.kernels.flips import least_flips
 from credalens.core.kernels.jit import inlined, kernel
 from credalens.core.kernels.lanes import LANES, fill
 from credalens.core.kernels.phi import phi
 
-__all__ = ["lower_entropy_lanes"]
+__all__ = ["lower_entropy_lanes", "settle_lane"]
 
 (
     NEED, BASE, OWN, MASS, LAMBDA, AT, LOW, HIGH, PHI_LOW, TAKEN, AFTER, AFTER_ALL, BEFORE, BEFORE_ALL,
@@ -147,3 +148,16 @@ def lower_entropy_lanes(low, high, phi_low, phi_high, slope, width, lane, value,
     _gaps(lane)
     _one_change(low, high, phi_low, phi_high, slope, lane)
     _conclude(lane, value, bound)
+
+
+@inlined
+def settle_lane(i, low, high, phi_low, phi_high, slope, lane, value, bound, known, sets, costs):
+    """The lowest entropy of a row that `lower_entropy_lanes` left open, by trying every vertex; False if these are many."""
+    f = (lane[AT + i], lane[LOW + i], lane[HIGH + i], lane[PHI_LOW + i], lane[LAMBDA + i], lane[TAKEN + i])
+    near = (lane[BEFORE_ALL + i], lane[AFTER_ALL + i])
+    best = least_flips(
+        i, low, high, phi_low, phi_high, slope, f, near, lane[NEED + i], lane[BEST + i], known, sets, costs
+    )
+    if best < FAR:
+        lane[value + i] = lane[bound + i] = lane[BASE + i] + best
+    return best < FAR

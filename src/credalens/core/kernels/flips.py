@@ -1,0 +1,124 @@
+"""The lowest entropy of a row of few classes that one change leaves open: every vertex that might still be better.
+
+Notation and facts as in ``change.py`` and ``lower.py``. Against the chord bound a vertex costs d_k for each class k that it
+flips, and nothing for f at one of its bounds. So a vertex that costs less than the best one seen flips a set of classes
+whose d_k sum to less. The sets are few once fact b has ruled out what no optimum flips, above all the tiny classes,
+whose d_k are tiny too: seldom more than ten for ten classes. For each set, either f is between its bounds, or it is at one
+of them and another class takes or gives what remains.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from credalens.core.kernels.change import FAR
+from credalens.core.kernels.jit import inlined, kernel
+from credalens.core.kernels.phi import phi
+
+__all__ = ["FLIP_ROWS", "MOST_SETS", "least_flips"]
+
+MOST_SETS = 64  # with more, branch and bound is quicker
+ROUNDING = 1e-13  # mass
+
+# What is known of each class: its bounds, phi at the end where the vertex found has it, the way from there to the other
+# end (negative: down), the difference of its slope to f's, and d. The last two are FAR for f and where there is no width.
+LOW, HIGH, PHI_END, WAY, AWAY, COST, FLIP_ROWS = range(7)
+
+
+@kernel
+def _describe(i, at, slope_f, low, high, phi_low, phi_high, slope, known):
+    """Lane i of a block as ``known``."""
+    for k in range(low.shape[0]):
+        away = slope[k, i] - slope_f
+        first = (away < 0.0) | ((away == 0.0) & (k < at))
+        width = high[k, i] - low[k, i]
+        away = abs(away) if (slope[k, i] < FAR) & (k != at) else FAR
+        known[LOW, k], known[HIGH, k] = low[k, i], high[k, i]
+        known[PHI_END, k] = phi_high[k, i] if first else phi_low[k, i]
+        known[WAY, k] = -width if first else width
+        known[AWAY, k], known[COST, k] = away, (width * away if away < FAR else FAR)
+
+
+@kernel
+def _ends(known, low_f, high_f):
+    """The lowest lower bound of the classes that are up, the highest upper bound of those that are down, f among both."""
+    lowest, highest = low_f, high_f
+    for k in range(known.shape[1]):
+        lowest = known[LOW, k] if (known[WAY, k] < 0.0) & (known[LOW, k] < lowest) else lowest
+        highest = known[HIGH, k] if (known[WAY, k] > 0.0) & (known[HIGH, k] > highest) else highest
+    return lowest, highest
+
+
+@kernel
+def _may_flip(k, known, need):
+    """Fact b: where class k is up, all classes above it are up as well; where it is down, all below it are down."""
+    low, high = known[LOW, k], known[HIGH, k]
+    forced, left = high - low, low - high
+    for j in range(known.shape[1]):
+        width = known[HIGH, j] - known[LOW, j]
+        forced += width if known[LOW, j] > high else 0.0
+        left += width if known[HIGH, j] >= low else 0.0
+    return left >= need - ROUNDING if known[WAY, k] < 0.0 else forced <= need + ROUNDING
+
+
+@kernel
+def _collect_sets(known, best, need, low_f, high_f, sets, costs, masses):
+    """Sets of classes (as bits) whose flips cost less than ``best``, what they cost, and the mass they leave to others.
+
+    Returns how many, or more than MOST_SETS if they are too many.
+    """
+    lowest, highest = _ends(known, low_f, high_f)
+    sets[0], costs[0], masses[0] = 0, 0.0, 0.0
+    size = np.int64(1)
+    for k in range(known.shape[1]):
+        # The first three are quick to see and spare most classes the fourth.
+        if (
+            known[COST, k] >= best
+            or known[HIGH, k] < lowest
+            or known[LOW, k] > highest
+            or not _may_flip(k, known, need)
+        ):
+            continue
+        for s in range(size):
+            if costs[s] + known[COST, k] < best:
+                if size == MOST_SETS:
+                    return size + 1
+                sets[size] = sets[s] | (1 << k)
+                costs[size], masses[size] = costs[s] + known[COST, k], masses[s] - known[WAY, k]
+                size += 1
+    return size
+
+
+@kernel
+def _least_rest(known, rest, flipped, slope_f, best):
+    """What it costs at least that one class, neither f nor flipped, takes ``rest`` (gives it if negative), or ``best``."""
+    for j in range(known.shape[1]):
+        way = known[WAY, j]
+        fits = (rest * way >= 0.0) & (abs(rest) <= abs(way)) & ((flipped >> j) & 1 == 0)
+        if abs(rest) * known[AWAY, j] < best and fits:
+            end = known[HIGH, j] if way < 0.0 else known[LOW, j]
+            best = min(best, phi(end + rest) - known[PHI_END, j] - slope_f * rest)
+    return best
+
+
+@inlined
+def least_flips(i, low, high, phi_low, phi_high, slope, f, near, need, best, known, sets, costs):
+    """The least cost of any vertex of lane i, given that of the best one seen; FAR if there are too many sets to try.
+
+    ``f`` holds its position, l, u, phi(l), lambda and r; ``near`` the least slope differences before and after it.
+    """
+    at, low_f, high_f, phi_f, slope_f, taken = f
+    before, after = near
+    _describe(i, at, slope_f, low, high, phi_low, phi_high, slope, known)
+    size = _collect_sets(known, best, need, low_f, high_f, sets, costs[0], costs[1])
+    if size > MOST_SETS:
+        return FAR
+    for s in range(size):
+        cost, r = costs[0, s], taken + costs[1, s]
+        if cost < best and 0.0 <= r <= high_f - low_f:
+            best = min(best, cost + phi(low_f + r) - phi_f - slope_f * r)
+        for end in range(2):
+            rest = low_f + r - high_f if end else r
+            if cost + abs(rest) * (after if rest > 0.0 else before) < best:
+                best = cost + _least_rest(known, rest, sets[s], slope_f, best - cost)
+    return best
