@@ -80,6 +80,21 @@ def test_the_same_bytes_as_on_one_machine(tmp_path, machine):
     assert (again.resumed_parts, again.workers) == (3, 0)
 
 
+@pytest.mark.parametrize("workers", [None, 1])
+def test_the_cluster_is_the_limit_where_none_is_asked_for(tmp_path, monkeypatch, machine, workers):
+    import ray.data
+
+    context, asked = ray.data.DataContext.get_current(), []
+    pool = ray.data.TaskPoolStrategy
+    monkeypatch.setattr("ray.data.TaskPoolStrategy", lambda size: asked.append(size) or pool(size=size))
+    monkeypatch.setattr(context, "op_resource_reservation_enabled", True)
+    monkeypatch.setattr(context, "execution_no_progress_timeout_s", 17.0)
+    write_table(tmp_path / "in", VALUES, SIZES)
+    summary = score_folder_on_ray(tmp_path / "in", tmp_path / "out", workers=workers)
+    assert (summary.parts, asked) == (3, [workers])
+    assert (context.op_resource_reservation_enabled, context.execution_no_progress_timeout_s) == (True, 17.0)
+
+
 def test_several_tables_and_bad_parts(tmp_path, machine):
     ids = pa.array(np.arange(60))
     cut = np.split(np.arange(60), 3)

@@ -19,7 +19,7 @@ from tests.scoring.tables import read_columns, spoil_row, write_part, write_tabl
 from tests.strategies import batch_of
 
 from credalens import wrap, wrap_logits
-from credalens.scoring import COLUMNS, score_folder
+from credalens.scoring import COLUMNS, folder_part, score_folder
 from credalens.scoring.columns import score_columns
 from credalens.scoring.folder import one_by_one
 from credalens.storage.parquet_files import fixed_lists
@@ -422,3 +422,21 @@ def test_memory_does_not_grow_with_a_part(tmp_path):
     command = [sys.executable, "-c", RESIDENT, tmp_path / "small", tmp_path / "large", tmp_path / "out"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert int(done.stdout) < 0.4 * rows.nbytes * 600
+
+
+@pytest.mark.parametrize(("dtype", "logits"), [("float16", False), ("float32", True), ("float64", False)])
+def test_a_rehearsal_is_like_a_part_and_leaves_no_trace(tmp_path, monkeypatch, dtype, logits):
+    called = "wrap_logits" if logits else "wrap"
+    compute, seen = getattr(folder_part, called), []
+    monkeypatch.setattr(folder_part, called, lambda p, **options: seen.append((p, options)) or compute(p, **options))
+
+    def rehearsed(job, numbers):
+        folder_part.rehearse(job)
+        assert names(tmp_path / "out") == ["_credalens.json"]
+        return one_by_one(job, numbers)
+
+    write_table(tmp_path / "in", VALUES.astype(dtype), SIZES, name="logits" if logits else "probs")
+    score_folder(tmp_path / "in", tmp_path / "out", logits=logits, base=10, threads=1, spread=rehearsed)
+    (rehearsal, options), (part, its_options), *_ = seen
+    assert (rehearsal.shape, rehearsal.dtype) == ((3, 1, 4), part.dtype)
+    assert options == its_options == {"base": 10.0, "threads": 1}

@@ -8,11 +8,12 @@ import os
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
-__all__ = ["attempts_before", "import_ray", "ray_cluster", "worker_name"]
+__all__ = ["attempts_before", "import_ray", "is_ours", "ray_cluster", "worker_name"]
 
+LOCAL: Final = "local"
 LOOPBACK: Final = "127.0.0.1"
 PATIENCE: Final = 10  # seconds for a machine to answer
 STATISTICS: Final = "RAY_USAGE_STATS_ENABLED"
@@ -40,23 +41,32 @@ def ray_cluster(
     if ray.is_initialized():
         yield ray
         return
-    where = address or os.environ.get("RAY_ADDRESS") or "local"
-    _start(ray, where, workers, object_store)
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
+    where = _where(address)
+    with _no_statistics() if where == LOCAL else nullcontext():
+        _start(ray, where, workers, object_store)
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+def is_ours(address: str | None = None, /) -> bool:
+    """Whether ``ray_cluster`` would start one for the purpose."""
+    return _where(address) == LOCAL and not import_ray().is_initialized()
+
+
+def _where(address: str | None) -> str:
+    return address or os.environ.get("RAY_ADDRESS") or LOCAL
 
 
 def _start(ray: Any, where: str, workers: int | None, object_store: int | None) -> None:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if where != "local":
+    if where != LOCAL:
         _check_answers(where)
         ray.init(address=where, **quiet)
         return
     own: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": LOOPBACK}
-    with _no_statistics():
-        ray.init(address="local", object_store_memory=object_store, **own, **quiet)
+    ray.init(address=LOCAL, object_store_memory=object_store, **own, **quiet)
 
 
 def _check_answers(address: str) -> None:
@@ -75,7 +85,7 @@ def _check_answers(address: str) -> None:
 
 @contextmanager
 def _no_statistics() -> Iterator[None]:
-    """The processes of a new Ray take this from the environment they are started in."""
+    """Ray's processes take this from the environment they start in; Ray Data asks later, and starts a collector if it may."""
     before = os.environ.get(STATISTICS)
     os.environ[STATISTICS] = "0"
     try:

@@ -7,20 +7,25 @@ import json
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from credalens.checks import check_threads
-from credalens.engines.ray_cluster import OBJECT_STORE, attempts_before, ray_cluster, worker_name
+from credalens.engines.ray_cluster import OBJECT_STORE, attempts_before, import_ray, is_ours, ray_cluster, worker_name
 from credalens.scoring.folder import FolderSummary, score_folder
-from credalens.scoring.folder_part import PartReport, finished_part, score_part
+from credalens.scoring.folder_part import PartReport, finished_part, rehearse, score_part
 from credalens.scoring.folder_plan import FolderJob
 
 __all__ = ["score_folder_on_ray"]
 
-QUIET: Final = ("enable_progress_bars", "print_on_execution_start")
+SETTINGS: Final = {
+    "enable_progress_bars": False,
+    "print_on_execution_start": False,
+    "op_resource_reservation_enabled": False,  # else a part waits until Ray Data has heard that a CPU is free
+    "execution_no_progress_timeout_s": -1,  # a part lasts as long as it lasts
+}
 MOST_BLOCKS: Final = 10_000  # more parts than that share tasks, so that the driver's book-keeping stays small
 
 
@@ -44,19 +49,38 @@ def score_folder_on_ray(
     if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1; got {workers}.")
     cpus = None if workers is None else workers * threads
+    limit = None if is_ours(address) else workers  # ours has no more CPUs than that
     with ray_cluster(address, workers=cpus, object_store=OBJECT_STORE):
-        spread = partial(_spread, workers=workers)
+        spread = partial(_spread, workers=limit)
         return score_folder(sources, target, threads=threads, spread=spread, **options)
 
 
 def _spread(job: FolderJob, numbers: Sequence[int], /, *, workers: int | None) -> Iterator[PartReport]:
+    """All parts are handed to Ray at once where its CPUs are the only limit: a worker then never waits for the driver."""
+    _warm_up(job, len(numbers) if workers is None else min(workers, len(numbers)))
     data = importlib.import_module("ray.data")
-    with _hushed(data):
+    with _set_up(data):
         parts = data.from_items([{"part": n} for n in numbers], override_num_blocks=min(len(numbers), MOST_BLOCKS))
         pool = data.TaskPoolStrategy(size=workers)
         reports = parts.map_batches(partial(_score, job), batch_size=1, num_cpus=job.threads, compute=pool)
         for row in reports.iter_rows():
             yield PartReport(**json.loads(row["report"]))
+
+
+def _warm_up(job: FolderJob, most: int) -> None:
+    """Let the workers load what they need while the driver does the same."""
+    ray = import_ray()
+    threads = job.threads or 1
+    free = int(ray.available_resources().get("CPU", 0)) // threads
+    load = ray.remote(num_cpus=threads, max_retries=0, scheduling_strategy="SPREAD")(_load)
+    for _ in range(min(free, most)):
+        load.remote(job)
+
+
+def _load(job: FolderJob) -> None:
+    with suppress(Exception):  # the first part will tell
+        importlib.import_module("ray.data")
+        rehearse(job)
 
 
 def _score(job: FolderJob, batch: dict[str, Any]) -> dict[str, list[str]]:
@@ -71,13 +95,13 @@ def _score(job: FolderJob, batch: dict[str, Any]) -> dict[str, list[str]]:
 
 
 @contextmanager
-def _hushed(data: Any) -> Iterator[None]:
-    """Ray Data without its own bars and lines; ours shows the progress."""
+def _set_up(data: Any) -> Iterator[None]:
+    """Ray Data without its own bars, lines and limits; ours shows the progress."""
     context, logger = data.DataContext.get_current(), logging.getLogger("ray.data")
-    before = {name: getattr(context, name) for name in QUIET}
+    before = {name: value for name, value in vars(context).items() if name in SETTINGS}
     level = logger.level
-    for name in QUIET:
-        setattr(context, name, False)
+    for name in before:
+        setattr(context, name, SETTINGS[name])
     logger.setLevel(logging.ERROR)
     try:
         yield

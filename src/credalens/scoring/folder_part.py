@@ -12,16 +12,18 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from credalens.prediction import wrap, wrap_logits
+from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.scoring.columns import SUMS, score_columns, sums_of, table_of
 from credalens.scoring.faults import PartOrigin, blaming
 from credalens.scoring.folder_plan import FolderJob
 from credalens.scoring.joined import Chunk
 
-__all__ = ["PartReport", "finished_part", "score_part"]
+__all__ = ["PartReport", "finished_part", "rehearse", "score_part"]
 
 PART = b"credalens.part"
 
@@ -81,6 +83,13 @@ def finished_part(job: FolderJob, number: int, /) -> PartReport | None:
     return PartReport(number, about.num_rows, sums=sums_of(metadata))
 
 
+def rehearse(job: FolderJob, /) -> None:
+    """Score one row of equal numbers and forget it: kernels and libraries are loaded when the first part comes."""
+    members, classes = job.settings["members"], job.settings["classes"]
+    values = np.full((members, 1, classes), 1 / classes, job.settings["dtype"])
+    table_of(score_columns(_predict(job, values), job.rule))
+
+
 def _write(job: FolderJob, number: int) -> tuple[int, dict[str, float]]:
     rows, sums = 0, dict[str, float]()
     tables = _scored(job, number)
@@ -100,12 +109,15 @@ def _scored(job: FolderJob, number: int) -> Iterator[Any]:
     """The output of a part in chunks, each a table that carries its sums."""
     inputs = job.inputs
     origin = PartOrigin(str(inputs.tables[0].part(number)), inputs.logits, inputs.columns[0].dtype)
-    compute = wrap_logits if inputs.logits else wrap
     for chunk in inputs.chunks(number, job.chunk_rows):
         with blaming(origin, chunk.values, chunk.start, naming=partial(_name, job, chunk)):
-            prediction = compute(chunk.values, base=job.base, threads=job.threads)
+            prediction = _predict(job, chunk.values)
         table = table_of(score_columns(prediction, job.rule))
         yield table if chunk.ids is None else table.add_column(0, str(inputs.id_column), chunk.ids)
+
+
+def _predict(job: FolderJob, values: NDArray) -> CredalPrediction:
+    return (wrap_logits if job.inputs.logits else wrap)(values, base=job.base, threads=job.threads)
 
 
 def _name(job: FolderJob, chunk: Chunk, row: int, member: int) -> str:

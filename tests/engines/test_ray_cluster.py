@@ -1,0 +1,70 @@
+"""Whose Ray it is, and that one of our own is told to keep to itself for as long as it runs."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from credalens.engines import ray_cluster as clusters
+
+
+@pytest.fixture
+def ray(monkeypatch):
+    """A Ray that notes what it is asked for, and what the environment then says about statistics."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    asked = []
+
+    def note(what, **options):
+        asked.append((what, os.environ.get(clusters.STATISTICS), options.get("address"), options.get("num_cpus")))
+
+    made = SimpleNamespace(
+        asked=asked,
+        connected=False,
+        is_initialized=lambda: made.connected,
+        init=lambda **options: note("init", **options),
+        shutdown=lambda: note("shutdown"),
+    )
+    monkeypatch.setattr(clusters, "import_ray", lambda: made)
+    monkeypatch.setattr(clusters, "_check_answers", lambda address: None)
+    return made
+
+
+@pytest.mark.parametrize("before", [None, "1"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_ray_of_our_own_sends_no_statistics_as_long_as_it_runs(ray, monkeypatch, before, fails):
+    if before is None:
+        monkeypatch.delenv(clusters.STATISTICS, raising=False)
+    else:
+        monkeypatch.setenv(clusters.STATISTICS, before)
+    try:
+        with clusters.ray_cluster(workers=2):
+            assert os.environ[clusters.STATISTICS] == "0"
+            if fails:
+                raise KeyError
+    except KeyError:
+        assert fails
+    assert ray.asked == [("init", "0", "local", 2), ("shutdown", "0", None, None)]
+    assert os.environ.get(clusters.STATISTICS) == before
+
+
+def test_what_others_want_of_their_ray_is_left_alone(ray, monkeypatch):
+    monkeypatch.setenv(clusters.STATISTICS, "1")
+    with clusters.ray_cluster("head:6379", workers=2):
+        assert os.environ[clusters.STATISTICS] == "1"
+    assert ray.asked == [("init", "1", "head:6379", None), ("shutdown", "1", None, None)]
+    ray.connected = True
+    with clusters.ray_cluster(workers=2) as found:
+        assert found is ray
+    assert len(ray.asked) == 2
+
+
+def test_a_ray_is_ours_when_none_runs_and_none_is_named(ray, monkeypatch):
+    assert clusters.is_ours()
+    assert not clusters.is_ours("head:6379")
+    monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+    assert not clusters.is_ours()
+    monkeypatch.delenv("RAY_ADDRESS")
+    ray.connected = True
+    assert not clusters.is_ours()
