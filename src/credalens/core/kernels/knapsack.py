@@ -6,12 +6,24 @@ import numpy as np
 
 from credalens.core.kernels.jit import bits_to_float, float_to_bits, inlined, kernel
 
-__all__ = ["FEW", "HIGH", "LOW", "PHI_HIGH", "PHI_LOW", "SLOPE", "VERTEX", "collect_core"]
+__all__ = [
+    "DECADES",
+    "FEW",
+    "HIGH",
+    "LOW",
+    "PHI_HIGH",
+    "PHI_LOW",
+    "ROUNDING",
+    "SLOPE",
+    "VERTEX",
+    "collect_core",
+    "middle",
+]
 
 # Rows of the core: the open classes in order of their slopes.
 LOW, HIGH, PHI_LOW, PHI_HIGH, SLOPE, VERTEX = range(6)
 
-FEW = 24  # open classes up to which one pass without a cutoff is quickest
+FEW = 96  # open classes up to which one pass without a cutoff is quickest
 ROUNDING = 1e-13  # mass; the range of thresholds errs on the wide side
 DECADES = 1e-12
 HALVINGS = 8
@@ -29,8 +41,8 @@ def _widths_above(lower, upper, x, y):
     return at_upper, at_lower
 
 
-@kernel
-def _middle(a, b):
+@inlined
+def middle(a, b):
     """Between two non-negative numbers, about halfway on a logarithmic scale: halfway between their bits."""
     return bits_to_float((float_to_bits(a) + float_to_bits(b)) >> 1)
 
@@ -44,7 +56,7 @@ def _threshold_range(lower, upper, need):
     """
     least, most, below, above = DECADES, 1.0, DECADES, 1.0
     for _ in range(HALVINGS):
-        x, y = _middle(below, most), _middle(least, above)
+        x, y = middle(below, most), middle(least, above)
         at_upper, at_lower = _widths_above(lower, upper, x, y)
         enough, forced = at_upper >= need - ROUNDING, at_lower > need + ROUNDING
         below, most = (x if enough else below), (most if enough else x)

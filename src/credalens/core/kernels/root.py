@@ -9,13 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from credalens.core.kernels.change import FAR, SLACK, certificate, change, changed, trades
-from credalens.core.kernels.jit import bits_to_float, float_to_bits, kernel
+from credalens.core.kernels.jit import bits_to_float, float_to_bits, inlined, kernel
 from credalens.core.kernels.phi import phi
 
-__all__ = ["lower_root_rows"]
+__all__ = ["break_at", "lower_root_rows"]
 
 STEEP = 64.0  # bits; chords are steeper only for probabilities below 2^-60
 PASSES = 64
+NOBODY = np.int64(-1)
 
 
 @kernel
@@ -60,7 +61,7 @@ def _break_class(lower, upper, slope, need):
             above, most = pivot, number
         else:
             below, mass, count = pivot, total, number
-    at, done = -1, False
+    at, done = NOBODY, False
     for k in range(lower.size):
         if below < slope[k] <= above:
             if at >= 0:
@@ -140,19 +141,28 @@ def _gains(lower, upper, phi_lower, phi_upper, slope, at):
     return total
 
 
+@inlined
+def break_at(lower, upper, phi_lower, phi_upper, slope):
+    """Solve the knapsack: (break class f or -1 if nothing is to give away, its mass r, all mass given away, chord bound).
+
+    Leaves the slopes in ``slope``.
+    """
+    need, base = _slopes(lower, upper, phi_lower, phi_upper, slope)
+    at, mass = _break_class(lower, upper, slope, need) if need > SLACK else (NOBODY, 0.0)
+    r = 0.0
+    if at >= 0:
+        r = min(need - mass, upper[at] - lower[at])
+        base += _gains(lower, upper, phi_lower, phi_upper, slope, at) + slope[at] * r
+    return at, r, need, base
+
+
 @kernel
 def _root(lower, upper, phi_lower, phi_upper, slope, alone, flips, tolerance):
     """(entropy of the best vertex seen, certified lower bound) of one row, in bits."""
-    need, base = _slopes(lower, upper, phi_lower, phi_upper, slope)
-    if need <= SLACK:
-        return base, base
-    at, mass = _break_class(lower, upper, slope, need)
+    at, r, _, chord = break_at(lower, upper, phi_lower, phi_upper, slope)
     if at < 0:
-        return base, base
-    slope_f, width = slope[at], upper[at] - lower[at]
-    r = min(need - mass, width)
-    q = width - r
-    base += _gains(lower, upper, phi_lower, phi_upper, slope, at) + slope_f * r
+        return chord, chord
+    slope_f, q = slope[at], upper[at] - lower[at] - r
     best = max(phi(lower[at] + r) - phi_lower[at] - slope_f * r, 0.0)
     near = _neighbours(lower, upper, slope, at)
     bound = min(best, r * near[1], q * near[0])
@@ -161,7 +171,7 @@ def _root(lower, upper, phi_lower, phi_upper, slope, alone, flips, tolerance):
         least, second, down, up = _one_change(lower, upper, slope, at, f, near, alone, flips)
         best = max(_best_change(lower, upper, phi_lower, phi_upper, slope, at, f, alone, best), 0.0)
         bound = certificate(best, r, q, near[0], near[1], least, second, down, up)
-    return base + best, base + bound
+    return chord + best, chord + bound
 
 
 @kernel
