@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from credalens.core.batches import BLOCK, CHUNK, ENOUGH, LINE, TURNS, aligned_empty, chunk_rows, for_each_chunk
+from credalens.core.batches import BLOCK, CHUNK, ENOUGH, TURNS, chunk_rows, for_each_chunk
 from credalens.core.kernels.lanes import LANES
 
 common = settings(derandomize=True, deadline=None)
@@ -86,14 +86,3 @@ def test_no_chunk_is_begun_after_an_error():
     with pytest.raises(ZeroDivisionError):
         for_each_chunk(work, 10_000, 100, threads=2)
     assert 1 <= len(begun) <= 2
-
-
-@common
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=3), st.sampled_from([np.float32, np.float64]))
-def test_aligned_arrays_begin_at_a_cache_line(shape, dtype):
-    array = aligned_empty(tuple(shape), dtype)
-    assert array.shape == tuple(shape)
-    assert array.dtype == dtype
-    assert array.flags.c_contiguous
-    assert array.flags.writeable
-    assert array.size == 0 or array.ctypes.data % LINE == 0

@@ -1,35 +1,21 @@
-"""Rows in chunks that fit in the cache, on one thread or several, in arrays that begin where a cache line does."""
+"""Rows in chunks that fit in the cache, on one thread or several. Kernels release the GIL."""
 
 from __future__ import annotations
 
-import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
-
 from credalens.checks import check_threads
 
-__all__ = ["aligned_empty", "for_each_chunk"]
+__all__ = ["for_each_chunk"]
 
 CHUNK = 32768  # values: calling kernels costs little against as many, and the arrays of a chunk still fit in a cache
 ENOUGH = CHUNK // 2  # values: with fewer, another thread takes as long to start as it saves
 TURNS = 4  # chunks a thread at least, so that none waits long for the last one
 BLOCK = 64  # rows that kernels of few classes take side by side: no chunk but the last should leave a block half empty
-
-LINE = 64  # bytes of a cache line, and of the widest vectors
-
-
-def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike = np.float64, /) -> NDArray:
-    """As ``np.empty``, but beginning at a cache line. Kernels take a fifth longer where vectors straddle two of them."""
-    size = math.prod(shape)
-    memory = np.empty(size + LINE // np.dtype(dtype).itemsize, dtype)
-    skip = -memory.__array_interface__["data"][0] % LINE // memory.itemsize
-    return memory[skip : skip + size].reshape(shape)
 
 
 def usable_cores() -> int:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks import Members, check_base, row_tolerance
-from credalens.core.batches import aligned_empty
 from credalens.core.entropy import epistemic_part, phi_pair
+from credalens.core.memory import aligned_arrays, aligned_empty
 
 __all__ = ["Decomposition"]
 
@@ -22,8 +22,8 @@ class Decomposition:
 
     def __init__(self, rows: int, classes: int, dtype: np.dtype, *, base: float) -> None:
         self.scale = 1.0 / math.log2(check_base(base))
-        self.lower, self.upper, self.probability, self.mean = (aligned_empty((rows, classes), dtype) for _ in range(4))
-        self.total, self.aleatoric, self.epistemic, self.bound = (np.empty(rows, dtype) for _ in range(4))
+        self.lower, self.upper, self.probability, self.mean = aligned_arrays(4, (rows, classes), dtype)
+        self.total, self.aleatoric, self.epistemic, self.bound = aligned_arrays(4, (rows,), dtype)
 
     def solve_members(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
         """Fill rows start..stop from member predictions; False if one of them is not a distribution."""

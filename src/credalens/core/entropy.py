@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks import check_base, check_max_nodes, check_tolerance, read_intervals
-from credalens.core.batches import aligned_empty, for_each_chunk
+from credalens.core.batches import for_each_chunk
+from credalens.core.memory import aligned_empty
 
 __all__ = ["MAX_NODES", "TOLERANCE", "lower_entropy", "shannon_entropy", "upper_entropy"]
 
