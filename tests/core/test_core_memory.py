@@ -1,26 +1,25 @@
-"""Arrays that begin at a cache line, or at a large page, and are otherwise like any others."""
+"""Arrays that begin at a cache line and are otherwise like any others."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens import wrap
-from credalens.core.memory import LARGE, LINE, PAGE, aligned_arrays, aligned_empty
+from credalens.core.memory import LARGE, LINE, aligned_arrays, aligned_empty
 
 common = settings(derandomize=True, deadline=None)
 shapes = st.lists(st.integers(0, 9), min_size=1, max_size=3).map(tuple)
 dtypes = st.sampled_from([np.float32, np.float64])
 
 
-def assert_usual(array, shape, dtype, step=LINE):
+def assert_usual(array, shape, dtype):
     assert array.shape == shape
     assert array.dtype == dtype
     assert array.flags.c_contiguous
     assert array.flags.writeable
-    assert array.size == 0 or array.ctypes.data % step == 0
+    assert array.size == 0 or array.ctypes.data % LINE == 0
 
 
 @common
@@ -40,13 +39,6 @@ def test_several_arrays_do_not_overlap(count, shape, dtype):
         assert (array == n).all()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_large_arrays_begin_at_a_large_page(dtype):
-    shape = (LARGE // np.dtype(dtype).itemsize // 4, 4)
-    assert_usual(aligned_empty(shape, dtype), shape, dtype, PAGE)
-    assert_usual(aligned_arrays(2, (shape[0] // 2, 4), dtype)[0], (shape[0] // 2, 4), dtype, PAGE)
-
-
 def test_small_arrays_share_their_memory_and_large_ones_do_not():
     few, many = aligned_arrays(2, (1000,), np.float64), aligned_arrays(2, (LARGE // 8,), np.float64)
     assert few[0].base is few[1].base
@@ -57,4 +49,4 @@ def test_results_of_many_rows_can_be_kept_one_by_one():
     """Each has memory of its own, little larger than itself."""
     p = np.full((2, LARGE // 80 + 1, 10), 0.1)
     probability = wrap(p).probability
-    assert probability.base.nbytes <= probability.nbytes + PAGE
+    assert probability.base.nbytes <= probability.nbytes + LINE

@@ -1,8 +1,7 @@
-"""Memory for results and scratch: it begins at a cache line and, where it is large, at a large page.
+"""Memory for results and scratch: it begins at a cache line, and small results share it.
 
-Vectors that straddle two cache lines make kernels a fifth slower. Fresh results in pages of 4 KiB take a quarter of the
-time at a hundred classes; NumPy asks for pages of 2 MiB from 4 MiB on, but the system can give them only where such a
-page would begin.
+Vectors that straddle two cache lines make kernels a fifth slower. Fresh memory in pages of 4 KiB takes a quarter of the time
+at a hundred classes. NumPy asks the system for pages of 2 MiB, but only for arrays from 4 MiB on: hence the sharing.
 """
 
 from __future__ import annotations
@@ -15,23 +14,19 @@ from numpy.typing import DTypeLike, NDArray
 __all__ = ["aligned_arrays", "aligned_empty"]
 
 LINE = 64  # bytes of a cache line, and of the widest vectors
-PAGE = 1 << 21  # bytes
-LARGE = 1 << 22  # bytes
+LARGE = 1 << 22  # bytes from which on NumPy asks for large pages
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike = np.float64, /) -> NDArray:
-    """As ``np.empty``, but beginning at a cache line, or at a large page."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    step = PAGE if size >= LARGE else LINE
-    memory = np.empty(size + step, np.uint8)
-    skip = -memory.__array_interface__["data"][0] % step
-    return memory[skip : skip + size].view(dtype).reshape(shape)
+    """As ``np.empty``, but beginning at a cache line."""
+    size = math.prod(shape)
+    memory = np.empty(size + LINE // np.dtype(dtype).itemsize, dtype)
+    skip = -memory.__array_interface__["data"][0] % LINE // memory.itemsize
+    return memory[skip : skip + size].reshape(shape)
 
 
 def aligned_arrays(count: int, shape: tuple[int, ...], dtype: DTypeLike, /) -> list[NDArray]:
-    """Several such arrays. Small ones share their memory, so that together they may be large; large ones do not, lest
-    whoever keeps one of them keeps all.
-    """
+    """Several such arrays. Small ones share their memory; large ones do not, lest who keeps one of them keeps all."""
     size, width = math.prod(shape), np.dtype(dtype).itemsize
     if size * width >= LARGE:
         return [aligned_empty(shape, dtype) for _ in range(count)]
