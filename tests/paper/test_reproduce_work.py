@@ -23,7 +23,7 @@ from credalens.paper.reproduce import reproduce
 from credalens.paper.reproduce_evaluate import Evaluation, Evaluator
 from credalens.paper.reproduce_images import Images
 from credalens.paper.reproduce_models import Deadline, Models, TimeIsUp
-from credalens.paper.reproduce_work import Need, Workbench
+from credalens.paper.reproduce_work import NOT_STORED, Need, Workbench
 from credalens.paper.store import Store
 
 SMOKE = replace(get_preset("smoke"), test_images=40)
@@ -332,6 +332,9 @@ def test_sets_of_cifar100_are_used_the_day_they_are_there(tmp_path):
             assert cell["n"] == 2
             assert cell["measured"] == {"backbone": "resnet18"}
     assert result["models"][0]["data"] == "cifar100"
+    others = replace(preset, members=9)
+    later = run(tmp_path / "out", "AblationPIA", engine=FakeEngine(), preset=others).results[0]
+    assert {cell["reason"] for cell in later["cells"]} == {NOT_STORED}
 
 
 def draw_images(folder, *, classes, count=1):

@@ -55,6 +55,10 @@ class Images:
         entry = DATA_SETS[clean]
         return f"{entry.title} not found; download {entry.download} into the data folder"
 
+    def known(self, name: str, /) -> bool:
+        """Whether a set was at hand earlier, though no folder is given now: its labels are in the store."""
+        return self.folder is None and self.store.array("labels", name.removesuffix("-c")) is not None
+
     def prepare(self, wanted: Iterable[EvaluationSet], pixels: int, /) -> None:
         """Generate the corrupted images that are missing, several sets at a time."""
         corrupted = [one for one in wanted if one.corruption]

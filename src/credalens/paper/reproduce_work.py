@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -23,6 +23,7 @@ __all__ = ["Need", "StopHere", "Workbench"]
 
 Wanted = dict[TrainSpec, dict[EvaluationSet, int]]
 STAGES: Final = ("train", "predict")
+NOT_STORED: Final = "no predictions of these networks are stored, and no data folder is given to make them from"
 
 
 class StopHere(Exception):  # noqa: N818  (not an error: the caller asked for the first stages only)
@@ -225,13 +226,13 @@ class Workbench:
 
     def _no_data(self, ensemble: Ensemble, sets: Iterable[EvaluationSet]) -> str | None:
         for spec, missing in self._unpredicted([(ensemble, sets)]).items():
-            names: Mapping[str, str] = {one.name: "test" for one in missing}
-            for name in names:
-                reason = self.images.reason(name, pixels=spec.image_size)
-                if reason is not None:
-                    return reason
+            needed = [(name, "test") for name in sorted({one.name for one in missing})]
             if not self.models.diverged(spec) and not self.models.trained(spec):
-                return self.images.reason(spec.data, split="train", pixels=spec.image_size)
+                needed.append((spec.data, "train"))
+            for name, split in needed:
+                reason = self.images.reason(name, split=split, pixels=spec.image_size)
+                if reason is not None:
+                    return NOT_STORED if self.images.known(spec.data) else reason
         return None
 
     def _stop(self, stage: str) -> None:
