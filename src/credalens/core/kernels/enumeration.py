@@ -39,12 +39,13 @@ TAKER = 2  # of the set found
 @inlined
 def flips_workspace(classes):
     """Scratch memory: floats and integers of the items, a list of classes, floats and integers of nodes."""
+    size = 2 * MOST + 1
     return (
         np.empty((2, 3, MOST)),
         np.empty((2, 2, MOST), np.int64),
-        np.empty(classes, np.int64),
-        np.empty((2 * MOST + 1, 2)),
-        np.empty((2 * MOST + 1, 6), np.int64),
+        np.empty((1, 1, classes), np.int64)[0, 0],  # three axes as all: another number would be compiled by itself
+        np.empty((1, size, 2))[0],
+        np.empty((1, size, 6), np.int64)[0],
     )
 
 
@@ -89,7 +90,7 @@ def cheapest_flips(
     items or nodes the bound is zero. A set that is better is left in the workspace for `flip_vertex`.
     """
     floats, integers, order, masses, nodes = workspace
-    none, count, size = np.int64(0), 0, 0
+    none, count, size = np.int64(0), 0, np.int64(0)
     downs, ups, down, up, takes, gives = collect_items(
         lower, upper, phi_lower, phi_upper, slope, at, r, need, limit, order, floats, integers
     )

@@ -13,7 +13,7 @@ __all__ = ["AWAY", "CLASS", "DOWN", "HIGH", "KEEPS", "LOW", "MOST", "UP", "colle
 
 MOST = 64  # items a side: the bits of a mask
 DOWN, UP = np.int64(0), np.int64(1)  # sides
-NOBODY = np.int64(-1)
+NOBODY, NONE = np.int64(-1), np.int64(0)  # not plain numbers: for those Numba would compile a copy of their own
 AWAY, LOW, HIGH = range(3)  # floats of an item: |s_k - lambda|, l_k, u_k
 CLASS, KEEPS = range(2)  # integers of an item: its class, and the mask of later ones that stay on its side if it does
 HALVINGS = 6
@@ -115,7 +115,7 @@ def collect_items(lower, upper, phi_lower, phi_upper, slope, at, r, need, limit,
     phi_y = phi(y)
     classes = order[: _open_classes(lower, upper, need, y, order)]
     down, up = _champions(lower, upper, slope, at, limit, classes)
-    downs, ups, room = 0, 0, -1.0
+    downs, ups, room = NONE, NONE, -1.0
     takes, gives = FAR, FAR
     for k in classes:
         away = slope[k] - pivot
@@ -131,7 +131,7 @@ def collect_items(lower, upper, phi_lower, phi_upper, slope, at, r, need, limit,
         if item:
             side, n = (UP, ups) if first else (DOWN, downs)
             if n == MOST:
-                return MOST + 1, MOST + 1, down, up, 0.0, 0.0
+                return np.int64(MOST + 1), np.int64(MOST + 1), down, up, 0.0, 0.0
             _insert(floats[side, AWAY], integers[side, CLASS], n, abs(away), k)
             downs, ups = (downs, ups + 1) if first else (downs + 1, ups)
         if lower[k] < y and (item or k == down):

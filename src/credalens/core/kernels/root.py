@@ -16,6 +16,8 @@ __all__ = ["break_at", "lower_root_rows"]
 
 STEEP = 64.0  # bits; chords are steeper only for probabilities below 2^-60
 PASSES = 64
+FIRST = 4  # classes looked for one by one
+RAISE = 2.0  # bits; makes every slope positive
 NOBODY = np.int64(-1)
 
 
@@ -30,6 +32,35 @@ def _slopes(lower, upper, phi_lower, phi_upper, slope):
         need -= lower[k]
         base += phi_lower[k]
     return need, base
+
+
+@kernel
+def _first_classes(lower, upper, phi_lower, phi_upper, slope, need):
+    """The break class if it is one of the first in order of slope, else -1; mass and gain in entropy of those before it.
+
+    Takes one class after the other, each by a pass that also finds the next: in peaked predictions the second is usually it.
+    """
+    far = float_to_bits(FAR)
+    target, mass, gain = far, 0.0, 0.0
+    for k in range(lower.size):
+        one = float_to_bits(slope[k] + RAISE)
+        target = one if one < target else target
+    for _ in range(FIRST):
+        count, at, following = 0, 0, far
+        for k in range(lower.size):
+            one = float_to_bits(slope[k] + RAISE)
+            count += one == target
+            at += k if one == target else 0  # a sum is vectorised
+            one = one if one > target else far
+            following = one if one < following else following
+        if count != 1 or target == far:
+            return NOBODY, 0.0, 0.0
+        if mass + upper[at] - lower[at] >= need:
+            return at, mass, gain
+        mass += upper[at] - lower[at]
+        gain += phi_upper[at] - phi_lower[at]
+        target = following
+    return NOBODY, 0.0, 0.0
 
 
 @kernel
@@ -148,12 +179,16 @@ def break_at(lower, upper, phi_lower, phi_upper, slope):
     Leaves the slopes in ``slope``.
     """
     need, base = _slopes(lower, upper, phi_lower, phi_upper, slope)
-    at, mass = _break_class(lower, upper, slope, need) if need > SLACK else (NOBODY, 0.0)
-    r = 0.0
-    if at >= 0:
-        r = min(need - mass, upper[at] - lower[at])
-        base += _gains(lower, upper, phi_lower, phi_upper, slope, at) + slope[at] * r
-    return at, r, need, base
+    if need <= SLACK:
+        return NOBODY, 0.0, need, base
+    at, mass, gain = _first_classes(lower, upper, phi_lower, phi_upper, slope, need)
+    if at < 0:
+        at, mass = _break_class(lower, upper, slope, need)
+        if at < 0:
+            return at, 0.0, need, base
+        gain = _gains(lower, upper, phi_lower, phi_upper, slope, at)
+    r = min(need - mass, upper[at] - lower[at])
+    return at, r, need, base + gain + slope[at] * r
 
 
 @kernel
