@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -120,6 +121,16 @@ def test_several_tables_and_bad_parts(tmp_path, machine):
     ]
     assert "row 11" in summary.skipped[0].error
     assert [path.name for path in parts(tmp_path / "lenient")] == ["part-0.parquet"]
+
+
+def test_what_was_handed_over_is_taken_back_after_an_error(tmp_path, machine, long_table):
+    shutil.copytree(long_table[0], tmp_path / "in")
+    spoil_row(tmp_path / "in" / "part-0.parquet", 3)
+    with pytest.raises(ValueError, match=r"part-0.parquet: row 3"):
+        score_folder_on_ray(tmp_path / "in", tmp_path / "strict", **LONG)
+    write_table(tmp_path / "other", VALUES, SIZES)
+    score_folder_on_ray(tmp_path / "other", tmp_path / "out")  # on the only CPU, after all that still waited for it
+    assert len(parts(tmp_path / "strict")) < 3
 
 
 def test_a_full_disk_ends_the_job_whatever_is_skipped(tmp_path, machine):

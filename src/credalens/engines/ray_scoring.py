@@ -73,8 +73,9 @@ def _warm_up(job: FolderJob, most: int) -> None:
     threads = job.threads or 1
     free = int(ray.available_resources().get("CPU", 0)) // threads
     load = ray.remote(num_cpus=threads, max_retries=0, scheduling_strategy="SPREAD")(_load)
+    shared = ray.put(job)  # once for each machine
     for _ in range(min(free, most)):
-        load.remote(job)
+        load.remote(shared)
 
 
 def _load(job: FolderJob) -> None:
