@@ -1,9 +1,9 @@
 # mypy: ignore-errors
 """One pass over the members: validation, bounds, both point predictions, upper entropy, and the open classes.
 
-Every program takes ``ROWS`` rows of at most ``WIDTH`` classes into registers and reads each value once. The arithmetic is
-that of ``core/kernels`` (``bounds.py``, ``upper.py``, ``knapsack.py``) in float64; searches start in float32 where that
-costs no exactness.
+Every program takes ROWS rows into registers and reads each value once, as a tile (rows, blocks of classes, classes of a
+block): so that a sum over the classes of a row crosses few threads. The arithmetic is that of ``core/kernels``
+(``bounds.py``, ``upper.py``, ``knapsack.py``) in float64; searches start in float32 where that costs no exactness.
 """
 
 import triton
@@ -16,9 +16,11 @@ __all__ = ["describe_rows"]
 
 EXACT = tl.constexpr(1e-14)  # a row this close to one is left as it is
 NO_WIDTH = tl.constexpr(1e-15)  # a sum of widths below this is rounding: the members agree
-ROUGH_STEPS = tl.constexpr(6)  # towards the water level in float32
 DECADES = tl.constexpr(1e-12)
-HALVINGS = tl.constexpr(6)
+HALVINGS = tl.constexpr(7)
+LEVEL_STEPS = tl.constexpr(4)  # towards the water level in float32
+SLACK = tl.constexpr(1e-15)  # mass below this is rounding
+LAST_DIGIT = tl.constexpr(4e-16)
 ROUNDED_SUM = tl.constexpr(1.00001)  # more than a float32 sum of positive terms can be off, relatively
 ROUNDED = tl.constexpr(1.0000002)  # more than a float32 can be off
 
@@ -26,65 +28,118 @@ LOGITS = tl.constexpr(1)
 
 
 @triton.jit
+def _sum(x):
+    """The sum over the classes of every row."""
+    if x.shape[0] == 1:
+        total = tl.zeros((1, 1, 1), x.dtype) + tl.sum(x)
+    else:
+        total = tl.sum(tl.sum(x, 1, keep_dims=True), 2, keep_dims=True)
+    return total
+
+
+@triton.jit
+def _sums(x, y):
+    """Two sums at once: where a row lies on several warps, these wait for each other once."""
+    if x.shape[0] == 1:
+        pair = tl.join(tl.reshape(x, (x.numel,), can_reorder=True), tl.reshape(y, (y.numel,), can_reorder=True))
+        one, other = tl.split(tl.sum(pair, 0))
+        one += tl.zeros((1, 1, 1), x.dtype)
+        other += tl.zeros((1, 1, 1), y.dtype)
+    else:
+        one = _sum(x)
+        other = _sum(y)
+    return one, other
+
+
+@triton.jit
+def _most(x):
+    """The greatest value of every row."""
+    if x.shape[0] == 1:
+        most = tl.zeros((1, 1, 1), x.dtype) + tl.max(x)
+    else:
+        most = tl.max(tl.max(x, 1, keep_dims=True), 2, keep_dims=True)
+    return most
+
+
+@triton.jit
+def _places(mask):
+    """A place of its own for every class in ``mask``, counted from zero in every row, and how many there are."""
+    one = mask.to(tl.int32)
+    column = tl.sum(one, 1, keep_dims=True)
+    until = tl.cumsum(column, 2)
+    return until - column + tl.cumsum(one, 1) - 1, tl.max(until, 2, keep_dims=True)
+
+
+@triton.jit
+def _clip(t, low, high):
+    """t where it is between low and high, else the nearer of them."""
+    t = tl.where(low > t, low, t)
+    return tl.where(high < t, high, t)
+
+
+@triton.jit
 def _distribution(x, inside, tolerance, KIND: tl.constexpr):
     """Rows of one member as float64 distributions, and which of them sum to one. Signs are left to the caller."""
     if KIND == LOGITS:
         x = tl.where(inside, x, -float("inf"))
-        top = tl.max(x, 1)
-        good = (top > -float("inf")) & (top < float("inf")) & (tl.min(tl.where(x == x, 1, 0), 1) > 0)
-        p = tl.exp(x - tl.where(good, top, 0.0)[:, None])
-        return p * (1.0 / tl.sum(p, 1))[:, None], good
-    total = tl.sum(x, 1)
-    good = tl.abs(total - 1.0) <= tolerance
-    scale = tl.where(tl.abs(total - 1.0) <= EXACT, 1.0, 1.0 / tl.where(good, total, 1.0))
-    return x * scale[:, None], good
+        top = _most(x)
+        good = (top > -float("inf")) & (top < float("inf")) & (_most((x != x).to(tl.int32)) == 0)
+        p = tl.exp(x - tl.where(good, top, 0.0))
+        return p * (1.0 / _sum(p)), good
+    e = 1.0 - _sum(x)
+    good = tl.abs(e) <= tolerance
+    # 1 / (1 - e) = (1 + e) (1 + e^2) (1 + e^4) (1 + e^8) ...: a tolerance is at most 0.05. A division would branch.
+    two = e * e
+    four = two * two
+    scale = (1.0 + e) * (1.0 + two) * (1.0 + four) * (1.0 + four * four)
+    return x * tl.where(tl.abs(e) <= EXACT, 1.0, scale), good
+
+
+@triton.jit
+def _middle(a, b):
+    """Between two non-negative numbers, about halfway on a logarithmic scale: halfway between their bits."""
+    return ((a.to(tl.int32, bitcast=True) + b.to(tl.int32, bitcast=True)) >> 1).to(tl.float32, bitcast=True)
 
 
 @triton.jit
 def _rough_level(low, high, classes):
     """Where the water level is, nearly: some safeguarded Newton steps in float32."""
-    below = tl.sum(low, 1) * 0.0
-    above = below + 1.0
-    t = below + 1.0 / classes
-    for _ in range(ROUGH_STEPS):
-        level = t[:, None]
-        excess = tl.sum(tl.minimum(tl.maximum(low, level), high), 1) - 1.0
-        free = tl.sum(((low < level) & (high > level)).to(tl.float32), 1)
-        above = tl.where(excess > 0.0, t, above)
-        below = tl.where(excess > 0.0, below, t)
-        step = t - excess / tl.maximum(free, 1.0)
-        t = tl.where((step > below) & (step < above), step, 0.5 * (below + above))
+    floor = tl.zeros((low.shape[0], 1, 1), tl.float32)
+    top = floor + 1.0
+    t = floor + 1.0 / classes
+    for _ in range(LEVEL_STEPS):
+        filled, free = _sums(tl.minimum(tl.maximum(low, t), high), tl.where(low < t, tl.where(high > t, 1.0, 0.0), 0.0))
+        over = filled > 1.0
+        top = tl.where(over, t, top)
+        floor = tl.where(over, floor, t)
+        step = t - (filled - 1.0) / tl.maximum(free, 1.0)
+        t = tl.where((step >= floor) & (step <= top), step, 0.5 * (floor + top))
     return t
 
 
 @triton.jit
 def _water_level(low, high, inside, active, rough, classes):
-    """The root t of s(t) = sum clip(t, l, u) - 1, by fixing variables (``core/kernels/upper.py``)."""
+    """The root t of s(t) = sum clip(t, l, u) - 1: safeguarded Newton steps, which end where s is linear around t.
+
+    The next t is the root for the classes that t leaves between their bounds: exact if they are the right ones.
+    """
     t = rough.to(tl.float64)
-    low_sum = tl.zeros_like(t)
-    high_sum = tl.zeros_like(t)
-    lows = tl.zeros_like(t)
-    highs = tl.zeros_like(t)
+    floor = tl.zeros_like(t)
+    top = floor + 1.0
     moving = active.to(tl.int32)
-    rounds = 2 * classes + 2
-    while (tl.max(moving, 0) > 0) & (rounds > 0):
-        level = t[:, None]
-        above = inside & (low >= level)
-        below = inside & (high <= level) & (low < level)
-        a = tl.sum(tl.where(above, low, 0.0), 1)
-        b = tl.sum(tl.where(below, high, 0.0), 1)
-        both = tl.sum(tl.where(above, 65536, tl.where(below, 1, 0)), 1)
-        at_lower = (both // 65536).to(tl.float64)
-        at_upper = (both % 65536).to(tl.float64)
-        excess = a + b + (classes - at_lower - at_upper) * t - 1.0
+    rounds = 2 * classes + 64
+    while (tl.max(moving) > 0) & (rounds > 0):
+        above = inside & (low >= t)
+        below = inside & (high <= t) & (low < t)
+        a, b = _sums(tl.where(above, low, 0.0), tl.where(below, high, 0.0))
+        free = classes - _sum(tl.where(above | below, 1, 0)).to(tl.float64)
+        excess = a + b + free * t - 1.0
         over = excess > 0.0
-        low_sum = tl.where(over, a, low_sum)
-        lows = tl.where(over, at_lower, lows)
-        high_sum = tl.where(over, high_sum, b)
-        highs = tl.where(over, highs, at_upper)
-        free = classes - lows - highs
-        step = (1.0 - low_sum - high_sum) / tl.where(free > 0.0, free, 1.0)
-        moving = tl.where((excess == 0.0) | (free <= 0.0) | (step == t), 0, moving)
+        top = tl.where(over, t, top)
+        floor = tl.where(over, floor, t)
+        step = (1.0 - a - b) / tl.maximum(free, 1.0)
+        step = tl.where((free > 0.0) & (step >= floor) & (step <= top), step, 0.5 * (floor + top))
+        moving = tl.where((tl.abs(excess) <= SLACK) | (tl.abs(step - t) <= LAST_DIGIT * t), 0, moving)
         t = tl.where(moving > 0, step, t)
         rounds -= 1
     return t
@@ -96,26 +151,22 @@ def _threshold_range(low, high, width, need):
 
     In float32: sums are trusted to ``ROUNDED_SUM`` and the range is widened by what rounding may have moved.
     """
-    top = tl.max(high, 1)
-    most = top
-    a = DECADES * top
-    b = top
+    least = tl.zeros_like(need) + DECADES
+    most = tl.zeros_like(need) + 1.0
+    below = least
+    above = most
     for _ in range(HALVINGS):
-        x = tl.sqrt(a * b)
-        short = tl.sum(tl.where(high > x[:, None], width, 0.0), 1) * ROUNDED_SUM < need
+        x = _middle(below, most)
+        y = _middle(least, above)
+        at_upper, at_lower = _sums(tl.where(high > x, width, 0.0), tl.where(low > y, width, 0.0))
+        short = at_upper * ROUNDED_SUM < need
         most = tl.where(short, x, most)
-        b = tl.where(short, x, b)
-        a = tl.where(short, a, x)
-    a = DECADES * top
-    b = most
-    least = tl.zeros_like(top)
-    for _ in range(HALVINGS):
-        x = tl.sqrt(a * b)
-        heavy = tl.sum(tl.where(low > x[:, None], width, 0.0), 1) > need * ROUNDED_SUM
-        least = tl.where(heavy, x, least)
-        a = tl.where(heavy, x, a)
-        b = tl.where(heavy, b, x)
-    return least.to(tl.float64) / ROUNDED, most.to(tl.float64) * ROUNDED
+        below = tl.where(short, below, x)
+        heavy = at_lower > need * ROUNDED_SUM
+        least = tl.where(heavy, y, least)
+        above = tl.where(heavy, above, y)
+    least = tl.where(least > DECADES, least.to(tl.float64) * (1.0 / ROUNDED), 0.0)
+    return least, most.to(tl.float64) * ROUNDED
 
 
 @triton.jit
@@ -147,21 +198,26 @@ def describe_rows(
     count,
     tolerance,
     KIND: tl.constexpr,
+    MEMBERS: tl.constexpr,
     ROWS: tl.constexpr,
-    WIDTH: tl.constexpr,
+    BLOCKS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    MULTIPLE: tl.constexpr,
 ):
     """Everything that follows from one look at the members (count, rows, classes).
 
     Writes the caller's arrays, the upper entropy in bits, and for the lower entropy of every row: the bounds of its open
     classes, their number, the mass they share (``need``) and the entropy with all of them at their lower bounds
     (``base``). Rows with many open classes go to the lists ``wide``. ``bad`` becomes 1 if a row is not a distribution.
+    ``count`` is a multiple of MEMBERS, which are read at once, and ``classes`` one of MULTIPLE.
     """
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    k = tl.arange(0, WIDTH)
+    classes = (classes // MULTIPLE) * MULTIPLE
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
+    k = (tl.arange(0, BLOCKS) * BLOCK)[None, :, None] + tl.arange(0, BLOCK)[None, None, :]
     real = row < rows
-    inside = real[:, None] & (k < classes)[None, :]
-    begin = (row * classes)[:, None]
-    at = begin + k[None, :]
+    inside = real & (k < classes)
+    begin = row * classes
+    at = begin + k
     source += at
 
     low = tl.where(inside, float("inf"), tl.zeros(at.shape, tl.float64))
@@ -169,47 +225,43 @@ def describe_rows(
     average = tl.zeros(at.shape, tl.float64)
     valid = real.to(tl.int32)
     stride = tl.cast(rows, tl.int64) * classes
-    for _ in range(count):
-        x = tl.load(source, mask=inside, other=0.0).to(tl.float64)
-        source += stride
-        p, sums = _distribution(x, inside, tolerance, KIND)
-        low = tl.minimum(low, p)
-        high = tl.maximum(high, p)
-        average += p
-        valid = tl.where(sums, valid, 0)
-    good = (valid > 0) & (tl.min(low, 1) >= 0.0)
+    for _ in range(0, count, MEMBERS):
+        for _ in tl.static_range(MEMBERS):
+            x = tl.load(source, mask=inside, other=0.0).to(tl.float64)
+            source += stride
+            p, sums = _distribution(x, inside, tolerance, KIND)
+            low = tl.where(p < low, p, low)
+            high = tl.where(p > high, p, high)
+            average += p
+            valid = tl.where(sums, valid, 0)
+    good = (valid > 0) & (_most((low < 0.0).to(tl.int32)) == 0)
     tl.store(bad + tl.zeros_like(row), 1, mask=real & (good == 0))
 
-    below = tl.sum(low, 1)
     width = high - low
-    spread = tl.sum(width, 1)
+    below, spread = _sums(low, width)
     alpha = (1.0 - below) / tl.where(spread > NO_WIDTH, spread, 1.0)
     alpha = tl.where(spread > NO_WIDTH, tl.minimum(tl.maximum(alpha, 0.0), 1.0), 0.0)
     kind = lower.dtype.element_ty
     tl.store(lower + at, low.to(kind), mask=inside)
     tl.store(upper + at, high.to(kind), mask=inside)
-    tl.store(probability + at, (low + alpha[:, None] * width).to(kind), mask=inside)
+    tl.store(probability + at, (low + alpha * width).to(kind), mask=inside)
     tl.store(mean + at, (average * (1.0 / tl.cast(count, tl.float64))).to(kind), mask=inside)
 
+    left = 1.0 - below
     low32 = low.to(tl.float32)
     high32 = high.to(tl.float32)
-    t = _rough_level(low32, high32, classes)
-    t = _water_level(low, high, inside, good, t, classes)
-    flattest = tl.minimum(tl.maximum(low, t[:, None]), high)
-    tl.store(total + row, tl.sum(phi(flattest), 1), mask=real)
-
-    left = 1.0 - below
-    is_open = inside & (width > 0.0) & good[:, None]
+    t = _water_level(low, high, inside, good, _rough_level(low32, high32, classes), classes)
     least, most = _threshold_range(low32, high32, width.to(tl.float32), left.to(tl.float32))
-    is_open = is_open & (high >= least[:, None])
-    is_up = is_open & (low > most[:, None])
-    is_open = is_open & (low <= most[:, None])
-    left -= tl.sum(tl.where(is_up, width, 0.0), 1)
-    place = begin + tl.cumsum(is_open.to(tl.int32), 1) - 1
-    tl.store(core_low + place, low, mask=is_open)
-    tl.store(core_high + place, high, mask=is_open)
-    number = tl.sum(is_open.to(tl.int32), 1)
+    is_open = inside & (width > 0.0) & good & (high >= least)
+    is_up = is_open & (low > most)
+    is_open = is_open & (low <= most)
+    highest, lowest = _sums(phi(_clip(t, low, high)), phi(tl.where(is_up, high, low)))
+    left -= _sum(tl.where(is_up, width, 0.0))
+    tl.store(total + row, highest, mask=real)
+    tl.store(base + row, lowest, mask=real)
+    tl.store(need + row, left, mask=real)
+    place, number = _places(is_open)
+    tl.store(core_low + begin + place, low, mask=is_open)
+    tl.store(core_high + begin + place, high, mask=is_open)
     tl.store(size + row, number, mask=real)
     _list_wide(wide, numbers, rows, row, number)
-    tl.store(need + row, left, mask=real)
-    tl.store(base + row, tl.sum(phi(tl.where(is_up, high, low)), 1), mask=real)
