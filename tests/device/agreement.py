@@ -53,7 +53,7 @@ def check_few_classes() -> None:
 def check_many_classes() -> None:
     """A row over several threads, all of it in float32: several rows a program or one, classes by fours or not."""
     four = ("peaked", "agreeing", "one_hot", "tiny")
-    for kinds, shape in ((four, (4, 1, 40)), (four, (9, 1, 33)), (("peaked", "sparse"), (2, 1, 260))):
+    for kinds, shape in ((four, (4, 1, 40)), (four, (9, 1, 33)), (("peaked",), (2, 1, 260))):
         p = tensors(kinds, shape, torch.float32)
         assert_agrees(wrap(p, base=10), on_cpu(wrap, p, base=10))
 

@@ -9,6 +9,7 @@ memory: Triton 3.6 cannot compile a ``while`` that carries a vector nobody reads
 import triton
 import triton.language as tl
 
+from credalens.device.change import FAR, from_floor, to_floor
 from credalens.device.nodes import DOWN, FEW, FREE, SLACK, SPLIT, UP, dominates, pack_node, unpack_node
 from credalens.device.phi import phi
 
@@ -37,6 +38,12 @@ def _decide(marks, kind, f, a, b, depth, low, high, low_f, high_f, i):
     down = (down | ((kind == SPLIT) & (high <= a))) & (i != f)
     side = tl.where(up, UP, tl.where(down, DOWN, tl.where(i == f, kind, FREE)))
     return tl.where((kind != FREE) & (marks == FREE) & (side != FREE), mine + side, marks)
+
+
+@triton.jit
+def _nearest(distance, mask):
+    """The least distance of slopes, a little less than it is; FAR if there is none."""
+    return from_floor(tl.min(to_floor(tl.where(mask, distance, FAR)), 0))
 
 
 @triton.jit
@@ -182,19 +189,17 @@ def search_rows(
                 if (found == 0) | (floor >= limit) | (top + 4 > height):
                     certified = tl.minimum(certified, floor)
                 else:
-                    # Below x its mass goes to a slope of `later` or more; above x it comes from one of at most `sooner`.
+                    # Below x its mass goes to a class after it in order of slope; above x it comes from one before.
                     trade = ~dominates(low, high, i, low_at, high_at, at)
                     sooner = free & tl.where(breaks, ~after, trade & (i < at))
                     trade = ~dominates(low_at, high_at, at, low, high, i)
                     later = free & tl.where(breaks, after, trade & (i > at))
-                    slope_sooner = tl.max(tl.where(sooner, slope, -float("inf")), 0)
-                    slope_later = tl.min(tl.where(later, slope, float("inf")), 0)
                     below = floor
                     above = floor
                     alone = (split < 0) | breaks
                     if alone & (first < x) & (x < last):
-                        below = tl.maximum(floor, lowest + (x - first) * (slope_later - own))
-                        above = tl.maximum(floor, lowest + (last - x) * (own - slope_sooner))
+                        below = tl.maximum(floor, lowest + (x - first) * _nearest(slope - own, later))
+                        above = tl.maximum(floor, lowest + (last - x) * _nearest(own - slope, sooner))
                     depth += 1
                     if below >= limit:
                         certified = tl.minimum(certified, below)
