@@ -80,3 +80,19 @@ def test_parts_are_announced_and_stored_under_their_names(small, monkeypatch):
 def test_json_is_all_that_is_printed(small):
     result = CliRunner().invoke(app, ["bench", "--quick", "--json"])
     assert json.loads(result.stdout)["members"] == 5
+
+
+def test_some_parts_can_be_measured_alone(small, tmp_path):
+    target = tmp_path / "bench.json"
+    result = CliRunner().invoke(app, ["bench", "--part", "flat", "--part", "device", "--out", str(target)])
+    assert result.exit_code == 0, result.output
+    measured = json.loads(target.read_text())
+    assert {"flat", "device"} <= measured.keys()
+    assert not {"decomposition", "growth", "wrapper"} & measured.keys()
+    assert "no GPU" in result.output
+
+
+def test_an_unknown_part_is_refused_with_the_known_ones(small):
+    result = CliRunner().invoke(app, ["bench", "--part", "gpu"])
+    assert result.exit_code != 0
+    assert "device" in str(result.exception or result.output)

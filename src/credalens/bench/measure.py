@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -16,24 +16,30 @@ from credalens.bench.predictions import MEMBERS
 from credalens.bench.provenance import provenance
 from credalens.bench.startup import measure_startup
 from credalens.bench.wrapper import measure_wrapper
+from credalens.checks import check_choice
 
-__all__ = ["measure_all"]
+__all__ = ["PARTS", "measure_all"]
 
 SLOW: Final = 1000  # classes at which the solver needs a minute a sample
+PARTS: Final = ("decomposition", "growth", "flat", "hartley", "memory", "startup", "wrapper", "device")
 Job = tuple[str, Callable[[], Any]]
 
 
 def measure_all(
-    *, quick: bool = False, step: Callable[[str, int, int], object] = lambda what, done, of: None
+    *,
+    quick: bool = False,
+    parts: Sequence[str] = (),
+    step: Callable[[str, int, int], object] = lambda what, done, of: None,
 ) -> dict[str, Any]:
     """Everything as plain values, ready for JSON. ``step`` hears what begins, how many parts are done, and of how many.
 
     ``quick`` leaves out what takes long: a thousand classes beside the solver, the first call on a fresh install, and
-    the forward passes of five networks.
+    the forward passes of five networks. ``parts`` names the sections to measure, such as "device"; none means all.
     """
     began = time.perf_counter()
+    sections = {check_choice(part, PARTS, "part") for part in parts} or set(PARTS)
     measured: dict[str, Any] = {"members": MEMBERS, "provenance": provenance()}
-    jobs = _jobs(quick=quick)
+    jobs = [(name, job) for name, job in _jobs(quick=quick) if name.partition("/")[0] in sections]
     for done, (name, job) in enumerate(jobs):
         step(name, done, len(jobs))
         _store(measured, name, job())

@@ -33,6 +33,14 @@ def bench(
             "--quick", help="Leave out what takes long: 1000 classes beside the solver, start-up, five networks."
         ),
     ] = False,
+    part: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only this part: decomposition, growth, flat, hartley, memory, startup, wrapper or device.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Measure speed as ratios, side by side in one run, and compare with the goals. Takes a few minutes.
@@ -46,6 +54,8 @@ def bench(
         credalens bench --quick
 
         credalens bench --out results/benchmark.json
+
+        credalens bench --part wrapper --part device
     """
     from rich.console import Console
 
@@ -53,7 +63,7 @@ def bench(
     from credalens.storage import atomic_file
 
     with _progress(hidden=as_json) as step:
-        measured = measure_all(quick=quick, step=step)
+        measured = measure_all(quick=quick, parts=part or (), step=step)
     text = json.dumps(measured, indent=2)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -63,8 +73,9 @@ def bench(
         typer.echo(text)
         return
     console = Console()
-    for table in (_decomposition(measured), _growth(measured), _goals(measured)):
-        console.print(table)
+    for section, table in (("decomposition", _decomposition), ("growth", _growth), ("goals", _goals)):
+        if section in measured:
+            console.print(table(measured))
     for line in _skipped(measured):
         console.print(line)
     console.print(f"{measured['seconds']:.0f} s, load {measured['provenance']['load_at_start']} at the start")
