@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests import oracles
 from tests.strategies import KINDS, batch_of, ensembles
 
-from credalens import lower_entropy
+from credalens import ProbabilityIntervals, lower_entropy
 from credalens.core.entropy import MAX_NODES, TOLERANCE, phi_pair
 from credalens.core.kernels.branch import branch_and_bound_rows
 from credalens.core.kernels.lower import enumerate_rows
@@ -70,6 +70,24 @@ def test_both_searches_agree(kind, members, classes, seed):
     assert (other_bound <= value + SLACK).all()
     closed = (value - bound <= TOLERANCE) & (other - other_bound <= TOLERANCE)
     np.testing.assert_allclose(value[closed], other[closed], rtol=0, atol=SLACK)
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(st.integers(2, 8), st.sampled_from([0.05, 0.3, 1.0]), st.booleans(), st.integers(0, 2**32 - 1))
+def test_intervals_that_no_members_gave(classes, concentration, rounded, seed):
+    """Wide, narrow and equal ones; the break class may come first, and any class may have no upper bound to speak of."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(classes, concentration))
+    low, high = p * rng.random(classes), np.minimum(p + rng.random(classes) ** rng.choice([1, 4, 12]), 1)
+    if rounded:
+        low, high = np.floor(20 * low) / 20, np.ceil(20 * high) / 20
+    tight = ProbabilityIntervals(low[None], high[None]).tighten()
+    value, bound, vertex, _, _ = enumerated(tight.lower, tight.upper)
+    expected = oracles.lower_entropy(tight.lower[0], tight.upper[0])
+    assert abs(value[0] - expected) <= 1e-9
+    assert value[0] - bound[0] <= TOLERANCE
+    assert bound[0] <= expected + SLACK
+    assert_attained(tight.lower, tight.upper, vertex, value)
 
 
 @settings(derandomize=True, deadline=None, max_examples=40)
