@@ -76,3 +76,23 @@ def test_rows_with_too_many_sets_are_left_with_valid_bounds():
     expected = lower_entropy(p.min(axis=0), p.max(axis=0))
     assert (bound <= expected + 1e-11).all()
     assert (value >= expected - 1e-11).all()
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.integers(2, 4), st.integers(3, 7), st.sampled_from([4, 10, 16]), st.integers(0, 2**32 - 1))
+def test_flipped_classes_often_use_up_all_there_is(members, classes, parts, seed):
+    """Probabilities in sixteenths, where sums are exact, and in tenths, where they are off by the last digit."""
+    p = np.random.default_rng(seed).multinomial(parts, np.full(classes, 1 / classes), (members, 20)) / parts
+    value, bound, left = settled(p)
+    exact = np.array([oracles.lower_entropy(a, b) for a, b in zip(p.min(axis=0), p.max(axis=0), strict=True)])
+    assert not left.any()
+    np.testing.assert_allclose(value, exact, rtol=0, atol=1e-10)
+    assert (bound <= exact + 1e-10).all()
+
+
+def test_a_vertex_with_no_class_between_its_bounds():
+    """Found by trial among a million: two classes flipped, f down, and nothing left."""
+    p = np.array([[0.1, 0.1, 0.2, 0.1, 0.5, 0.0], [0.2, 0.3, 0.1, 0.2, 0.0, 0.2], [0.1, 0.4, 0.1, 0.1, 0.2, 0.1]])
+    value, _, left = settled(p[:, None])
+    assert not left.any()
+    assert abs(value[0] - oracles.lower_entropy(p.min(axis=0), p.max(axis=0))) <= 1e-11

@@ -3,8 +3,11 @@
 Notation and facts as in ``change.py`` and ``lower.py``. Against the chord bound a vertex costs d_k for each class k that it
 flips, and nothing for f at one of its bounds. So a vertex that costs less than the best one seen flips a set of classes
 whose d_k sum to less. The sets are few once fact b has ruled out what no optimum flips, above all the tiny classes,
-whose d_k are tiny too: seldom more than ten for ten classes. For each set, either f is between its bounds, or it is at one
-of them and another class takes or gives what remains.
+whose d_k are tiny too: seldom more than ten for ten classes. For each set, f is at one of its bounds and one class takes or
+gives what remains; where f is down that may be f itself.
+
+``enumeration.py`` does the same for rows of any number of classes, in an order that needs them sorted; for few classes that
+takes longer than to try all. Rows with more than MOST_SETS sets are left to it.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from credalens.core.kernels.phi import phi
 
 __all__ = ["FLIP_ROWS", "MOST_SETS", "least_flips"]
 
-MOST_SETS = 64  # with more, branch and bound is quicker
+MOST_SETS = 64
 ROUNDING = 1e-13  # mass
+NOTHING = 4e-15  # mass; what may be left of none after some 24 sums
 
 # What is known of each class: its bounds, phi at the end where the vertex found has it, the way from there to the other
-# end (negative: down), the difference of its slope to f's, and d. The last two are FAR for f and where there is no width.
-LOW, HIGH, PHI_END, WAY, AWAY, COST, FLIP_ROWS = range(7)
+# end (negative: down), and d, which is FAR for f and where there is no width.
+LOW, HIGH, PHI_END, WAY, COST, FLIP_ROWS = range(6)
 
 
 @kernel
@@ -32,11 +36,10 @@ def _describe(i, at, slope_f, low, high, phi_low, phi_high, slope, known):
         away = slope[k, i] - slope_f
         first = (away < 0.0) | ((away == 0.0) & (k < at))
         width = high[k, i] - low[k, i]
-        away = abs(away) if (slope[k, i] < FAR) & (k != at) else FAR
         known[LOW, k], known[HIGH, k] = low[k, i], high[k, i]
         known[PHI_END, k] = phi_high[k, i] if first else phi_low[k, i]
         known[WAY, k] = -width if first else width
-        known[AWAY, k], known[COST, k] = away, (width * away if away < FAR else FAR)
+        known[COST, k] = width * abs(away) if (slope[k, i] < FAR) & (k != at) else FAR
 
 
 @kernel
@@ -90,35 +93,42 @@ def _collect_sets(known, best, need, low_f, high_f, sets, costs, masses):
 
 
 @kernel
-def _least_rest(known, rest, flipped, slope_f, best):
-    """What it costs at least that one class, neither f nor flipped, takes ``rest`` (gives it if negative), or ``best``."""
+def _cost_of_rest(known, rest, flipped, slope_f):
+    """What it costs at least that one class which is not flipped takes ``rest``, or gives it if negative; FAR if none can.
+
+    phi is concave, so that of those wide enough the one with the highest lower bound takes it cheapest, and the one with
+    the lowest upper bound gives it cheapest.
+    """
+    if abs(rest) <= NOTHING:
+        return 0.0
+    at, height = np.int64(-1), -2.0
     for j in range(known.shape[1]):
-        way = known[WAY, j]
-        fits = (rest * way >= 0.0) & (abs(rest) <= abs(way)) & ((flipped >> j) & 1 == 0)
-        if abs(rest) * known[AWAY, j] < best and fits:
-            end = known[HIGH, j] if way < 0.0 else known[LOW, j]
-            best = min(best, phi(end + rest) - known[PHI_END, j] - slope_f * rest)
-    return best
+        level = known[LOW, j] if rest > 0.0 else -known[HIGH, j]
+        fits = (rest * known[WAY, j] >= 0.0) & (abs(rest) <= abs(known[WAY, j])) & ((flipped >> j) & 1 == 0)
+        better = fits & (level > height)
+        at, height = (j if better else at), (level if better else height)
+    if at < 0:
+        return FAR
+    return phi(abs(height) + rest) - known[PHI_END, at] - slope_f * rest
 
 
 @inlined
 def least_flips(i, low, high, phi_low, phi_high, slope, f, near, need, best, known, sets, costs):
     """The least cost of any vertex of lane i, given that of the best one seen; FAR if there are too many sets to try.
 
-    ``f`` holds its position, l, u, phi(l), lambda and r; ``near`` the least slope differences before and after it.
+    ``f`` holds its position, l, u, lambda and r; ``near`` the least slope differences before and after it.
     """
-    at, low_f, high_f, phi_f, slope_f, taken = f
+    at, low_f, high_f, slope_f, taken = f
     before, after = near
     _describe(i, at, slope_f, low, high, phi_low, phi_high, slope, known)
     size = _collect_sets(known, best, need, low_f, high_f, sets, costs[0], costs[1])
     if size > MOST_SETS:
         return FAR
     for s in range(size):
-        cost, r = costs[0, s], taken + costs[1, s]
-        if cost < best and 0.0 <= r <= high_f - low_f:
-            best = min(best, cost + phi(low_f + r) - phi_f - slope_f * r)
-        for end in range(2):
-            rest = low_f + r - high_f if end else r
-            if cost + abs(rest) * (after if rest > 0.0 else before) < best:
-                best = cost + _least_rest(known, rest, sets[s], slope_f, best - cost)
+        cost, left = costs[0, s], taken + costs[1, s]
+        for up in range(2):  # f is down or takes what is left, or it is up
+            rest = low_f + left - high_f if up else left
+            away = before if rest < 0.0 else (after if up else 0.0)
+            if cost + abs(rest) * away < best:
+                best = min(best, cost + _cost_of_rest(known, rest, sets[s] | (up << np.int64(at)), slope_f))
     return best

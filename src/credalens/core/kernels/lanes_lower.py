@@ -153,7 +153,7 @@ def lower_entropy_lanes(low, high, phi_low, phi_high, slope, width, lane, value,
 @inlined
 def settle_lane(i, low, high, phi_low, phi_high, slope, lane, value, bound, known, sets, costs):
     """The lowest entropy of a row that `lower_entropy_lanes` left open, by trying every vertex; False if these are many."""
-    f = (lane[AT + i], lane[LOW + i], lane[HIGH + i], lane[PHI_LOW + i], lane[LAMBDA + i], lane[TAKEN + i])
+    f = (lane[AT + i], lane[LOW + i], lane[HIGH + i], lane[LAMBDA + i], lane[TAKEN + i])
     near = (lane[BEFORE_ALL + i], lane[AFTER_ALL + i])
     best = least_flips(
         i, low, high, phi_low, phi_high, slope, f, near, lane[NEED + i], lane[BEST + i], known, sets, costs
