@@ -172,9 +172,10 @@ def _threshold_range(low, high, width, need):
 @triton.jit
 def _list_wide(lists, numbers, rows, row, number):
     """Add the rows with more than 64, 256 or 1024 open classes to a list (4, rows) each; the first is not used."""
-    which = (number > 64).to(tl.int32) + (number > 256).to(tl.int32) + (number > 1024).to(tl.int32)
-    place = tl.atomic_add(numbers + ALIGNED * which, 1, mask=which > 0)
-    tl.store(lists + tl.cast(rows, tl.int64) * which + place, row, mask=which > 0)
+    if tl.max(number) > 64:
+        which = (number > 64).to(tl.int32) + (number > 256).to(tl.int32) + (number > 1024).to(tl.int32)
+        place = tl.atomic_add(numbers + ALIGNED * which, 1, mask=which > 0)
+        tl.store(lists + tl.cast(rows, tl.int64) * which + place, row, mask=which > 0)
 
 
 @triton.jit(do_not_specialize=["rows", "count"])
@@ -198,7 +199,6 @@ def describe_rows(
     count,
     tolerance,
     KIND: tl.constexpr,
-    MEMBERS: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCKS: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -209,7 +209,7 @@ def describe_rows(
     Writes the caller's arrays, the upper entropy in bits, and for the lower entropy of every row: the bounds of its open
     classes, their number, the mass they share (``need``) and the entropy with all of them at their lower bounds
     (``base``). Rows with many open classes go to the lists ``wide``. ``bad`` becomes 1 if a row is not a distribution.
-    ``count`` is a multiple of MEMBERS, which are read at once, and ``classes`` one of MULTIPLE.
+    ``classes`` is a multiple of MULTIPLE.
     """
     classes = (classes // MULTIPLE) * MULTIPLE
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
@@ -225,15 +225,20 @@ def describe_rows(
     average = tl.zeros(at.shape, tl.float64)
     valid = real.to(tl.int32)
     stride = tl.cast(rows, tl.int64) * classes
-    for _ in range(0, count, MEMBERS):
-        for _ in tl.static_range(MEMBERS):
-            x = tl.load(source, mask=inside, other=0.0).to(tl.float64)
-            source += stride
-            p, sums = _distribution(x, inside, tolerance, KIND)
-            low = tl.where(p < low, p, low)
-            high = tl.where(p > high, p, high)
-            average += p
-            valid = tl.where(sums, valid, 0)
+    # Two members ahead: sums that wait for other warps would keep the next loads waiting too.
+    members = tl.zeros_like(k) + count
+    x = tl.load(source, mask=inside, other=0.0)
+    following = tl.load(source + stride, mask=inside & (members > 1), other=0.0)
+    for n in range(count):
+        source += stride
+        after = tl.load(source + stride, mask=inside & (n + 2 < members), other=0.0)
+        p, sums = _distribution(x.to(tl.float64), inside, tolerance, KIND)
+        x = following
+        following = after
+        low = tl.where(p < low, p, low)
+        high = tl.where(p > high, p, high)
+        average += p
+        valid = tl.where(sums, valid, 0)
     good = (valid > 0) & (_most((low < 0.0).to(tl.int32)) == 0)
     tl.store(bad + tl.zeros_like(row), 1, mask=real & (good == 0))
 

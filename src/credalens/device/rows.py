@@ -18,8 +18,9 @@ SCRATCH = 2**31  # bytes for the open classes of the rows in flight
 WIDTHS = (64, 256, 1024, 4096)  # open classes of the rows whose roots are solved together
 NARROW = 32  # classes up to which one thread describes a row
 NARROW_ROWS = 64  # of a program then
-THREAD_CLASSES = 8  # of a thread where a row lies on many
 LANES = 32  # and when it solves the root: a thread's scratch values must never lie with another
+THREAD_CLASSES = 8  # of a thread, where a row lies on many
+REGISTERS = 128  # of such a thread: sixteen warps on a multiprocessor, and nothing spilled
 ALIGNED = 4  # integers from one counter to the next: Triton compiles anew for a pointer that is not a multiple of 16
 
 
@@ -115,6 +116,7 @@ class _Chunk:
                 KIND=KINDS[self.kind],
                 **tile,
                 num_warps=warps,
+                maxnreg=REGISTERS,
             )
 
     def search(self, max_nodes: int, tolerance: float) -> None:
@@ -220,14 +222,13 @@ class _Chunk:
 
 def _tile(members: Tensor) -> tuple[dict[str, int], int]:
     """How ``describe_rows`` lays out its rows, and on how many warps: by 16 bytes if the classes allow it."""
-    count, _, classes = members.shape
+    classes = members.shape[2]
     width = max(64, 1 << (classes - 1).bit_length())
     rows = max(1, 32 * THREAD_CLASSES // width)
     multiple = min(4, 16 // members.element_size())
     multiple = 1 if classes % multiple else multiple
     block = 32 * multiple // rows if rows > 1 else width
-    at_once = max(n for n in range(1, 9) if count % n == 0)
-    tile = {"MEMBERS": at_once, "ROWS": rows, "BLOCKS": width // block, "BLOCK": block, "MULTIPLE": multiple}
+    tile = {"ROWS": rows, "BLOCKS": width // block, "BLOCK": block, "MULTIPLE": multiple}
     return tile, max(1, width // (32 * THREAD_CLASSES))
 
 
