@@ -16,17 +16,15 @@ __all__ = ["close_lanes"]
 
 @triton.jit
 def _slopes(core_low, core_high, step, part, plane, m, most, ROWS: tl.constexpr):
-    """Chord slopes, widths and phi of both bounds of the open classes, lane by lane."""
+    """Chord slopes, widths and phi of the lower bounds of the open classes, lane by lane."""
     for c in range(most):
         here = c < m
         low = tl.load(core_low + c * step, mask=here, other=0.0)
         high = tl.load(core_high + c * step, mask=here, other=1.0)
         phi_low = phi(low)
-        phi_high = phi(high)
-        tl.store(part + c * ROWS, (phi_high - phi_low) / (high - low), mask=here)
+        tl.store(part + c * ROWS, (phi(high) - phi_low) / (high - low), mask=here)
         tl.store(part + plane + c * ROWS, high - low, mask=here)
         tl.store(part + 2 * plane + c * ROWS, phi_low, mask=here)
-        tl.store(part + 3 * plane + c * ROWS, phi_high, mask=here)
 
 
 @triton.jit
@@ -111,7 +109,8 @@ def _one_change(
         other = (c < m) & (c != at)
         low = tl.load(core_low + c * step, mask=other, other=0.0)
         high = tl.load(core_high + c * step, mask=other, other=0.0)
-        away = tl.load(part + c * ROWS, mask=other, other=FAR) - slope_f
+        slope = tl.load(part + c * ROWS, mask=other, other=FAR)
+        away = slope - slope_f
         first = (away < 0.0) | ((away == 0.0) & (c < at))
         flip, down, up = change(
             low, high, away, other, first, low_f, high_f, r, q, before, after, before_all, after_all
@@ -121,7 +120,7 @@ def _one_change(
         if_down = tl.minimum(if_down, down)
         if_up = tl.minimum(if_up, up)
         phi_low = tl.load(part + 2 * plane + c * ROWS, mask=other, other=0.0)
-        phi_high = tl.load(part + 3 * plane + c * ROWS, mask=other, other=0.0)
+        phi_high = phi_low + slope * (high - low)
         one = changed(low, high, phi_low, phi_high, away, first, low_f, high_f, phi_f, slope_f, r, q)
         best = tl.where(flip < FAR, tl.minimum(best, one), best)
     best = tl.maximum(best, 0.0)
@@ -149,13 +148,13 @@ def close_lanes(
 ):
     """An entropy in bits that is attained and a lower bound, for every row; both infinite where rounding leaves neither.
 
-    The rows with a gap above ``tolerance`` go to the list ``left``. ``workspace`` (programs, 4, width, ROWS) is scratch memory.
+    The rows with a gap above ``tolerance`` go to the list ``left``. ``workspace`` (programs, 3, width, ROWS) is scratch memory.
     """
     program = tl.program_id(0)
     step = tl.cast(class_step, tl.int64)
     lane = tl.arange(0, ROWS)
     plane = width * ROWS
-    part = workspace + program.to(tl.int64) * (4 * plane) + lane
+    part = workspace + program.to(tl.int64) * (3 * plane) + lane
     for group in range(program, tl.cdiv(rows, ROWS), tl.num_programs(0)):
         row = group * ROWS + lane
         present = row < rows

@@ -17,7 +17,7 @@ MOST_CLASSES = 4096  # a row must fit in the registers of one program
 SCRATCH = 2**31  # bytes for the open classes of the rows in flight
 WIDTHS = (64, 256, 1024, 4096)  # open classes of the rows whose roots are solved together
 NARROW = 32  # classes up to which one thread describes a row
-NARROW_ROWS = 64  # of a program then
+NARROW_ROWS = 128  # of a program then
 LANES = 32  # and when it solves the root: a thread's scratch values must never lie with another
 THREAD_CLASSES = 8  # of a thread, where a row lies on many
 REGISTERS = 128  # of such a thread: sixteen warps on a multiprocessor, and nothing spilled
@@ -100,7 +100,7 @@ class _Chunk:
 
             scales = self._new(2, len(self.members), self.rows)
             describe_lanes[(-(-self.rows // NARROW_ROWS),)](
-                self.members, *arrays, *core, scales, *sizes, KIND=KINDS[self.kind], ROWS=NARROW_ROWS, num_warps=2
+                self.members, *arrays, *core, scales, *sizes, KIND=KINDS[self.kind], ROWS=NARROW_ROWS, num_warps=4
             )
         else:
             from credalens.device.bounds import describe_rows
@@ -144,7 +144,7 @@ class _Chunk:
         programs = min(-(-self.rows // LANES), 32 * _processors(self.members.device))
         close_lanes[(programs,)](
             *self._open_classes(),
-            self._new(programs, 4, self.classes, LANES),
+            self._new(programs, 3, self.classes, LANES),
             self.left,
             self.lengths_left,
             tolerance,
