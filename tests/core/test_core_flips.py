@@ -12,18 +12,22 @@ from tests.strategies import KINDS, batch_of
 from credalens import lower_entropy
 from credalens.core.entropy import TOLERANCE
 from credalens.core.kernels.decompose import BLOCKS, FEW_CLASSES, SPACE, decompose_rows
+from credalens.core.kernels.flips import ROOT, settle_rows
 from credalens.core.kernels.lanes import LANES
 
 
 def settled(members):
-    """(lowest entropy, its bound, which rows are left to the search) from the block kernel alone."""
+    """(lowest entropy, its bound, which rows are left to the search) without the search."""
     _, rows, classes = members.shape
     wide, narrow = tuple(np.empty((4, rows, classes))), tuple(np.empty((3, rows)))
-    place, bounds = np.empty(rows, np.intp), np.empty((4, rows, classes))
+    place, known, roots = np.empty(rows, np.intp), np.empty((rows, 5, classes)), np.empty((rows, ROOT))
     scratch = np.empty((BLOCKS, classes, LANES)), np.empty(SPACE)
-    found = decompose_rows(members, 0, rows, 1e-5, TOLERANCE, wide, narrow, place, bounds, *scratch)
+    found = decompose_rows(members, 0, rows, 1e-5, TOLERANCE, wide, narrow, place, known, roots, *scratch)
+    value, bound = narrow[1][place[:found]], narrow[2][place[:found]]
+    settle_rows(known[:found], roots[:found], value, bound)
+    narrow[1][place[:found]], narrow[2][place[:found]] = value, bound
     left = np.zeros(rows, bool)
-    left[place[:found]] = True
+    left[place[:found]] = bound < value - TOLERANCE
     return narrow[1], narrow[2], left
 
 

@@ -34,27 +34,27 @@ class Decomposition:
         return self._solve_few(members, start, stop, max_nodes=max_nodes, tolerance=tolerance)
 
     def _solve_few(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
-        """Rows side by side; the search only for those that this leaves open."""
+        """Rows side by side; those that this leaves open one by one."""
         from credalens.core.kernels.decompose import BLOCKS, SPACE, decompose_rows
+        from credalens.core.kernels.flips import ROOT
         from credalens.core.kernels.lanes import LANES
-        from credalens.core.kernels.lower import lower_entropy_rows
 
         rows, classes = stop - start, self.lower.shape[1]
         wide = tuple(x[start:stop] for x in (self.lower, self.upper, self.probability, self.mean))
         highest, lowest, bound = np.empty((3, rows))
-        place, bounds = np.empty(rows, np.intp), np.empty((4, rows, classes))
+        place, known, roots = np.empty(rows, np.intp), np.empty((rows, 5, classes)), np.empty((rows, ROOT))
         allowed = row_tolerance(members.origin.dtype)
         found = decompose_rows(
-            *members.rows(start, stop), allowed, tolerance, wide, (highest, lowest, bound), place, bounds,
+            *members.rows(start, stop), allowed, tolerance, wide, (highest, lowest, bound), place, known, roots,
             aligned_empty((BLOCKS, classes, LANES)), aligned_empty((SPACE,)),
         )  # fmt: skip
         if found < 0:
             return False
         if found > 0:
             place = place[:found]
-            value, floor = lowest[place], bound[place]
-            lower_entropy_rows(*(x[:found] for x in bounds), tolerance, max_nodes, value, floor, np.empty((found, 0)))
-            lowest[place], bound[place] = value, floor
+            lowest[place], bound[place] = _settle(
+                known[:found], roots[:found], lowest[place], bound[place], max_nodes=max_nodes, tolerance=tolerance
+            )
         self._keep(start, stop, highest, lowest, bound)
         return True
 
@@ -102,3 +102,24 @@ class Decomposition:
         self.aleatoric[start:stop] = lowest * self.scale + 0.0
         self.bound[start:stop] = bound * self.scale + 0.0
         self.epistemic[start:stop] = epistemic_part(highest, lowest) * self.scale
+
+
+def _settle(
+    known: NDArray, roots: NDArray, value: NDArray, bound: NDArray, *, max_nodes: int, tolerance: float
+) -> tuple[NDArray, NDArray]:
+    """Value and certified bound of open rows of few classes: by trying every vertex, the search where these are many.
+
+    Each is compiled only when a row needs it.
+    """
+    from credalens.core.kernels.flips import settle_rows
+
+    settle_rows(known, roots, value, bound)
+    left = np.flatnonzero(bound < value - tolerance)
+    if left.size > 0:
+        from credalens.core.kernels.lower import lower_entropy_rows
+
+        parts = (np.ascontiguousarray(known[left, n]) for n in range(4))
+        best, floor = value[left], bound[left]
+        lower_entropy_rows(*parts, tolerance, max_nodes, best, floor, np.empty((left.size, 0)))
+        value[left], bound[left] = best, floor
+    return value, bound

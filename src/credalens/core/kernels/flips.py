@@ -15,31 +15,35 @@ from __future__ import annotations
 import numpy as np
 
 from credalens.core.kernels.change import FAR
-from credalens.core.kernels.jit import inlined, kernel
+from credalens.core.kernels.jit import kernel
 from credalens.core.kernels.phi import phi
 
-__all__ = ["FLIP_ROWS", "MOST_SETS", "least_flips"]
+__all__ = ["ROOT", "settle_rows"]
 
 MOST_SETS = 64
 ROUNDING = 1e-13  # mass
 NOTHING = 4e-15  # mass; what may be left of none after some 24 sums
 
+# What is known of the root: f, lambda, r, R, the cost of the best vertex seen, the chord bound, and the least differences of
+# slope before and after f.
+AT, LAMBDA, TAKEN, NEED, BEST, BASE, BEFORE, AFTER, ROOT = range(9)
+
 # What is known of each class: its bounds, phi at the end where the vertex found has it, the way from there to the other
 # end (negative: down), and d, which is FAR for f and where there is no width.
-LOW, HIGH, PHI_END, WAY, COST, FLIP_ROWS = range(6)
+LOW, HIGH, PHI_END, WAY, COST = range(5)
 
 
 @kernel
-def _describe(i, at, slope_f, low, high, phi_low, phi_high, slope, known):
-    """Lane i of a block as ``known``."""
-    for k in range(low.shape[0]):
-        away = slope[k, i] - slope_f
-        first = (away < 0.0) | ((away == 0.0) & (k < at))
-        width = high[k, i] - low[k, i]
-        known[LOW, k], known[HIGH, k] = low[k, i], high[k, i]
-        known[PHI_END, k] = phi_high[k, i] if first else phi_low[k, i]
-        known[WAY, k] = -width if first else width
-        known[COST, k] = width * abs(away) if (slope[k, i] < FAR) & (k != at) else FAR
+def _describe(classes, f, slope_f, known):
+    """``known`` of one row from l, u, phi of both, and slope of its classes."""
+    for k in range(known.shape[1]):
+        low, high, phi_low, phi_high, slope = classes[0, k], classes[1, k], classes[2, k], classes[3, k], classes[4, k]
+        away = slope - slope_f
+        first = (away < 0.0) | ((away == 0.0) & (k < f))
+        known[LOW, k], known[HIGH, k] = low, high
+        known[PHI_END, k] = phi_high if first else phi_low
+        known[WAY, k] = low - high if first else high - low
+        known[COST, k] = (high - low) * abs(away) if (slope < FAR) & (k != f) else FAR
 
 
 @kernel
@@ -112,23 +116,35 @@ def _cost_of_rest(known, rest, flipped, slope_f):
     return phi(abs(height) + rest) - known[PHI_END, at] - slope_f * rest
 
 
-@inlined
-def least_flips(i, low, high, phi_low, phi_high, slope, f, near, need, best, known, sets, costs):
-    """The least cost of any vertex of lane i, given that of the best one seen; FAR if there are too many sets to try.
-
-    ``f`` holds its position, l, u, lambda and r; ``near`` the least slope differences before and after it.
-    """
-    at, low_f, high_f, slope_f, taken = f
-    before, after = near
-    _describe(i, at, slope_f, low, high, phi_low, phi_high, slope, known)
-    size = _collect_sets(known, best, need, low_f, high_f, sets, costs[0], costs[1])
+@kernel
+def _least_cost(known, f, root, sets, costs):
+    """The least cost of any vertex of a row; FAR if there are too many sets to try."""
+    slope_f, taken, need, best = root[LAMBDA], root[TAKEN], root[NEED], root[BEST]
+    size = _collect_sets(known, best, need, known[LOW, f], known[HIGH, f], sets, costs[0], costs[1])
     if size > MOST_SETS:
         return FAR
     for s in range(size):
         cost, left = costs[0, s], taken + costs[1, s]
         for up in range(2):  # f is down or takes what is left, or it is up
-            rest = low_f + left - high_f if up else left
-            away = before if rest < 0.0 else (after if up else 0.0)
+            rest = known[LOW, f] + left - known[HIGH, f] if up else left
+            away = root[BEFORE] if rest < 0.0 else (root[AFTER] if up else 0.0)
             if cost + abs(rest) * away < best:
-                best = min(best, cost + _cost_of_rest(known, rest, sets[s] | (up << np.int64(at)), slope_f))
+                best = min(best, cost + _cost_of_rest(known, rest, sets[s] | (up << f), slope_f))
     return best
+
+
+@kernel
+def settle_rows(classes, roots, value, bound):
+    """Lowest entropy of rows that one change left open, in bits; those with too many sets to try keep what they have.
+
+    ``classes`` (rows, 5, classes) holds l, u, phi of both and slope; ``roots`` (rows, ROOT) what was found at the root.
+    """
+    known = np.empty((5, classes.shape[2]))
+    sets, costs = np.empty(MOST_SETS, np.int64), np.empty((2, MOST_SETS))
+    for row in range(classes.shape[0]):
+        root = roots[row]
+        f = np.int64(root[AT])
+        _describe(classes[row], f, root[LAMBDA], known)
+        best = _least_cost(known, f, root, sets, costs)
+        if best < FAR:
+            value[row] = bound[row] = root[BASE] + best

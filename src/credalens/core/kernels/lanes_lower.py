@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from credalens.core.kernels.change import FAR, SLACK, certificate, change, changed, trades
-from credalens.core.kernels.flips import least_flips
 from credalens.core.kernels.jit import inlined, kernel
 from credalens.core.kernels.lanes import LANES, fill
 from credalens.core.kernels.phi import phi
 
-__all__ = ["lower_entropy_lanes", "settle_lane"]
+__all__ = ["keep_root", "lower_entropy_lanes"]
 
 (
     NEED, BASE, OWN, MASS, LAMBDA, AT, LOW, HIGH, PHI_LOW, TAKEN, AFTER, AFTER_ALL, BEFORE, BEFORE_ALL,
@@ -151,13 +150,7 @@ def lower_entropy_lanes(low, high, phi_low, phi_high, slope, width, lane, value,
 
 
 @inlined
-def settle_lane(i, low, high, phi_low, phi_high, slope, lane, value, bound, known, sets, costs):
-    """The lowest entropy of a row that `lower_entropy_lanes` left open, by trying every vertex; False if these are many."""
-    f = (lane[AT + i], lane[LOW + i], lane[HIGH + i], lane[LAMBDA + i], lane[TAKEN + i])
-    near = (lane[BEFORE_ALL + i], lane[AFTER_ALL + i])
-    best = least_flips(
-        i, low, high, phi_low, phi_high, slope, f, near, lane[NEED + i], lane[BEST + i], known, sets, costs
-    )
-    if best < FAR:
-        lane[value + i] = lane[bound + i] = lane[BASE + i] + best
-    return best < FAR
+def keep_root(i, lane, out):
+    """What `settle_rows` asks for of row i."""
+    out[0], out[1], out[2], out[3] = lane[AT + i], lane[LAMBDA + i], lane[TAKEN + i], lane[NEED + i]
+    out[4], out[5], out[6], out[7] = lane[BEST + i], lane[BASE + i], lane[BEFORE_ALL + i], lane[AFTER_ALL + i]
