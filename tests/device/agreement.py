@@ -92,6 +92,18 @@ def check_budget() -> None:
         assert_agrees(wrap(p, max_nodes=nodes), on_cpu(wrap, p))
 
 
+def check_rows_too_hard_for_the_device() -> None:
+    """They are settled by the CPU path, also where rows come in pieces and as logits."""
+    p = tensors(("flat", "mixed", "peaked"), (4, 3, 9), torch.float64)
+    members.NODES, rows.SCRATCH = 1, 16 * 9 * 4
+    found = [wrap(p), wrap_logits(p.log().clamp_min(-50), base=3)]
+    members.NODES, rows.SCRATCH = 2000, 2**31
+    expected = [on_cpu(wrap, p), on_cpu(wrap_logits, p.log().clamp_min(-50), base=3)]
+    for ours, other in zip(found, expected, strict=True):
+        assert_agrees(ours, other)
+        assert (ours.aleatoric - ours.aleatoric_bound <= 1e-9).all()
+
+
 def check_logits_shapes_and_lazy_parts() -> None:
     """Batch axes, a member axis elsewhere, ruled-out classes, and what is computed when first asked for."""
     z = torch.randn(2, 3, 2, 4, generator=torch.Generator().manual_seed(0)) * 3

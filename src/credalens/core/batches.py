@@ -37,7 +37,9 @@ def _taken(starts: deque[int]) -> Iterator[int]:
             yield starts.popleft()
 
 
-def for_each_chunk(work: Callable[[int, int], None], rows: int, classes: int, /, *, threads: int | None = None) -> None:
+def for_each_chunk(
+    work: Callable[[int, int], object], rows: int, classes: int, /, *, threads: int | None = None
+) -> None:
     """Call ``work(start, stop)`` until all rows are done. An error in one chunk is raised here.
 
     ``threads=None`` uses every core this process may run on, but no more threads than there is work for. The calling

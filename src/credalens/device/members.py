@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from credalens.checks import Members, read_logits, read_members, row_tolerance
+from credalens.core.batches import for_each_chunk
 from credalens.core.classical import ClassicalUncertainty
+from credalens.core.decomposition import Decomposition
 from credalens.core.entropy import ROUNDING
 from credalens.device.rows import MOST_CLASSES, Rows, describe
 from credalens.device.trust import trusted
@@ -18,6 +22,9 @@ from credalens.device.trust import trusted
 __all__ = ["GpuMembers", "gpu_members"]
 
 FLOATS = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+NODES = 2000
+"""Of the search for a row on the device, some milliseconds of one warp; realistic rows need a tenth of that at most."""
+
 CHUNK = 2**24  # values that the classical decomposition widens to float64 at a time
 
 
@@ -41,12 +48,25 @@ class GpuMembers:
             self.kind,
             row_tolerance=row_tolerance(str(self.tensor.dtype).removeprefix("torch.")),
             unit=1.0 / math.log2(base),
-            max_nodes=max_nodes,
+            max_nodes=min(max_nodes, NODES),
             tolerance=tolerance,
+            refine=partial(self._refined, max_nodes=max_nodes, tolerance=tolerance),
         )
         if rows is None:
             return None
         return Rows(*(x.view(self.batch + x.shape[1:]) for x in vars(rows).values()))
+
+    def _refined(self, rows: Tensor, *, max_nodes: int, tolerance: float) -> Tensor:
+        """Lower entropies and bounds of hard rows by the CPU path, which enumerates where the device branches."""
+        members = GpuMembers(self.tensor[:, rows], (len(rows),), self.kind).read()
+        found = Decomposition(len(rows), self.tensor.shape[-1], np.dtype(np.float64), base=2)
+        for_each_chunk(
+            partial(found.solve_members, members, max_nodes=max_nodes, tolerance=tolerance),
+            len(rows),
+            self.tensor.shape[-1],
+            threads=None,
+        )
+        return torch.from_numpy(np.stack([found.aleatoric, found.bound]))
 
     def classical(self, *, base: float) -> ClassicalUncertainty:
         """Entropy of the mean, mean entropy of the members, and their difference, on the device."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +23,9 @@ THREAD_CLASSES = 8  # of a thread, where a row lies on many
 REGISTERS = 128  # of such a thread: sixteen warps on a multiprocessor, and nothing spilled
 ALIGNED = 4  # integers from one counter to the next: Triton compiles anew for a pointer that is not a multiple of 16
 
+Refine = Callable[[Tensor], Tensor]
+"""From numbers of rows to their lower entropies and certified bounds in bits, (2, rows)."""
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -39,12 +42,20 @@ class Rows:
 
 
 def describe(
-    members: Tensor, kind: str, /, *, row_tolerance: float, unit: float, max_nodes: int, tolerance: float
+    members: Tensor,
+    kind: str,
+    /,
+    *,
+    row_tolerance: float,
+    unit: float,
+    max_nodes: int,
+    tolerance: float,
+    refine: Refine | None = None,
 ) -> Rows | None:
     """Everything about contiguous members (count, rows, classes), or None if a row is not a distribution.
 
-    ``unit`` turns bits into the caller's unit. Nothing leaves the device but the number of rows still to be refined and
-    whether all rows were valid.
+    ``unit`` turns bits into the caller's unit. ``refine`` is asked for the rows that ``max_nodes`` nodes leave open. Nothing
+    else leaves the device but their number and whether all rows were valid.
     """
     _, rows, classes = members.shape
     dtype = members.dtype if members.dtype == torch.float64 else torch.float32
@@ -62,6 +73,8 @@ def describe(
             chunk = _Chunk(members if size == rows else members[:, part].contiguous(), bad, kind, row_tolerance)
             chunk.describe(out)
             chunk.search(max_nodes, tolerance)
+            if refine is not None:
+                chunk.refine(refine, start, tolerance)
             chunk.finish(out, unit)
     return None if int(bad) else results
 
@@ -197,6 +210,12 @@ class _Chunk:
                 num_warps=warps,
             )
         return scratch
+
+    def refine(self, better: Refine, start: int, tolerance: float) -> None:
+        """Put better values and bounds where the search has not met them; ``start`` is the number of the first row."""
+        left = (self.value - self.bound > tolerance).nonzero().view(-1)
+        if len(left) and not int(self.bad):
+            self.value[left], self.bound[left] = better(left + start).to(self.value)
 
     def _open_classes(self) -> tuple[Tensor, ...]:
         return self.core_low, self.core_high, self.size, self.need, self.base, self.value, self.bound
