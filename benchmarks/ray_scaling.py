@@ -20,6 +20,8 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
+SHAPES = ((5, 10, 1_000_000), (20, 10, 400_000), (5, 100, 200_000), (5, 1000, 20_000))
+
 RUN = """
 import json, sys, time
 source, target, workers = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -127,7 +129,21 @@ def measure(folder: Path, rounds: int, *, rows: int, parts: int, members: int, c
         found.append(one)
         sys.stderr.write(json.dumps(one) + "\n")
     shape = {"rows": rows, "parts": parts, "members": members, "classes": classes}
-    return {**shape, "bytes_in": size_of(folder / "in"), "bytes_out": bytes_out, **ratios(rows, found)}
+    sizes = {"bytes_in": size_of(folder / "in"), "bytes_out": bytes_out}
+    return {**shape, **sizes, **ratios(rows, found), "other_shapes": rates(folder)}
+
+
+def rates(folder: Path) -> list[dict]:
+    """Rows a second of the local engine on one thread for other shapes, files read and written."""
+    found = []
+    for members, classes, rows in SHAPES:
+        name = f"{members}x{classes}"
+        python(WRITE, folder / name, rows, 4, members, classes)
+        python(RUN, folder / name, folder / f"warm-{name}", 0)
+        busy = json.loads(python(RUN, folder / name, folder / f"out-{name}", 0))["busy"]
+        shape = {"members": members, "classes": classes, "rows": rows}
+        found.append({**shape, "rows_a_second": rows / busy, "bytes_in_a_second": size_of(folder / name) / busy})
+    return found
 
 
 def ratios(rows: int, found: list[dict]) -> dict:

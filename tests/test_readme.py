@@ -50,11 +50,13 @@ def test_the_headline_table_is_the_result_file():
     assert shown == headline(root / "results" / "fast" / "OODMain.json")
 
 
-def test_the_table_of_speed_is_the_result_file():
-    from credalens.bench.headline import speed_table
+def test_the_tables_of_speed_are_the_result_files():
+    from credalens.bench.headline import device_table, speed_table
 
-    shown = README.partition("<!-- speed -->\n")[2].partition("\n<!-- /speed -->")[0]
-    assert shown == speed_table(Path(__file__).parents[1] / "results" / "benchmark.json")
+    results = Path(__file__).parents[1] / "results"
+    tables = {"speed": speed_table(results / "benchmark.json"), "gpu": device_table(results / "benchmark_gpu.json")}
+    for name, table in tables.items():
+        assert README.partition(f"<!-- {name} -->\n")[2].partition(f"\n<!-- /{name} -->")[0] == table
 
 
 def test_the_results_page_is_generated_from_the_result_files():
