@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from credalens.arrays import NUMPY, Origin, gpu_tensor, to_numpy
-from credalens.checks import (
+from credalens.checks.members import (
     Members,
-    check_base,
     check_not_empty_summary,
     raise_bad_rows,
     raise_without_members,
     read_logits,
     read_members,
 )
+from credalens.checks.options import check_base
 from credalens.core.batches import for_each_chunk
 from credalens.core.classical import ClassicalUncertainty, decompose_members, from_bits
 from credalens.core.decisions import credal_decision

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from credalens.bayes.estimators import ESTIMATORS
-from credalens.checks import check_choice
+from credalens.checks.options import check_choice
 
 Convertible = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 CONVERTIBLE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)

@@ -16,7 +16,7 @@ from credalens.bench.predictions import MEMBERS
 from credalens.bench.provenance import provenance
 from credalens.bench.startup import measure_startup
 from credalens.bench.wrapper import measure_wrapper
-from credalens.checks import check_choice
+from credalens.checks.options import check_choice
 
 __all__ = ["PARTS", "measure_all"]
 

@@ -119,7 +119,7 @@ def train(
 
 
 def _specs(method: str, members: int, **shared: Any) -> list[TrainSpec]:
-    from credalens.checks import check_choice
+    from credalens.checks.options import check_choice
     from credalens.training.run import TrainSpec
 
     check_choice(method, ("ensemble", "bnnr", "bnnf", "edd", "edd_fair"), "method")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from credalens.checks import check_threads
+from credalens.checks.options import check_threads
 
 __all__ = ["for_each_chunk"]
 

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks import Members, check_base, raise_bad_rows, read_members, row_tolerance
+from credalens.checks.arrays import row_tolerance
+from credalens.checks.members import Members, raise_bad_rows, read_members
+from credalens.checks.options import check_base
 from credalens.core.batches import for_each_chunk
 from credalens.core.entropy import epistemic_part, shannon_entropy
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks import check_choice, read_intervals
+from credalens.checks.intervals import read_intervals
+from credalens.checks.options import check_choice
 
 __all__ = ["RULES", "credal_decision", "set_utility"]
 

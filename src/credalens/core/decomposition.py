@@ -7,7 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks import Members, check_base, row_tolerance
+from credalens.checks.arrays import row_tolerance
+from credalens.checks.members import Members
+from credalens.checks.options import check_base
 from credalens.core.entropy import epistemic_part, phi_pair
 from credalens.core.memory import aligned_arrays, aligned_empty
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks import check_base, check_max_nodes, check_tolerance, read_intervals
+from credalens.checks.intervals import read_intervals
+from credalens.checks.options import check_base, check_max_nodes, check_tolerance
 from credalens.core.batches import for_each_chunk
 from credalens.core.memory import aligned_empty
 

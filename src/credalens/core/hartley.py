@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks import check_base, check_tolerance, read_intervals
+from credalens.checks.intervals import read_intervals
+from credalens.checks.options import check_base, check_tolerance
 from credalens.core.batches import for_each_chunk
 
 __all__ = ["EXACT_CLASSES", "cardinality_weights", "generalized_hartley", "subset_weights"]

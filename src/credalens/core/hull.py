@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks import Members, check_base, check_few_classes, check_subset, read_distributions
+from credalens.checks.members import Members, read_distributions
+from credalens.checks.options import check_base, check_few_classes, check_subset
 from credalens.core.batches import for_each_chunk
 from credalens.core.entropy import shannon_entropy
 from credalens.core.hartley import subset_weights

@@ -9,16 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks import (
-    check_few_classes,
-    check_reduced_classes,
-    check_same_classes,
-    raise_bad_rows,
-    read_array,
-    read_intervals,
-    read_members,
-    row_tolerance,
-)
+from credalens.checks.arrays import read_array, row_tolerance
+from credalens.checks.intervals import check_same_classes, read_intervals
+from credalens.checks.members import raise_bad_rows, read_members
+from credalens.checks.options import check_few_classes, check_reduced_classes
 from credalens.core.batches import for_each_chunk
 
 __all__ = [

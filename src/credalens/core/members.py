@@ -9,16 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import Origin, all_reduce, namespace, origin_of, to_numpy, widen
-from credalens.checks import (
-    check_classes,
-    check_member_axis,
-    check_merge,
-    raise_bad_rows,
-    raise_no_members,
-    read_array,
-    read_members,
-    row_tolerance,
-)
+from credalens.checks.arrays import check_classes, read_array, row_tolerance
+from credalens.checks.members import check_member_axis, check_merge, raise_bad_rows, raise_no_members, read_members
 
 __all__ = ["MemberSummary"]
 

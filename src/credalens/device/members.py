@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from credalens.checks import Members, read_logits, read_members, row_tolerance
+from credalens.checks.arrays import row_tolerance
+from credalens.checks.members import Members, read_logits, read_members
 from credalens.core.batches import for_each_chunk
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.decomposition import Decomposition

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from credalens.checks import read_logits, read_members, row_tolerance
+from credalens.checks.arrays import row_tolerance
+from credalens.checks.members import read_logits, read_members
 from credalens.core.decomposition import Decomposition
 from credalens.device.rows import Rows, describe
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from credalens.checks import check_threads
+from credalens.checks.options import check_threads
 from credalens.engines.ray_cluster import OBJECT_STORE, attempts_before, import_ray, is_ours, ray_cluster, worker_name
 from credalens.scoring.folder import FolderSummary, score_folder
 from credalens.scoring.folder_part import PartReport, finished_part, rehearse, score_part

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
-from credalens.checks import row_tolerance
+from credalens.checks.arrays import row_tolerance
 
 
 def sample_scores(x: Any, name: str, /, *, least: int = 1) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks import check_choice
+from credalens.checks.options import check_choice
 from credalens.evaluation._inputs import fraction, paired_scores, sample_scores
 from credalens.evaluation._results import Comparison, Interval
 from credalens.evaluation._tally import encode, twice_below

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks import check_choice
+from credalens.checks.options import check_choice
 from credalens.evaluation._inputs import fraction, sample_scores, scores, whole_number
 from credalens.evaluation._results import Result
 

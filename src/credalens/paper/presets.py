@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from credalens.checks import check_choice
+from credalens.checks.options import check_choice
 from credalens.paper.corruptions import CORRUPTIONS, SEVERITIES
 
 __all__ = ["PRESETS", "Preset", "get_preset"]

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
-from credalens.checks import raise_bad_rows, read_members, row_tolerance
+from credalens.checks.arrays import row_tolerance
+from credalens.checks.members import raise_bad_rows, read_members
 
 
 def as_numbers(values: Any, what: str, /) -> NDArray[np.float64]:

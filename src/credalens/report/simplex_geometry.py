@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks import read_intervals
+from credalens.checks.intervals import read_intervals
 from credalens.report.figures_checks import as_members
 
 Array = NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens import __version__
-from credalens.checks import check_base
+from credalens.checks.options import check_base
 from credalens.evaluation import Threshold
 from credalens.evaluation._inputs import fraction, labels_of, whole_number
 from credalens.report import words

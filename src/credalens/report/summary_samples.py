@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks import read_distributions, read_logits
+from credalens.checks.members import read_distributions, read_logits
 from credalens.core.intervals import intersection_probability
 from credalens.report.simplex_geometry import merge_to_three
 from credalens.report.summary_scores import KINDS, MEASURES, Scored

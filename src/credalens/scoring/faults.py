@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks import row_tolerance
+from credalens.checks.arrays import row_tolerance
 
 __all__ = ["Origin", "PartOrigin", "blaming"]
 

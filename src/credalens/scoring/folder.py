@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from credalens.checks import check_choice, check_threads
+from credalens.checks.options import check_choice, check_threads
 from credalens.scoring.columns import COLUMNS, MEASURES
 from credalens.scoring.folder_output import check_apart, finished_parts, prepare_output
 from credalens.scoring.folder_part import PartReport, score_part

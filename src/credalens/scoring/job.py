@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from credalens.checks import check_threads
+from credalens.checks.options import check_threads
 from credalens.prediction import wrap, wrap_logits
 from credalens.scoring.columns import MEASURES, score_columns, table_of
 from credalens.scoring.faults import blaming

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from credalens import __version__
-from credalens.checks import check_base, check_choice
+from credalens.checks.options import check_base, check_choice
 from credalens.core.decisions import RULES
 from credalens.storage import Predictions
 

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from credalens.checks import check_base
+from credalens.checks.options import check_base
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.decisions import credal_decision
 from credalens.core.intervals import intersection_probability

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from credalens.checks import check_choice
+from credalens.checks.options import check_choice
 
 __all__ = ["TrainingData", "fit_members", "read_training_data"]
 

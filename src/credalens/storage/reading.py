@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks import check_classes, raise_no_members, row_tolerance
+from credalens.checks.arrays import check_classes, row_tolerance
+from credalens.checks.members import raise_no_members
 from credalens.storage.contents import LABELS, arrays_in
 from credalens.storage.formats import UnsuitableError, readable, source_file
 from credalens.storage.stored import BFLOAT16, Stored

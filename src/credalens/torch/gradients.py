@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from credalens.arrays import Origin
-from credalens.checks import Members, check_base, check_member_axis, read_distributions
+from credalens.checks.members import Members, check_member_axis, read_distributions
+from credalens.checks.options import check_base
 from credalens.core.entropy import MAX_NODES, TOLERANCE, lower_entropy_bits, upper_entropy_bits
 from credalens.prediction import CredalPrediction
 from credalens.torch.outputs import widened

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
-from credalens.checks import row_tolerance
+from credalens.checks.arrays import row_tolerance
 
 __all__ = ["OUTPUTS", "check_values", "output_tensor", "probabilities", "widened"]
 

@@ -16,7 +16,8 @@ from rich.progress import track
 from torch import Tensor
 
 from credalens.arrays import Origin
-from credalens.checks import Members, check_choice
+from credalens.checks.members import Members
+from credalens.checks.options import check_choice
 from credalens.core.classical import ClassicalUncertainty
 from credalens.prediction import CredalPrediction
 from credalens.torch.calling import call_of_batch, moved

@@ -10,7 +10,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from credalens.checks import check_base, check_choice
+from credalens.checks.options import check_base, check_choice
 from credalens.core.members import MemberSummary
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.torch.calling import Call, input_device, resolved

@@ -9,7 +9,7 @@ from typing import Final
 import torch
 from torch import nn
 
-from credalens.checks import check_choice
+from credalens.checks.options import check_choice
 
 PRECISIONS: Final = ("auto", "float32", "bfloat16")
 

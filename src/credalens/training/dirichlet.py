@@ -9,7 +9,8 @@ import math
 import torch
 from torch import Tensor
 
-from credalens.checks import check_base, check_classes
+from credalens.checks.arrays import check_classes
+from credalens.checks.options import check_base
 from credalens.core.classical import ClassicalUncertainty
 
 

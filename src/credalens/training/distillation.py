@@ -24,7 +24,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from credalens.checks import check_choice, check_classes, read_distributions
+from credalens.checks.arrays import check_classes
+from credalens.checks.members import read_distributions
+from credalens.checks.options import check_choice
 from credalens.training.dirichlet import wide_dtype
 
 CYCLE = 2 / 3

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from credalens.checks import check_choice
+from credalens.checks.options import check_choice
 from credalens.training.distillation import cyclic_lr, temperature_schedule
 from credalens.training.spec import TrainSpec
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, Final
 
-from credalens.checks import check_choice
+from credalens.checks.options import check_choice
 
 METHODS: Final = ("snn", "bnnr", "bnnf", "edd", "edd_fair")
 """Standard network, Bayesian by local reparameterisation and by flipout, and two ways to distil an ensemble."""

@@ -1,0 +1,78 @@
+"""What every array must be, whatever it stands for, and the way back to the caller's kind of array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.arrays import Origin, origin_of, to_numpy
+
+__all__ = ["as_array", "check_classes", "index_in", "read_array", "restored", "row_tolerance"]
+
+# How far a row of probabilities may be from summing to one. A float64 array often holds what a float32 softmax gave.
+ROW_TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-5, "float64": 1e-5}
+REAL_DTYPES = ("float", "bfloat", "int", "uint", "bool")
+
+
+def as_array(x: Any, name: str) -> tuple[NDArray, Origin]:
+    """``x`` as a numeric NumPy array, or an error that says what it was."""
+    _refuse_mask(x, name)
+    try:
+        array, origin = to_numpy(x)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{name} must be a rectangular array of numbers; got {type(x).__name__} that does not form one ({error}). "
+            "Give every row the same number of entries."
+        ) from error
+    if array.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{name} must hold real numbers; got dtype {array.dtype} from {type(x).__name__}. "
+            "Convert it to floating point first."
+        )
+    return array, origin
+
+
+def _refuse_mask(x: Any, name: str) -> None:
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, and masks are not understood; select the rows you want first.")
+
+
+def read_array(x: Any, name: str) -> Any:
+    """``x`` in its own library, or as a NumPy array if it has none; of real numbers in any case."""
+    _refuse_mask(x, name)
+    if not hasattr(x, "shape"):
+        array, origin = as_array(x, name)
+        return origin.restore(array)
+    dtype = origin_of(x).dtype
+    if not dtype.startswith(REAL_DTYPES):
+        raise TypeError(f"{name} must hold real numbers; got dtype {dtype}. Convert it to floating point first.")
+    return x
+
+
+def check_classes(classes: int, name: str, shape: tuple[int, ...]) -> None:
+    """At least two classes."""
+    if classes < 2:
+        raise ValueError(
+            f"{name} needs at least two classes on its last axis; got {classes} (shape {shape}). "
+            "For a binary classifier stack both columns, (1 - p, p)."
+        )
+
+
+def row_tolerance(dtype: str, /) -> float:
+    """How far from one a row's sum may be for an array of this dtype."""
+    return ROW_TOLERANCE.get(dtype, ROW_TOLERANCE["float64"])
+
+
+def index_in(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Where a row, counted over the whole batch, is in it; () for one without a batch."""
+    return tuple(int(i) for i in np.unravel_index(flat, shape))
+
+
+def restored(array: NDArray, batch: tuple[int, ...], origin: Origin) -> Any:
+    """``array`` (rows, ...) in the caller's batch shape, precision and library."""
+    shaped = array.reshape(batch + array.shape[1:])
+    if shaped.dtype.kind == "f":
+        shaped = shaped.astype(origin.result_dtype, copy=False)
+    return origin.restore(shaped)

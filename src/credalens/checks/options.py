@@ -1,0 +1,89 @@
+"""Options: numbers, names and budgets that callers choose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "check_base",
+    "check_choice",
+    "check_few_classes",
+    "check_max_nodes",
+    "check_reduced_classes",
+    "check_subset",
+    "check_threads",
+    "check_tolerance",
+]
+
+
+def check_base(base: float, /) -> float:
+    """The logarithm's base as a float: finite and above 1."""
+    if isinstance(base, bool) or not isinstance(base, int | float | np.number):
+        raise TypeError(f"base must be a number above 1, such as 2 (bits) or math.e (nats); got {base!r}.")
+    if not (math.isfinite(base) and base > 1):
+        raise ValueError(f"base must be finite and above 1, such as 2 (bits) or math.e (nats); got {base!r}.")
+    return float(base)
+
+
+def check_threads(threads: int | None, /) -> int | None:
+    """A positive number of threads, or None for all cores."""
+    if threads is None:
+        return None
+    if not isinstance(threads, int) or isinstance(threads, bool):
+        raise TypeError(f"threads must be a positive integer or None; got {threads!r}.")
+    if threads < 1:
+        raise ValueError(f"threads must be at least 1, or None for all cores; got {threads}.")
+    return threads
+
+
+def check_max_nodes(max_nodes: int, /) -> None:
+    """A positive work budget."""
+    if not isinstance(max_nodes, int) or isinstance(max_nodes, bool):
+        raise TypeError(f"max_nodes must be a positive integer; got {max_nodes!r}.")
+    if max_nodes < 1:
+        raise ValueError(f"max_nodes must be at least 1; got {max_nodes}.")
+
+
+def check_tolerance(tolerance: float, /) -> None:
+    """A finite tolerance of at least zero."""
+    if not isinstance(tolerance, int | float) or isinstance(tolerance, bool):
+        raise TypeError(f"tolerance must be a number of bits, at least 0; got {tolerance!r}.")
+    if not (math.isfinite(tolerance) and tolerance >= 0):
+        raise ValueError(f"tolerance must be finite and at least 0; got {tolerance!r}.")
+
+
+def check_few_classes(classes: int, most: int, what: str) -> None:
+    """Refuse work that is exponential in too many classes."""
+    if classes > most:
+        raise ValueError(
+            f"{what} enumerates cases that grow exponentially and takes at most {most} classes; got {classes}. "
+            "Merge classes first, for example with approximate_intervals."
+        )
+
+
+def check_reduced_classes(classes: int, /) -> int:
+    """The number of classes that PIA keeps, the merged one included."""
+    if not isinstance(classes, int | np.integer) or isinstance(classes, bool):
+        raise TypeError(f"classes must be an integer of at least 2; got {classes!r}.")
+    if classes < 2:
+        raise ValueError(f"classes must be at least 2 (one kept, one merged); got {classes}.")
+    return int(classes)
+
+
+def check_choice(value: str, choices: Iterable[str], name: str) -> str:
+    """One of a few names."""
+    if not isinstance(value, str) or value not in tuple(choices):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+    return value
+
+
+def check_subset(subset: Any, classes: int, /) -> list[int]:
+    """Distinct class indices."""
+    chosen = [int(k) for k in np.atleast_1d(np.asarray(subset, dtype=np.int64))] if np.size(subset) else []
+    if len(set(chosen)) != len(chosen) or not all(0 <= k < classes for k in chosen):
+        raise ValueError(f"subset must hold distinct class indices from 0 to {classes - 1}; got {subset!r}.")
+    return chosen
