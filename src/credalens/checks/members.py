@@ -30,7 +30,7 @@ NOT_PROBABILITIES = "If these are logits, call wrap_logits; if they are counts o
 
 @dataclass(frozen=True)
 class Members:
-    """Member predictions as (members, rows, classes), C-contiguous and never copied, and where they came from."""
+    """Member predictions as (members, rows, classes), in whatever order they lie, and where they came from."""
 
     array: NDArray
     batch: tuple[int, ...]
@@ -41,8 +41,11 @@ class Members:
         return self
 
     def rows(self, start: int, stop: int) -> tuple[NDArray, int, int]:
-        """An array that kernels can read and where these rows are in it; narrow floats are widened piece by piece."""
-        if self.array.dtype in (np.float32, np.float64):
+        """An array that kernels can read and where these rows are in it.
+
+        The members themselves if they can be; if they lie in another order or are narrow floats, a copy of these rows only.
+        """
+        if self.array.dtype in (np.float32, np.float64) and self.array.flags.c_contiguous:
             return self.array, start, stop
         part = self.array[:, start:stop].astype(self.origin.result_dtype, order="C")
         return part, 0, stop - start
@@ -61,7 +64,7 @@ def read_members(probs: Any, /, *, member_axis: int = 0, name: str = "probs") ->
 def read_distributions(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> Members:
     """Member predictions with their values checked, renormalised in float64."""
     members = read_members(probs, member_axis=member_axis, name=name)
-    p = members.array.astype(np.float64)
+    p = members.array.astype(np.float64, order="C")
     total = p.sum(axis=-1, keepdims=True)
     if not ((p >= 0).all() and (np.abs(total - 1) <= row_tolerance(members.origin.dtype)).all()):
         raise_bad_rows(members, name)
@@ -71,7 +74,7 @@ def read_distributions(probs: Any, /, *, member_axis: int = 0, name: str = "prob
 def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -> Members:
     """Member logits, softmaxed in float64: finite, or -inf for a class that is ruled out."""
     z, batch, origin = _read_stack(logits, member_axis, name)
-    z = z.astype(np.float64)
+    z = z.astype(np.float64, order="C")
     bad = np.isnan(z) | (z == np.inf)
     if bad.any():
         n, row, k = index_in(int(bad.argmax()), z.shape)
@@ -94,7 +97,7 @@ def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -
 
 
 def _read_stack(x: Any, member_axis: int, name: str) -> tuple[NDArray, tuple[int, ...], Origin]:
-    """``x`` as (members, rows, classes) with the checks that need no look at the values."""
+    """``x`` as (members, rows, classes), a view where its strides allow one; checks that need no look at the values."""
     array, origin = as_array(x, name)
     if array.ndim < 2:
         raise ValueError(
@@ -107,8 +110,7 @@ def _read_stack(x: Any, member_axis: int, name: str) -> tuple[NDArray, tuple[int
         raise_no_members(name, array.shape)
     check_classes(classes, name, array.shape)
     batch = array.shape[1:-1]
-    rows = math.prod(batch)
-    return np.ascontiguousarray(array).reshape(members, rows, classes), batch, origin
+    return array.reshape(members, math.prod(batch), classes), batch, origin
 
 
 def check_member_axis(axis: int, ndim: int, name: str) -> int:
@@ -133,7 +135,7 @@ def raise_no_members(name: str, shape: tuple[int, ...]) -> NoReturn:
 
 def raise_bad_rows(members: Members, name: str = "probs") -> NoReturn:
     """Word the error for member rows that the kernel refused."""
-    p = members.array.astype(np.float64)
+    p = members.array.astype(np.float64, order="C")
     tolerance = row_tolerance(members.origin.dtype)
     total = p.sum(axis=-1)
     bad = ~((p.min(axis=-1) >= 0) & (np.abs(total - 1) <= tolerance))

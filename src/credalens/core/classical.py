@@ -79,7 +79,7 @@ def mean_entropy_bits(members: Any, /, *, threads: int | None = None) -> Any:
 
     def work(start: int, stop: int) -> None:
         for p in members[:, start:stop]:
-            q = p.astype(np.float64)
+            q = p.astype(np.float64, order="C")
             result[start:stop] += shannon_entropy(q / q.sum(axis=-1, keepdims=True))
 
     for_each_chunk(work, rows, classes, threads=threads)
