@@ -305,6 +305,17 @@ def test_a_damaged_manifest_is_refused_until_restarted(tmp_path, source):
 
 
 @pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("left", [".part-0.parquet.1f.partial", "._credalens.json.1f.partial"])
+def test_what_a_killed_run_left_half_written_keeps_no_run_out(tmp_path, source, left, restart):
+    if "credalens" not in left:
+        score_folder(source, tmp_path / "out")
+    (tmp_path / "out").mkdir(exist_ok=True)
+    (tmp_path / "out" / left).write_text("half")
+    assert score_folder(source, tmp_path / "out", restart=restart).parts == 3
+    assert names(tmp_path / "out") == ["_credalens.json", "part-0.parquet", "part-1.parquet", "part-2.parquet"]
+
+
+@pytest.mark.parametrize("restart", [False, True])
 def test_a_folder_of_someone_else_is_left_alone(tmp_path, source, restart):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.parquet").write_text("precious")
@@ -314,10 +325,19 @@ def test_a_folder_of_someone_else_is_left_alone(tmp_path, source, restart):
 
 
 @pytest.mark.parametrize(
-    ("target", "message"), [("in", "the input is in"), ("in/out", "the input is in"), ("file", "it is a file")]
+    ("target", "message"),
+    [
+        ("in", "the input is in"),
+        ("in/out", "the input is in"),
+        ("other/../in/out", "the input is in"),
+        ("link/out", "the input is in"),
+        ("file", "it is a file"),
+    ],
 )
 def test_bad_targets_are_refused(tmp_path, source, target, message):
     (tmp_path / "file").touch()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "link").symlink_to(source)
     before = names(source)
     with pytest.raises((ValueError, NotADirectoryError), match=message):
         score_folder(source, tmp_path / target)

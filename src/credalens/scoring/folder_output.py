@@ -23,7 +23,7 @@ LOOKING = 16  # footers of an object store that are asked for at a time
 def check_apart(target: Place, tables: Iterable[Table], /) -> None:
     """Refuse to write into the input, or around it: the next run would take its output for input."""
     for table in tables:
-        one, other = f"{target.path}/", f"{table.source.path}/"
+        one, other = f"{target.real_path()}/", f"{table.source.real_path()}/"
         if target.filesystem == table.root.filesystem and (one.startswith(other) or other.startswith(one)):
             raise ValueError(f"cannot write {target}: the input is in {table}; name a folder beside it.")
 
@@ -68,8 +68,7 @@ def _read_manifest(target: Place) -> dict[str, Any] | None:
 
 
 def _check_empty(target: Place) -> None:
-    found = target.filesystem.get_file_info(fs.FileSelector(target.path, recursive=True, allow_not_found=True))
-    files = [info.path for info in found if info.is_file]
+    files, _ = target.files()  # what is half written was left by a run that was killed before it had a manifest
     if files:
         raise ValueError(f"cannot write {target}: it holds files of another origin ({files[0]}); name a new folder.")
 
@@ -89,4 +88,5 @@ def _drop(target: Place) -> None:
         return
     for file in target.parquet_files():
         (target / file.name).remove()
+    target.sweep()
     (target / MANIFEST).remove()

@@ -66,6 +66,10 @@ class Place:
         """The folder that holds this."""
         return Place(self.path.rpartition("/")[0], self.filesystem)
 
+    def real_path(self) -> str:
+        """The one path of what several may lead to through links and dots; an object store has neither."""
+        return os.path.realpath(self.path) if self.local else self.path
+
     def open(self) -> Any:
         """The file for reading at any place."""
         return self.filesystem.open_input_file(self.path)
@@ -99,12 +103,19 @@ class Place:
         finally:
             partial.remove()
 
+    def files(self) -> tuple[list[Place], list[Place]]:
+        """All files below, whole ones and those that killed writers have left half written."""
+        selector = fs.FileSelector(self.path, recursive=True, allow_not_found=True)
+        whole, partial = list[Place](), list[Place]()
+        for info in self.filesystem.get_file_info(selector):
+            if info.is_file:
+                (partial if _is_partial(info.base_name) else whole).append(Place(info.path, self.filesystem))
+        return whole, partial
+
     def sweep(self) -> None:
         """Delete what killed writers have left half written."""
-        selector = fs.FileSelector(self.path, recursive=True, allow_not_found=True)
-        for info in self.filesystem.get_file_info(selector):
-            if info.is_file and info.base_name.startswith(".") and info.base_name.endswith(PARTIAL):
-                Place(info.path, self.filesystem).remove()
+        for file in self.files()[1]:
+            file.remove()
 
     def _found(self, info: Any) -> FoundFile:
         return FoundFile(info.path.removeprefix(f"{self.path}/"), *_state(info))
@@ -132,6 +143,10 @@ def place_of(where: str | os.PathLike[str], /, filesystem: Any = None) -> Place:
 
 def _state(info: Any) -> tuple[int, int]:
     return info.size or 0, info.mtime_ns or 0
+
+
+def _is_partial(name: str) -> bool:
+    return name.startswith(".") and name.endswith(PARTIAL)
 
 
 def _is_data(name: str) -> bool:
