@@ -41,6 +41,8 @@ seen.overflow = document.documentElement.scrollWidth - innerWidth;
 seen.width = innerWidth;
 const tooWide = (node) => visible(node) && node.getBoundingClientRect().right > innerWidth + 1;
 seen.outside = all("section, .chart, .sample").filter(tooWide).length;
+seen.cut = all(".scroll").filter((node) => visible(node) && node.scrollWidth > node.clientWidth + 1).length;
+seen.shaded = all(".scroll").filter((node) => getComputedStyle(node).backgroundImage !== "none").length;
 
 const table = one("#detection table.sortable"), head = table.tHead.rows[0].cells;
 seen.before = column(table, 2);
@@ -151,8 +153,22 @@ def phone(page, tmp_path_factory):
     return open_page(page, tmp_path_factory.mktemp("phone"), 390)
 
 
+@pytest.fixture(scope="module")
+def printed(page, tmp_path_factory):
+    """The style of print on the screen, as wide as A4 between its margins."""
+    assert page.count("@media print") == 1
+    return open_page(page.replace("@media print", "@media all"), tmp_path_factory.mktemp("paper"), 703)
+
+
 def test_no_errors_and_nothing_blocked(seen, phone):
     assert seen["errors"] == phone["errors"] == []
+
+
+def test_paper_shows_whole_tables_on_white(printed, phone):
+    assert (printed["cut"], printed["shaded"], printed["overflow"], printed["outside"]) == (0, 0, 0, 0)
+    assert phone["cut"] > 0
+    assert phone["shaded"] > 0
+    assert printed["light"] == printed["dark"] == "rgb(255, 255, 255)"
 
 
 def test_all_sections_are_visible(seen):
