@@ -24,6 +24,7 @@ def ray(monkeypatch):
         connected=False,
         is_initialized=lambda: made.connected,
         init=lambda **options: note("init", **options),
+        exceptions=SimpleNamespace(RayError=type("RayError", (Exception,), {})),
         shutdown=lambda: note("shutdown"),
     )
     monkeypatch.setattr(clusters, "import_ray", lambda: made)
@@ -68,3 +69,19 @@ def test_a_ray_is_ours_when_none_runs_and_none_is_named(ray, monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS")
     ray.connected = True
     assert not clusters.is_ours()
+
+
+@pytest.mark.parametrize("kind", [ConnectionError, RuntimeError, "RayError"])
+def test_a_cluster_that_lets_nobody_in_is_an_error_that_names_the_token(ray, kind):
+    error = ray.exceptions.RayError if kind == "RayError" else kind
+
+    def refuse(**options):
+        raise error("Version mismatch:\n    other Python")
+
+    ray.init = refuse
+    with (
+        pytest.raises(ConnectionError, match=r"at head:6379 \(Version mismatch: other Python\).*RAY_AUTH_MODE=token"),
+        clusters.ray_cluster("head:6379"),
+    ):
+        pass
+    assert ray.asked == []

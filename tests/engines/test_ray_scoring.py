@@ -196,6 +196,13 @@ def test_a_wrong_address_is_an_error_at_once(tmp_path, monkeypatch, address, mes
         score_folder_on_ray(tmp_path, tmp_path / "out", address=address)
 
 
+def test_more_threads_than_any_machine_has_are_refused_at_once(tmp_path, machine):
+    write_table(tmp_path / "in", VALUES, SIZES)
+    with pytest.raises(ValueError, match=r"no machine of the cluster has 99 CPUs for --threads; the largest has 1\."):
+        score_folder_on_ray(tmp_path / "in", tmp_path / "out", threads=99)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("options", [{"workers": 0}, {"threads": 0}])
 def test_bad_options_are_refused_before_ray_is_asked(tmp_path, options):
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be at least 1"):

@@ -2,7 +2,7 @@
 
 - ``score_folder_on_ray``: tables of predictions, part by part.
 - ``credalens.engines.ray_training.train_models_on_ray``: one task for each member.
-- ``credalens.engines.ray_reproduction.RayEngine``: trains, predicts and evaluates what a reproduction misses.
+- ``credalens.engines.ray_reproduction.RayCrew``: trains, predicts and evaluates what a reproduction misses.
 """
 
 from credalens.engines.ray_scoring import score_folder_on_ray

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
-__all__ = ["attempts_before", "import_ray", "is_ours", "ray_cluster", "worker_name"]
+__all__ = ["attempts_before", "import_ray", "is_ours", "machines", "ray_cluster", "worker_name"]
 
 LOCAL: Final = "local"
 LOOPBACK: Final = "127.0.0.1"
@@ -63,7 +63,7 @@ def _start(ray: Any, where: str, workers: int | None, object_store: int | None) 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if where != LOCAL:
         _check_answers(where)
-        ray.init(address=where, **quiet)
+        _connect(ray, where, **quiet)
         return
     own: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": LOOPBACK}
     ray.init(address=LOCAL, object_store_memory=object_store, **own, **quiet)
@@ -83,6 +83,18 @@ def _check_answers(address: str) -> None:
             ) from error
 
 
+def _connect(ray: Any, where: str, **quiet: Any) -> None:
+    """Ray keeps its token to itself where an address is given, until it is told that it may send it."""
+    try:
+        ray.init(address=where, **quiet)
+    except (ConnectionError, RuntimeError, ray.exceptions.RayError) as error:
+        raise ConnectionError(
+            f"cannot connect to the Ray cluster at {where} ({' '.join(str(error).split())[:300]}). Where it asks for a token, "
+            "set RAY_AUTH_MODE=token and have the cluster's token here (`ray get-auth-token` on the head shows it); Ray and "
+            "Python must have the versions of the cluster."
+        ) from error
+
+
 @contextmanager
 def _no_statistics() -> Iterator[None]:
     """Ray's processes take this from the environment they start in; Ray Data asks later, and starts a collector if it may."""
@@ -94,6 +106,11 @@ def _no_statistics() -> Iterator[None]:
         os.environ.pop(STATISTICS)
         if before is not None:
             os.environ[STATISTICS] = before
+
+
+def machines() -> list[dict[str, float]]:
+    """What each machine of the cluster has to give: CPU, GPU, memory."""
+    return [node["Resources"] for node in import_ray().nodes() if node["Alive"]]
 
 
 def worker_name() -> str:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, final
 
-from credalens.engines.ray_cluster import import_ray
+from credalens.engines.ray_cluster import machines
 from credalens.engines.ray_tasks import Done, for_each
 from credalens.engines.ray_training import member_request
 from credalens.paper.presets import Preset
@@ -58,8 +58,7 @@ class RayCrew:
 
     def about(self) -> dict[str, Any]:
         """How much each task has, and how large the cluster is."""
-        nodes = sum(node["Alive"] for node in import_ray().nodes())
-        return {"engine": "ray", "machines": nodes, "cpus": self.request.cpus, "gpus": self.request.gpus}
+        return {"engine": "ray", "machines": len(machines()), "cpus": self.request.cpus, "gpus": self.request.gpus}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,15 @@ from functools import partial
 from typing import Any, Final
 
 from credalens.checks.options import check_threads
-from credalens.engines.ray_cluster import OBJECT_STORE, attempts_before, import_ray, is_ours, ray_cluster, worker_name
+from credalens.engines.ray_cluster import (
+    OBJECT_STORE,
+    attempts_before,
+    import_ray,
+    is_ours,
+    machines,
+    ray_cluster,
+    worker_name,
+)
 from credalens.scoring.folder import FolderSummary, score_folder
 from credalens.scoring.folder_part import PartReport, finished_part, rehearse, score_part
 from credalens.scoring.folder_plan import FolderJob
@@ -51,8 +59,18 @@ def score_folder_on_ray(
     cpus = None if workers is None else workers * threads
     limit = None if is_ours(address) else workers  # ours has no more CPUs than that
     with ray_cluster(address, workers=cpus, object_store=OBJECT_STORE):
+        _check_room(threads)
         spread = partial(_spread, workers=limit)
         return score_folder(sources, target, threads=threads, spread=spread, **options)
+
+
+def _check_room(threads: int) -> None:
+    """Ray would wait for ever for a machine that large; for the first machine of a cluster that grows it may."""
+    most = max((machine.get("CPU", 0) for machine in machines()), default=0)
+    if 0 < most < threads:
+        raise ValueError(
+            f"no machine of the cluster has {threads} CPUs for --threads; the largest has {most:g}. Ask for less."
+        )
 
 
 def _spread(job: FolderJob, numbers: Sequence[int], /, *, workers: int | None) -> Iterator[PartReport]:

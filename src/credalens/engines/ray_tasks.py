@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from credalens.engines.ray_cluster import attempts_before, import_ray, worker_name
+from credalens.engines.ray_cluster import attempts_before, import_ray, machines, worker_name
 
 __all__ = ["Done", "Request", "for_each"]
 
@@ -34,7 +34,7 @@ class Request:
 
     def check(self) -> None:
         """Refuse what no machine of the cluster has: Ray would wait for one for ever."""
-        nodes = [node["Resources"] for node in import_ray().nodes() if node["Alive"]]
+        nodes = machines()
         if not any(node.get("CPU", 0) >= self.cpus and node.get("GPU", 0) >= self.gpus for node in nodes):
             most = max((node.get("CPU", 0) for node in nodes), default=0)
             raise ValueError(
