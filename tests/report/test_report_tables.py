@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from tests.strategies import batch_of
 
-from credalens.report import tables, words
+from credalens.report import tables, words, words_remarks
 from credalens.report.html_tables import to_html
 from credalens.report.summary import evaluate
 from credalens.report.tables import Cell, Column, Table, mark_best
@@ -108,6 +108,37 @@ def test_enough_members_are_named(result):
     for curve in curves.values():
         curve["mean"] = [0.5, 0.7, 0.8, 0.9]
     assert words.summary(changed)["members"].endswith("More members may well help.")
+
+
+@pytest.mark.parametrize(
+    ("curve", "end"),
+    [
+        ([0.5, 0.2, 0.1, 0.01], "It has not settled yet."),
+        ([0.5, 0.9, 0.8, 0.901], "More members may well help."),
+        ([0.9, 0.9, 0.9, 0.9], "With 1 of 4 members it is within 0.5 points of the full ensemble."),
+        ([0.5, 0.95, 0.902, 0.9], "With 3 of 4 members it is within 0.5 points of the full ensemble."),
+    ],
+)
+def test_members_are_enough_only_where_it_stays_close(result, curve, end):
+    changed = copy.deepcopy(result)
+    for found in changed["members_needed"]["auroc"]["epistemic"]["credal"].values():
+        found["mean"] = curve
+    assert words.summary(changed)["members"].endswith(end)
+
+
+def test_remarks_say_what_to_know_before_believing(result):
+    assert words.summary(result)["remarks"] == []
+    changed = copy.deepcopy(result) | {"calibration": None}
+    changed["data"]["members"], changed["data"]["ood"][1]["rows"] = 1, 29
+    one, many = (
+        words_remarks.ONE_MEMBER,
+        f"{STRANGE}: with only 29 inputs the intervals and the verdict may well be wrong.",
+    )
+    said = words.summary(changed)
+    assert said["remarks"] == [many, one, words_remarks.NO_LABELS]
+    assert said["detection"][1]["remark"].startswith("With only 29 inputs")
+    changed["words"] = said
+    assert "".join(many.split()) in "".join(printed(changed, 80).split())
 
 
 def test_numbers_in_words():

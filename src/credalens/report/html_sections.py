@@ -21,6 +21,7 @@ from credalens.report.tables import (
     threshold_table,
 )
 from credalens.report.words_glossary import GLOSSARY
+from credalens.report.words_remarks import NO_LABELS, ONE_MEMBER
 
 __all__ = ["SECTIONS", "glossary"]
 
@@ -117,7 +118,7 @@ def distributions(result: dict[str, Any], /) -> str:
 def prediction(result: dict[str, Any], /) -> str:
     """Accuracy, calibration and sets on labelled data."""
     if result["calibration"] is None:
-        return paragraph("No labels were given, so that accuracy and calibration are unknown. Pass them with --labels.")
+        return paragraph(NO_LABELS)
     drawing = chart("Reliability diagram", charts.reliability_chart(result["calibration"]))
     lines = legend({"credal": "intersection probability (credal)", "classical": "averaged probability"})
     hint = paragraph(
@@ -133,7 +134,7 @@ def prediction(result: dict[str, Any], /) -> str:
             "one names a single class where it is right and several where it would have been wrong."
         )
         + to_html(sets_table(result))
-        + meanings("coverage", "determinacy", "single accuracy", "u65", "u80", "set size")
+        + meanings("coverage", "single class", "accuracy if single", "u65", "u80", "set size")
     )
     return tag("div", tag("div", text) + tag("div", lines + drawing + hint), class_="split") + sets
 
@@ -159,7 +160,7 @@ def rejection(result: dict[str, Any], /) -> str:
         + legend(KIND_LEGEND)
         + cards(drawings)
         + to_html(selective_table(result))
-        + meanings("rejection area")
+        + meanings("mean accuracy on the inputs kept")
     )
 
 
@@ -204,10 +205,7 @@ def members(result: dict[str, Any], /) -> str:
     """How the metrics change with the number of members."""
     found = result["members_needed"]
     if found is None:
-        return paragraph(
-            "There is a single member, and one member cannot disagree: epistemic uncertainty is zero everywhere. Train a few "
-            "more with other seeds."
-        )
+        return paragraph(ONE_MEMBER)
     sizes = found["sizes"]
     drawings = [
         chart(

@@ -165,9 +165,8 @@ def sets_table(result: dict[str, Any], /) -> Table:
     """Set-valued predictions, rule by rule, with their mean size on every data set."""
     rules = list(result["sets"])
     parts = [result["sets"][rule] for rule in rules]
-    shares = {"coverage": "Coverage", "determinacy": "One class", "single_accuracy": "Accuracy there"}
-    words = {"coverage": "coverage", "determinacy": "determinacy", "single_accuracy": "single accuracy"}
-    columns = [Column("Rule", text=True), *(Column(f"{title} (%)", words[key]) for key, title in shares.items())]
+    shares = {"coverage": "Coverage", "determinacy": "Single class", "single_accuracy": "Accuracy if single"}
+    columns = [Column("Rule", text=True), *(Column(f"{title} (%)", title.lower()) for title in shares.values())]
     columns += [Column("u65", "u65"), Column("u80", "u80"), Column("Set size, ID", "set size")]
     columns += [Column(f"Set size, {found['name']}", "set size") for found in result["ood"]]
     cells = [[Cell(_percents(part[key]), part[key]) for part in parts] for key in shares]
@@ -181,8 +180,8 @@ def selective_table(result: dict[str, Any], /) -> Table:
     """Area under the accuracy-rejection curve of every uncertainty."""
     columns = (
         Column("Turned away by", text=True),
-        Column("credal (%)", "rejection area"),
-        Column("averaging (%)", "rejection area"),
+        Column("credal (%)", "mean accuracy on the inputs kept"),
+        Column("averaging (%)", "mean accuracy on the inputs kept"),
     )
     rows = []
     for measure, part in result["selective"].items():

@@ -46,5 +46,5 @@ def _rich(cell: Cell) -> Text:
 
 
 def _sentences(words: dict[str, Any]) -> RenderableType:
-    lines = [words["headline"], words["prediction"], words["threshold"], words["members"]]
+    lines = [words["headline"], words["prediction"], words["threshold"], words["members"], *words["remarks"]]
     return Group(*(Text(line) for line in lines if line))

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final
 
+from credalens.report.words_remarks import about, remarks
+
 __all__ = ["joined", "number", "percent", "points", "summary", "unit", "verdict"]
 
 MINUS, SPACE = "\u2212", "\u00a0"  # the space keeps a number and its unit on one line
@@ -68,7 +70,8 @@ def summary(result: dict[str, Any], /) -> dict[str, Any]:
     return {
         "headline": _headline(result["ood"]),
         "plainly": _plainly(result["ood"]),
-        "detection": [_detection(found) for found in result["ood"]],
+        "detection": [_detection(found, result["data"]) for found in result["ood"]],
+        "remarks": remarks(result),
         "prediction": None if result["calibration"] is None else _prediction(result),
         "threshold": _threshold(result),
         "members": None if result["members_needed"] is None else _members(result["members_needed"]),
@@ -98,7 +101,7 @@ def _plainly(ood: list[dict[str, Any]]) -> str:
     )
 
 
-def _detection(found: dict[str, Any]) -> dict[str, str]:
+def _detection(found: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
     epistemic, total = found["epistemic"], found["total"]
     interval = epistemic["credal"]["auroc_interval"]
     return {
@@ -108,7 +111,7 @@ def _detection(found: dict[str, Any]) -> dict[str, str]:
         "interval": f"AUROC of epistemic uncertainty, {_level(interval)} interval {_range(interval)}.",
         "epistemic": f"{_against(epistemic['difference']['auroc'])}.",
         "total": f"Total uncertainty: {percent(total['credal']['auroc'])}, {_against(total['difference']['auroc'])}.",
-        "remark": _below_chance(interval),
+        "remark": about(found, data),
     }
 
 
@@ -122,12 +125,6 @@ def _against(comparison: dict[str, Any]) -> str:
     if found == "undecided":
         return f"no clear difference from averaging {span}"
     return f"{size} {found} than averaging {span}"
-
-
-def _below_chance(interval: dict[str, Any]) -> str:
-    if interval["high"] >= 0.5:
-        return ""
-    return "Worse than chance: the members are surer of these inputs than of those they were trained for."
 
 
 def _level(interval: dict[str, Any]) -> str:
@@ -178,11 +175,11 @@ def _threshold(result: dict[str, Any]) -> str:
 
 def _members(found: dict[str, Any]) -> str:
     sizes, curve = found["sizes"], _mean_curve(found)
-    enough = next(size for size, value in zip(sizes, curve, strict=True) if value >= curve[-1] - CLOSE_ENOUGH)
-    gain = points(curve[-1] - curve[-2])
-    last = f"From {sizes[-2]} to {sizes[-1]} members the mean AUROC of epistemic uncertainty changes by {gain} points."
+    far = [place for place, value in enumerate(curve) if abs(value - curve[-1]) > CLOSE_ENOUGH]
+    enough, gain = sizes[max(far, default=-1) + 1], curve[-1] - curve[-2]
+    last = f"From {sizes[-2]} to {sizes[-1]} members the mean AUROC of epistemic uncertainty changes by {points(gain)} points."
     if enough == sizes[-1]:
-        return f"{last} More members may well help."
+        return f"{last} {'More members may well help.' if gain > 0 else 'It has not settled yet.'}"
     return (
         f"{last} With {enough} of {sizes[-1]} members it is within {100 * CLOSE_ENOUGH:g} points of the full ensemble."
     )

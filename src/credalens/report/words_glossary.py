@@ -50,13 +50,13 @@ GLOSSARY: Final[dict[str, str]] = {
     "Brier score": "Mean squared distance between the predicted probabilities and the truth, from 0 to 2; lower is better.",
     "coverage": "Share of inputs whose set of possible classes holds the true one.",
     "set size": "Mean number of classes that remain possible.",
-    "determinacy": "Share of inputs for which exactly one class remains possible.",
-    "single accuracy": "Accuracy on the inputs for which exactly one class remains possible.",
+    "single class": "Share of inputs for which exactly one class remains possible.",
+    "accuracy if single": "Accuracy on the inputs for which exactly one class remains possible.",
     "u65": "Utility of set-valued predictions that values a correct set of two classes at 0.65 of a correct single class.",
     "u80": "The same for users who welcome caution: a correct set of two classes is worth 0.80.",
-    "rejection area": (
-        "Mean accuracy on the inputs that are kept when more and more of the most uncertain ones are turned away; higher "
-        "means that the uncertainty knows where the mistakes are."
+    "mean accuracy on the inputs kept": (
+        "The mean over all shares of inputs turned away, the most uncertain first: the area under the curve; higher means "
+        "that the uncertainty knows where the mistakes are."
     ),
     "dispute": "Share of probability on which the members do not agree: one minus the sum of the lowest values.",
     "threshold": "The uncertainty above which an input is flagged as OOD.",
