@@ -10,6 +10,7 @@ import pytest
 from tests.strategies import batch_of
 
 from credalens import MemberSummary, intersection_probability, lower_entropy, upper_entropy, wrap, wrap_logits
+from credalens.arrays import to_numpy
 
 ARRAYS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic")
 BATCH = batch_of("peaked", 5, 16, 10)
@@ -128,6 +129,21 @@ def test_memory_maps_are_read_in_place(tmp_path):
     prediction = wrap(mapped)
     np.testing.assert_array_equal(prediction.total, wrap(BATCH).total)
     assert np.shares_memory(prediction._members.array, mapped)
+
+
+def test_a_list_is_read_once():
+    """Members that come one by one may be large."""
+    calls = []
+
+    class Member:
+        def __array__(self, dtype=None, copy=None):
+            calls.append(self)
+            return BATCH[0]
+
+    np.asarray([Member(), Member()])
+    once = len(calls)
+    assert to_numpy([Member(), Member()])[0].shape == (2, 16, 10)
+    assert len(calls) == 2 * once
 
 
 def test_strides_do_not_matter():

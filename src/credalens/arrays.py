@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 NARROW_FLOATS = ("float16", "bfloat16", "float32")
+NAMES = {np.dtype(name): name for name in ("float16", "float32", "float64")}  # NumPy takes 2 us to name a dtype
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ def to_numpy(x: Any, /) -> tuple[NDArray, Origin]:
     Float16 stays float16; bfloat16, which NumPy does not have, becomes float32. Nothing is validated here.
     """
     x = _stacked(x)
+    if isinstance(x, list | tuple):
+        x = np.asarray(x)
     origin = origin_of(x)
     if origin.library == "torch":
         x = x.detach().cpu()
@@ -66,9 +69,7 @@ def to_numpy(x: Any, /) -> tuple[NDArray, Origin]:
     if origin.library == "cupy":
         return x.get(), origin
     array = np.asarray(x) if origin.library in ("numpy", "jax") else np.from_dlpack(x)
-    if array.dtype.name == "bfloat16":
-        array = array.astype(np.float32)
-    return array, origin
+    return (array.astype(np.float32) if origin.dtype == "bfloat16" else array), origin
 
 
 def _stacked(x: Any) -> Any:
@@ -108,7 +109,8 @@ def origin_of(x: Any, /) -> Origin:
         return Origin("cupy", x.device, str(x.dtype))
     if not isinstance(x, np.ndarray | np.generic) and hasattr(x, "__array_namespace__"):
         return Origin(x.__array_namespace__().__name__, x.device, str(x.dtype).rpartition(".")[2])
-    return Origin("numpy", "cpu", np.asarray(x).dtype.name)
+    dtype = np.asarray(x).dtype
+    return Origin("numpy", "cpu", NAMES.get(dtype) or dtype.name)
 
 
 def namespace(origin: Origin, /) -> Any:

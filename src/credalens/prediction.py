@@ -17,7 +17,7 @@ from credalens.checks.members import (
     read_logits,
     read_members,
 )
-from credalens.checks.options import check_base
+from credalens.checks.options import check_base, check_max_nodes, check_tolerance
 from credalens.core.batches import for_each_chunk
 from credalens.core.classical import ClassicalUncertainty, decompose_members, from_bits
 from credalens.core.decisions import credal_decision
@@ -121,6 +121,8 @@ def wrap(
     >>> prediction.probability.round(4), round(float(prediction.epistemic), 3)
     (array([0.325 , 0.2875, 0.3875]), 0.428)
     """
+    check_max_nodes(max_nodes)
+    check_tolerance(tolerance)
     if (found := _on_gpu(probs, "probs", member_axis, base, max_nodes, tolerance)) is not None:
         return found
     members = read_members(probs, member_axis=member_axis)
@@ -137,6 +139,8 @@ def wrap_logits(
     threads: int | None = None,
 ) -> CredalPrediction:
     """Turn the logits of N members into a credal prediction: a softmax in float64 over the last axis, then ``wrap``."""
+    check_max_nodes(max_nodes)
+    check_tolerance(tolerance)
     if (found := _on_gpu(logits, "logits", member_axis, base, max_nodes, tolerance)) is not None:
         return found
     members = read_logits(logits, member_axis=member_axis)

@@ -10,7 +10,7 @@ from tests import oracles
 from tests.strategies import KINDS, batch_of, ensembles
 
 from credalens import intersection_probability, lower_entropy, probability_intervals, upper_entropy, wrap
-from credalens.core.kernels.decompose import FEW_CLASSES
+from credalens.core.decomposition import FEW_CLASSES
 from credalens.core.kernels.lanes import LANES
 
 SLACK = 1e-10  # bits; the oracle lets vertices leave their bounds by 1e-13

@@ -10,19 +10,18 @@ from tests import oracles
 from tests.strategies import KINDS, batch_of
 
 from credalens import lower_entropy
+from credalens.core.decomposition import FEW_CLASSES
 from credalens.core.entropy import TOLERANCE
-from credalens.core.kernels.decompose import BLOCKS, FEW_CLASSES, SPACE, decompose_rows
-from credalens.core.kernels.flips import ROOT, settle_rows
-from credalens.core.kernels.lanes import LANES
+from credalens.core.kernels.decompose import decompose_rows, open_rows, scratch
+from credalens.core.kernels.flips import settle_rows
 
 
 def settled(members):
     """(lowest entropy, its bound, which rows are left to the search) without the search."""
     _, rows, classes = members.shape
     wide, narrow = tuple(np.empty((4, rows, classes))), tuple(np.empty((3, rows)))
-    place, known, roots = np.empty(rows, np.intp), np.empty((rows, 5, classes)), np.empty((rows, ROOT))
-    scratch = np.empty((BLOCKS, classes, LANES)), np.empty(SPACE)
-    found = decompose_rows(members, 0, rows, 1e-5, TOLERANCE, wide, narrow, place, known, roots, *scratch)
+    place, known, roots = open_rows(rows, classes)
+    found = decompose_rows(members, 0, rows, 1e-5, TOLERANCE, wide, narrow, place, known, roots, *scratch(classes))
     value, bound = narrow[1][place[:found]], narrow[2][place[:found]]
     settle_rows(known[:found], roots[:found], value, bound)
     narrow[1][place[:found]], narrow[2][place[:found]] = value, bound

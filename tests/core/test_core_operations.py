@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from credalens.core.entropy import MAX_NODES, TOLERANCE, phi_pair
-from credalens.core.kernels.decompose import BLOCKS, SPACE, decompose_rows
-from credalens.core.kernels.flips import ROOT, settle_rows
-from credalens.core.kernels.lanes import LANES
+from credalens.core.kernels.decompose import decompose_rows, open_rows, scratch
+from credalens.core.kernels.flips import settle_rows
 from credalens.core.kernels.lower import lower_entropy_rows
 from credalens.core.kernels.root import lower_root_rows
 from credalens.datasets import cifar10_ensemble
@@ -49,9 +48,8 @@ def searched(members):
 def test_few_real_predictions_of_ten_classes_are_left_open_and_none_needs_the_search(shipped):
     rows, classes = shipped.shape[1:]
     wide, narrow = tuple(np.empty((4, rows, classes))), tuple(np.empty((3, rows)))
-    place, known, roots = np.empty(rows, np.intp), np.empty((rows, 5, classes)), np.empty((rows, ROOT))
-    scratch = np.empty((BLOCKS, classes, LANES)), np.empty(SPACE)
-    found = decompose_rows(shipped, 0, rows, 1e-5, TOLERANCE, wide, narrow, place, known, roots, *scratch)
+    place, known, roots = open_rows(rows, classes)
+    found = decompose_rows(shipped, 0, rows, 1e-5, TOLERANCE, wide, narrow, place, known, roots, *scratch(classes))
     assert 0 < found / rows < 0.12  # measured: 0.083
     value, bound = narrow[1][place[:found]], narrow[2][place[:found]]
     settle_rows(known[:found], roots[:found], value, bound)

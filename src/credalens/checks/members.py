@@ -104,7 +104,8 @@ def _read_stack(x: Any, member_axis: int, name: str) -> tuple[NDArray, tuple[int
             f"{name} must have shape (members, *batch, classes) with at least two axes; got shape {array.shape}. "
             f"For one distribution from one member write {name}[None, :]."
         )
-    array = np.moveaxis(array, check_member_axis(member_axis, array.ndim, name), 0)
+    if (axis := check_member_axis(member_axis, array.ndim, name)) != 0:
+        array = np.moveaxis(array, axis, 0)
     members, classes = array.shape[0], array.shape[-1]
     if members == 0:
         raise_no_members(name, array.shape)

@@ -45,8 +45,14 @@ def for_each_chunk(
     ``threads=None`` uses every core this process may run on, but no more threads than there is work for. The calling
     thread is one of them, and each takes the next chunk when it is done with one.
     """
-    workers = max(1, min(check_threads(threads) or usable_cores(), rows * classes // ENOUGH))
+    check_threads(threads)
+    useful = rows * classes // ENOUGH
+    workers = 1 if useful <= 1 else min(threads or usable_cores(), useful)
     size = chunk_rows(rows, classes, workers)
+    if workers == 1:
+        for start in range(0, rows, size):
+            work(start, min(start + size, rows))
+        return
     starts = deque(range(0, rows, size))
 
     def take_turns() -> None:
@@ -58,9 +64,6 @@ def for_each_chunk(
             raise
 
     helpers = min(workers, len(starts)) - 1
-    if helpers < 1:
-        take_turns()
-        return
     with ThreadPoolExecutor(helpers) as pool:
         others = [pool.submit(take_turns) for _ in range(helpers)]
         take_turns()

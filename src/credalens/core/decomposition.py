@@ -13,7 +13,9 @@ from credalens.checks.options import check_base
 from credalens.core.entropy import epistemic_part, phi_pair
 from credalens.core.memory import aligned_arrays, aligned_empty
 
-__all__ = ["Decomposition"]
+__all__ = ["FEW_CLASSES", "Decomposition"]
+
+FEW_CLASSES = 24  # above, comparing every pair of classes costs more than it saves
 
 
 class Decomposition:
@@ -29,35 +31,30 @@ class Decomposition:
 
     def solve_members(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
         """Fill rows start..stop from member predictions; False if one of them is not a distribution."""
-        from credalens.core.kernels.decompose import FEW_CLASSES
-
         if self.lower.shape[1] > FEW_CLASSES:
             return self._solve_many(members, start, stop, max_nodes=max_nodes, tolerance=tolerance)
         return self._solve_few(members, start, stop, max_nodes=max_nodes, tolerance=tolerance)
 
     def _solve_few(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
         """Rows side by side; those that this leaves open one by one."""
-        from credalens.core.kernels.decompose import BLOCKS, SPACE, decompose_rows
-        from credalens.core.kernels.flips import ROOT
-        from credalens.core.kernels.lanes import LANES
+        from credalens.core.kernels.decompose import decompose_rows, open_rows, scratch
 
         rows, classes = stop - start, self.lower.shape[1]
-        wide = tuple(x[start:stop] for x in (self.lower, self.upper, self.probability, self.mean))
-        highest, lowest, bound = np.empty((3, rows))
-        place, known, roots = np.empty(rows, np.intp), np.empty((rows, 5, classes)), np.empty((rows, ROOT))
-        allowed = row_tolerance(members.origin.dtype)
+        outputs = (self.lower, self.upper, self.probability, self.mean)
+        wide, narrow = tuple(x[start:stop] for x in outputs), np.empty((3, rows))
+        place, known, roots = open_rows(rows, classes)
         found = decompose_rows(
-            *members.rows(start, stop), allowed, tolerance, wide, (highest, lowest, bound), place, known, roots,
-            aligned_empty((BLOCKS, classes, LANES)), aligned_empty((SPACE,)),
+            *members.rows(start, stop), row_tolerance(members.origin.dtype), tolerance, wide, tuple(narrow),
+            place, known, roots, *scratch(classes),
         )  # fmt: skip
         if found < 0:
             return False
         if found > 0:
-            place = place[:found]
+            place, (_, lowest, bound) = place[:found], narrow
             lowest[place], bound[place] = _settle(
                 known[:found], roots[:found], lowest[place], bound[place], max_nodes=max_nodes, tolerance=tolerance
             )
-        self._keep(start, stop, highest, lowest, bound)
+        self._keep(start, stop, narrow)
         return True
 
     def _solve_many(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
@@ -90,20 +87,18 @@ class Decomposition:
         from credalens.core.kernels.upper import upper_entropy_rows
 
         phi_low, phi_high = phi_pair(low, high)
-        highest, lowest, bound = np.empty((3, stop - start))
+        highest, lowest, bound = narrow = np.empty((3, stop - start))
         nothing = np.empty((stop - start, 0))
         lower_root_rows(low, high, phi_low, phi_high, tolerance, lowest, bound)
         lower_entropy_rows(low, high, phi_low, phi_high, tolerance, max_nodes, lowest, bound, nothing)
         upper_entropy_rows(low, high, phi_low, phi_high, highest, nothing[:0])
         intersection_rows(low, high, self.probability[start:stop])
-        self._keep(start, stop, highest, lowest, bound)
+        self._keep(start, stop, narrow)
 
-    def _keep(self, start: int, stop: int, highest: NDArray, lowest: NDArray, bound: NDArray) -> None:
-        """Entropies in bits to their places in the caller's unit."""
-        self.total[start:stop] = highest * self.scale
-        self.aleatoric[start:stop] = lowest * self.scale + 0.0
-        self.bound[start:stop] = bound * self.scale + 0.0
-        self.epistemic[start:stop] = epistemic_part(highest, lowest) * self.scale
+    def _keep(self, start: int, stop: int, narrow: NDArray) -> None:
+        """Highest and lowest entropy and its bound, in bits, to their places in the caller's unit, none of them minus zero."""
+        self.epistemic[start:stop] = epistemic_part(narrow[0], narrow[1]) * self.scale
+        self.total[start:stop], self.aleatoric[start:stop], self.bound[start:stop] = narrow * self.scale + 0.0
 
 
 def _settle(

@@ -15,6 +15,7 @@ __all__ = ["aligned_arrays", "aligned_empty"]
 
 LINE = 64  # bytes of a cache line, and of the widest vectors
 LARGE = 1 << 22  # bytes from which on NumPy asks for large pages
+TINY = 1 << 12  # bytes up to which it takes longer to ask where memory begins than vectors save
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike = np.float64, /) -> NDArray:
@@ -26,10 +27,15 @@ def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike = np.float64, /) -> N
 
 
 def aligned_arrays(count: int, shape: tuple[int, ...], dtype: DTypeLike, /) -> list[NDArray]:
-    """Several such arrays. Small ones share their memory; large ones do not, lest who keeps one of them keeps all."""
+    """Several such arrays. Small ones share their memory; large ones do not, lest who keeps one of them keeps all.
+
+    Those that are tiny even together begin anywhere.
+    """
     size, width = math.prod(shape), np.dtype(dtype).itemsize
+    if count * size * width <= TINY:
+        return list(np.empty((count, *shape), dtype))
     if size * width >= LARGE:
         return [aligned_empty(shape, dtype) for _ in range(count)]
     lines = math.ceil(size * width / LINE)
     memory = aligned_empty((count, lines * LINE // width), dtype)
-    return [part[:size].reshape(shape) for part in memory]
+    return list(memory[:, :size].reshape(count, *shape))

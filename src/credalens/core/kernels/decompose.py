@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from credalens.core.kernels.flips import ROOT
 from credalens.core.kernels.jit import kernel
 from credalens.core.kernels.lanes import LANES, fold_lanes, intersect_lanes, unload
 from credalens.core.kernels.lanes_lower import keep_root, lower_entropy_lanes
 from credalens.core.kernels.lanes_upper import upper_entropy_lanes
 from credalens.core.kernels.phi import phi
+from credalens.core.memory import aligned_empty
 
-__all__ = ["BLOCKS", "FEW_CLASSES", "SPACE", "decompose_rows"]
-
-FEW_CLASSES = 24  # above, comparing every pair of classes costs more than it saves
+__all__ = ["decompose_rows", "open_rows", "scratch"]
 
 BLOCKS, SPACE = 7, 24 * LANES
 HIGHEST, VALUE, BOUND = 21 * LANES, 22 * LANES, 23 * LANES
+
+
+def open_rows(rows: int, classes: int) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+    """Where `decompose_rows` puts the rows that it leaves open, what is known of their classes, and of their roots."""
+    return np.empty(rows, np.intp), np.empty((rows, 5, classes)), np.empty((rows, ROOT))
+
+
+def scratch(classes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Memory that `decompose_rows` works in: blocks (BLOCKS, classes, LANES), and SPACE numbers for what a row has one of."""
+    memory = aligned_empty((BLOCKS * classes * LANES + SPACE,))
+    return memory[SPACE:].reshape(BLOCKS, classes, LANES), memory[:SPACE]
 
 
 @kernel
@@ -36,14 +48,14 @@ def _set_aside(i, low, high, phi_low, phi_high, slope, out):
 
 @kernel
 def decompose_rows(
-    members, start, stop, allowed, tolerance, wide, narrow, open_rows, open_classes, open_roots, blocks, lane
+    members, start, stop, allowed, tolerance, wide, narrow, places, open_classes, open_roots, blocks, lane
 ):
     """From rows start..stop of the members the rows of ``wide`` (lower, upper, probability, mean), in the precision these
     have, and of ``narrow`` (total, aleatoric, bound) in bits.
 
-    Rows whose lower entropy is not certified yet go to ``open_rows``, and what `settle_rows` needs of them to ``open_classes``
-    (rows, 5, classes) and ``open_roots`` (rows, ROOT). Returns how many these are, or -1 if a row is not a distribution.
-    ``blocks`` (BLOCKS, classes, LANES) and ``lane`` (SPACE) are scratch memory.
+    Rows whose lower entropy is not certified yet go to ``places``, and what `settle_rows` needs of them to ``open_classes``
+    and ``open_roots`` (see `open_rows`). Returns how many these are, or -1 if a row is not a distribution. ``blocks`` and
+    ``lane`` are `scratch` memory.
     """
     lower, upper, probability, mean = wide
     total, aleatoric, bound = narrow
@@ -64,7 +76,7 @@ def decompose_rows(
             aleatoric[place + i] = lane[VALUE + i]
             bound[place + i] = lane[BOUND + i]
             if lane[BOUND + i] < lane[VALUE + i] - tolerance:
-                open_rows[found] = place + i
+                places[found] = place + i
                 _set_aside(i, low, high, phi_low, phi_high, slope, open_classes[found])
                 keep_root(i, lane, open_roots[found])
                 found += 1
