@@ -37,6 +37,7 @@ def test_every_command_is_a_function_of_its_module_and_shows_examples(capsys, co
     code, out, _ = run(capsys, command, "--help")
     assert code == 0
     assert f"credalens {command} " in out.split("Examples", 1)[1]
+    assert "bool" not in out.lower()  # a flag takes no value
 
 
 def test_the_version(capsys):
@@ -46,7 +47,8 @@ def test_the_version(capsys):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["nothing"], "No such command 'nothing'"),
+        (["nothing"], "No such command 'nothing'."),
+        (["scor"], "No such command 'scor'; did you mean 'score'? Try"),
         (["--nothing"], "No such option"),
         (["score"], "Missing argument 'PREDICTIONS'"),
         (["score", "a.npy"], "Missing option"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from credalens.cli.errors import exit_code_of
 
@@ -25,8 +26,26 @@ COMMANDS: Final[dict[str, str]] = {
 """Every command and the heading it stands under in the help; ``score`` is the function ``score`` of ``cli/score.py``."""
 
 
+class OneCommand(TyperCommand):
+    """A command whose help shows no type beside a flag, which takes no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, flags without a type."""
+        return _bare_flags(super().get_params(ctx))
+
+
 class LazyCommands(TyperGroup):
     """Finds a command in the module of its name, and imports that module only then."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, flags without a type."""
+        return _bare_flags(super().get_params(ctx))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is meant, or the name of the one that may be meant."""
+        if args[0] not in COMMANDS and (close := get_close_matches(args[0], COMMANDS, n=1)):
+            ctx.fail(f"No such command {args[0]!r}; did you mean {close[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, in the order of the table."""
@@ -38,8 +57,15 @@ class LazyCommands(TyperGroup):
             return None
         function = getattr(importlib.import_module(f"credalens.cli.{cmd_name}"), cmd_name)
         single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-        single.command(cmd_name, rich_help_panel=COMMANDS[cmd_name])(function)
+        single.command(cmd_name, cls=OneCommand, rich_help_panel=COMMANDS[cmd_name])(function)
         return typer.main.get_command(single)
+
+
+def _bare_flags(params: list[Any]) -> list[Any]:
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
 
 
 app = typer.Typer(cls=LazyCommands, add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False)

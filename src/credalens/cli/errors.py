@@ -17,7 +17,7 @@ def exit_code_of(error: Exception, /) -> int:
         return _say("interrupted.", 130)
     if isinstance(error, UsageError):
         message = error.format_message().rstrip(".")  # type: ignore[attr-defined]
-        return _say(f"{message}. {_hint(error)}", BAD_INPUT)
+        return _say(f"{message}{'' if message.endswith('?') else '.'} {_hint(error)}", BAD_INPUT)
     if isinstance(error, OSError) and error.strerror:
         return _say(f"{error.strerror}: {error.filename}" if error.filename else error.strerror, BAD_INPUT)
     if isinstance(error, ValueError | TypeError | OSError):
