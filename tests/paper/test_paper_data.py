@@ -546,8 +546,10 @@ def test_a_missing_set_says_what_to_download_and_where_to_put_it(tmp_path, name)
     assert "_test.npz" in message
 
 
-def test_without_a_folder_the_message_is_the_same():
-    with pytest.raises(FileNotFoundError, match=r"no test split of SVHN .*none was given.*Cropped Digits"):
+def test_without_a_folder_the_message_asks_for_one():
+    with pytest.raises(
+        FileNotFoundError, match=r"SVHN is read from a folder, and none was given\. Download .*Cropped Digits"
+    ):
         load_images("svhn")
 
 

@@ -92,6 +92,14 @@ def test_class_names_are_kept_with_the_labels_for_when_the_images_are_gone(tmp_p
     assert names[3] == "kind3"
 
 
+def test_a_set_that_is_not_there_asks_for_the_folder_or_for_the_set(tmp_path):
+    store, fast = Store(tmp_path), get_preset("fast")
+    assert str(Images(store, fast, None).reason("svhn")).startswith("no data folder given for SVHN; download ")
+    assert str(Images(store, fast, None).reason("cifar10-c")).endswith("pass its folder as --data-folder")
+    assert str(Images(store, fast, tmp_path).reason("svhn")).startswith("SVHN not found; download ")
+    assert Images(store, fast, None).reason("digits", pixels=8) is None
+
+
 def test_every_file_that_the_results_page_links_to_is_there():
     folder = Path(__file__).parents[2] / "results"
     linked = re.findall(r"\]\(([^)#]+)\)", (folder / "README.md").read_text())

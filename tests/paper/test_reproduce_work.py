@@ -317,6 +317,18 @@ def test_a_panel_shows_the_lines_it_has_and_names_the_others(tmp_path):
     assert result["files"]
 
 
+def test_a_panel_without_a_line_of_its_own_method_is_not_drawn(tmp_path):
+    result = run(tmp_path, "OODEUTUVggRes", engine=FakeEngine(), preset=SMOKE.only(["EDD"])).results[0]
+    assert {panel["title"]: "reason" in panel for panel in result["panels"]} == {
+        f"{backbone}, {method}": True for backbone in ("VGG16", "ResNet-18") for method in ("BNNR", "BNNF", "DE")
+    }
+    later = run(tmp_path, "OODEUTUVggRes", engine=FakeEngine(), preset=SMOKE.only(["BNNF"])).results[0]
+    drawn = {
+        panel["title"]: [line["name"] for line in panel["series"]] for panel in later["panels"] if "series" in panel
+    }
+    assert drawn == {title: ["Classical", "Credal", "EDD"] for title in ("VGG16, BNNF", "ResNet-18, BNNF")}
+
+
 def test_sets_of_cifar100_are_used_the_day_they_are_there(tmp_path):
     """Image folders with every class, two images of each to train and one to test."""
     data = tmp_path / "data"

@@ -95,13 +95,14 @@ def _severity_panel(
     about = {**_about(work, panel.title, panel.series[0][1]), "metric": panel.metric}
     series: list[dict[str, Any]] = []
     missing: dict[str, str] = {}
+    own = {name for name, cell in panel.series if cell.method == panel.series[0][1].method}
     for name, needs, lacking in lines:
         missing |= {name if runs == ALL else f"{name}, {runs}": reason for runs, reason in lacking.items()}
         if needs and any(work.whole(need.evaluation.ensemble) for need in needs[0]):
             series.append({"name": name, **_line(work, needs)})
         elif needs:
             missing[name] = f"all {len(needs[0])} runs diverged"
-    if not series:
+    if not own & {line["name"] for line in series}:  # the line of another method alone is no panel of this one
         return {**about, "reason": next(iter(missing.values()))}
     return {**about, "series": series, "missing": missing}
 

@@ -53,6 +53,8 @@ class Images:
         if not isinstance(found, FileNotFoundError):
             return None
         entry = DATA_SETS[clean]
+        if self.folder is None:
+            return f"no data folder given for {entry.title}; download {entry.download} and pass its folder as --data-folder"
         return f"{entry.title} not found; download {entry.download} into the data folder"
 
     def known(self, name: str, /) -> bool:

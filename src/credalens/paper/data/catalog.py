@@ -132,7 +132,7 @@ def spellings(split: str, /) -> tuple[str, ...]:
     return _EVALUATION if split == "test" else ("train",)
 
 
-def missing(name: str, folder: Path, split: str, /) -> FileNotFoundError:
+def missing(name: str, folder: Path | None, split: str, /) -> FileNotFoundError:
     """What to download and where to put it."""
     entry = known(name)
     layouts = (
@@ -142,6 +142,11 @@ def missing(name: str, folder: Path, split: str, /) -> FileNotFoundError:
         f"{name.replace('-', '')}_{split}.npz (packed)",
     )
     tried = "".join(f"\n  {layout}" for layout in dict.fromkeys(layouts))
+    if folder is None:
+        return FileNotFoundError(
+            f"{entry.title} is read from a folder, and none was given. Download {entry.download}, unpack it anywhere and "
+            f"give that folder. Layouts understood:{tried}"
+        )
     return FileNotFoundError(
         f"no {split} split of {entry.title} under {folder}. Download {entry.download} and unpack it there, or in a "
         f"folder {entry.folders[0]} there. Layouts looked for:{tried}"

@@ -50,7 +50,7 @@ def open_images(
         raise ValueError(f"size is a number of pixels, got {size}")
     entry, asked = known(name), checked_split(name, split)
     if folder is None:
-        raise missing(name, Path("the data folder (none was given)"), asked)
+        raise missing(name, None, asked)
     found = next(_found(Path(folder), asked, entry), None)
     if found is None:
         raise missing(name, Path(folder), asked)
