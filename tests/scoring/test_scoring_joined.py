@@ -137,6 +137,56 @@ def test_a_row_without_an_id_is_named(tmp_path):
         score_folder(sources, tmp_path / "out", chunk_rows=4)
 
 
+def test_a_row_without_an_id_is_named_where_ids_are_looked_up(tmp_path):
+    sources = write_models(tmp_path, [EVEN, [np.arange(ROWS)]])
+    ids = IDS.take(EVEN[2]).to_pylist()
+    ids[6] = None
+    write_part(sources[0] / "part-2.parquet", VALUES[0][EVEN[2]], pa.array(ids))
+    with pytest.raises(ValueError, match=r"model-0/part-2.parquet: column 'id' has no id in row 6"):
+        score_folder(sources, tmp_path / "out", chunk_rows=4)
+
+
+def test_a_missing_list_is_named_by_its_id_where_ids_are_looked_up(tmp_path):
+    sources = write_models(tmp_path, [EVEN, [np.arange(ROWS)[::-1]]])
+    table = pq.read_table(sources[1] / "part-0.parquet")
+    lists = [None if place == 13 else one for place, one in enumerate(table["probs"].to_pylist())]
+    columns = {"id": table["id"], "probs": pa.array(lists, table["probs"].type)}
+    pq.write_table(pa.table(columns), sources[1] / "part-0.parquet")
+    with pytest.raises(ValueError, match=rf"model-1: column 'probs' has no value for id {table['id'][13]};"):
+        score_folder(sources, tmp_path / "out")
+
+
+@pytest.mark.parametrize("first", ["plain", "dictionary"])
+@pytest.mark.parametrize("second", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
+def test_text_is_looked_up_however_it_is_stored(tmp_path, first, second):
+    ids = IDS.cast(pa.string())
+    write_model(tmp_path / "a", VALUES[0], ids.dictionary_encode() if first == "dictionary" else ids, EVEN)
+    write_model(tmp_path / "b", VALUES[1], ids.cast(second), [np.arange(ROWS)[::-1]])
+    score_folder([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+    np.testing.assert_array_equal(read_columns(parts(tmp_path / "out"))["lower"], wrap(VALUES[:2]).lower)
+
+
+def test_ids_that_cannot_be_compared_are_no_damage(tmp_path):
+    write_model(tmp_path / "a", VALUES[0], IDS, EVEN)
+    write_model(tmp_path / "b", VALUES[1], IDS.cast(pa.string()), [np.arange(ROWS)])
+    with pytest.raises(ValueError, match=r"b: has string in 'id', the first table has int64; give .* one type"):
+        score_folder([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+
+
+@pytest.mark.parametrize("rows", [0, 8, 15])
+def test_a_file_with_other_predictions_than_ids_is_named(tmp_path, monkeypatch, rows):
+    """No writer makes one, but flipped bits of a footer do."""
+    short = VALUES[1:2, :rows]
+
+    def cut(self, number, place, chunk):
+        yield from (short[:, start : start + chunk] for start in range(0, rows, chunk))
+
+    monkeypatch.setattr(joined.Inputs, "_beside", cut)
+    sources = write_models(tmp_path, [EVEN] * 2)
+    with pytest.raises(ValueError, match=r"model-1: holds \d predictions for \d rows of .*part-0.parquet; one of both"):
+        score_folder(sources, tmp_path / "out", chunk_rows=5)
+
+
 @pytest.mark.parametrize("layout", [EVEN, [np.arange(ROWS)[::-1]]], ids=["lined up", "scattered"])
 def test_a_bad_row_is_named_with_its_id_and_its_model(tmp_path, layout):
     values = VALUES.copy()
@@ -182,3 +232,19 @@ def test_another_file_behind_a_part_is_noticed(tmp_path):
     write_model(sources[2], VALUES[2], IDS, [np.arange(ROWS)[::-1]])
     assert score_folder(sources, tmp_path / "out").resumed_parts == 0
     assert_joined(tmp_path / "out")
+
+
+def test_another_file_with_scattered_rows_of_a_part_is_noticed(tmp_path):
+    """As many files as the first table, but none of them is the partner of a part alone."""
+    order = np.random.default_rng(0).permutation(ROWS)
+    sources = write_models(tmp_path, [EVEN, EVEN, np.split(order, 4)])
+    score_folder(sources, tmp_path / "out")
+    last = order[-ROWS // 4 :]
+    write_part(sources[2] / "part-3.parquet", VALUES[0][last], IDS.take(last), group=3)
+    assert score_folder(sources, tmp_path / "out").resumed_parts == 0
+    score_folder(sources, tmp_path / "fresh")
+    for path in parts(tmp_path / "out"):
+        assert path.read_bytes() == (tmp_path / "fresh" / path.name).read_bytes()
+    (sources[2] / "part-3.parquet").unlink()
+    with pytest.raises(ValueError, match="model-2: lacks"):
+        score_folder(sources, tmp_path / "out")

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain
@@ -25,7 +25,7 @@ from credalens.scoring.joined import Chunk
 
 __all__ = ["PartReport", "finished_part", "rehearse", "score_part"]
 
-PART = b"credalens.part"
+PART, SCATTERED = b"credalens.part", b"credalens.scattered"
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,9 @@ def finished_part(job: FolderJob, number: int, /) -> PartReport | None:
     except (OSError, pa.ArrowInvalid):
         return None
     metadata = about.metadata or {}
-    if metadata.get(PART) != job.identity(number).encode():
+    if SCATTERED not in metadata:
+        return None
+    if metadata.get(PART) != job.identity(number, json.loads(metadata[SCATTERED])).encode():
         return None
     return PartReport(number, about.num_rows, sums=sums_of(metadata))
 
@@ -92,9 +94,11 @@ def rehearse(job: FolderJob, /) -> None:
 
 def _write(job: FolderJob, number: int) -> tuple[int, dict[str, float]]:
     rows, sums = 0, dict[str, float]()
-    tables = _scored(job, number)
+    scattered = job.inputs.scattered(number)
+    tables = _scored(job, number, scattered)
     first = next(tables)  # the input is looked at before anything is written
-    schema = first.schema.with_metadata({"credalens": json.dumps(job.settings), PART: job.identity(number)})
+    about = {PART: job.identity(number, scattered), SCATTERED: json.dumps(scattered)}
+    schema = first.schema.with_metadata({b"credalens": json.dumps(job.settings), **about})
     with job.output(number).writing() as file, pq.ParquetWriter(file, schema, use_dictionary=["label"]) as writer:
         for table in chain([first], tables):
             for name, value in sums_of(table.schema.metadata).items():
@@ -105,11 +109,11 @@ def _write(job: FolderJob, number: int) -> tuple[int, dict[str, float]]:
     return rows, sums
 
 
-def _scored(job: FolderJob, number: int) -> Iterator[Any]:
+def _scored(job: FolderJob, number: int, scattered: Container[int]) -> Iterator[Any]:
     """The output of a part in chunks, each a table that carries its sums."""
     inputs = job.inputs
     origin = PartOrigin(str(inputs.tables[0].part(number)), inputs.logits, inputs.columns[0].dtype)
-    for chunk in inputs.chunks(number, job.chunk_rows):
+    for chunk in inputs.chunks(number, job.chunk_rows, scattered):
         with blaming(origin, chunk.values, chunk.start, naming=partial(_name, job, chunk)):
             prediction = _predict(job, chunk.values)
         table = table_of(score_columns(prediction, job.rule))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -47,17 +47,20 @@ class FolderJob:
         """Where a part of the output goes: under the name of the input's part."""
         return self.target / self.inputs.tables[0].parts[number].name
 
-    def identity(self, number: int, /) -> str:
-        """A hash of the settings and of the files that a part is made from; it moves when one of them is written again."""
+    def identity(self, number: int, scattered: Container[int], /) -> str:
+        """A hash of the settings and of the files that a part is made from; it moves when one of them is written again.
+
+        Behind a part are all files of a table in which its rows are ``scattered``, and elsewhere its partner alone.
+        """
         first = self.inputs.tables[0].parts[number]
-        others = [self._behind(number, place) for place in range(1, len(self.inputs.tables))]
+        others = [self._behind(number, place, scattered) for place in range(1, len(self.inputs.tables))]
         return hashlib.sha256(json.dumps([self.settings, asdict(first), *others]).encode()).hexdigest()
 
-    def _behind(self, number: int, place: int) -> Any:
+    def _behind(self, number: int, place: int, scattered: Container[int]) -> Any:
         table = self.inputs.tables[place]
-        if self.inputs.partner(number, place) is not None:
-            return asdict(table.parts[number])
-        return [asdict(part) for part in table.parts]
+        if place in scattered or self.inputs.partner(number, place) is None:
+            return [asdict(part) for part in table.parts]
+        return asdict(table.parts[number])
 
 
 def make_folder_job(

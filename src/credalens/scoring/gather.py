@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,13 +28,28 @@ def gather(table: Table, columns: MemberColumns, ids: Any, id_column: str, /) ->
     """
     if not len(ids):
         return np.empty((columns.members, 0, columns.classes), columns.dtype)
+    ids = ids.dictionary_decode() if pa.types.is_dictionary(ids.type) else ids
     dataset, unreadable = _dataset(table)
-    with readable(Path(table.root.path)):
+    with readable(Path(table.root.path)), _of_one_type(dataset.schema.field(id_column).type, ids.type, id_column):
         found = _rows(dataset, [id_column, *columns.names], ids, id_column)
         place = pc.index_in(ids, value_set=found[id_column].combine_chunks())
         _check_all_found(ids, place, unreadable)
         _check_once(found[id_column], id_column)
+        _check_filled(found, columns, id_column)
         return values_of(found.take(place), columns)
+
+
+@contextmanager
+def _of_one_type(found: Any, wanted: Any, id_column: str) -> Iterator[None]:
+    """Numbers of any width are compared, and text of any; a number and a text are not."""
+    try:
+        yield
+    except pa.ArrowNotImplementedError as error:
+        if found == wanted:
+            raise
+        raise UnsuitableError(
+            f"has {found} in {id_column!r}, the first table has {wanted}; give the ids of all tables one type."
+        ) from error
 
 
 def _rows(dataset: Any, names: list[str], ids: Any, id_column: str) -> Any:
@@ -78,3 +95,10 @@ def _check_once(found: Any, id_column: str) -> None:
         raise UnsuitableError(
             f"has {len(twice)} ids more than once in {id_column!r}, such as {twice[0]['values']}; an id names one row."
         )
+
+
+def _check_filled(found: Any, columns: MemberColumns, id_column: str) -> None:
+    for name in columns.names:
+        gaps = found[id_column].filter(found[name].is_null())
+        if len(gaps):
+            raise UnsuitableError(f"column {name!r} has no value for id {gaps[0]}; drop or fill missing rows first.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -35,8 +35,9 @@ class Chunk:
 class Inputs:
     """One table, or several that describe the same rows; the first one's parts are the units of work.
 
-    Parts of two tables are partners when both tables have the same file names, or as many files. Where the ids of
-    partners are equal both are read side by side; elsewhere just the rows with the ids of the part are gathered.
+    Parts of two tables are partners when both tables have as many files: the first with the first, in the order of
+    their names. Where the ids of partners are equal both are read side by side; elsewhere just the rows with the ids of
+    the part are gathered.
     """
 
     tables: tuple[Table, ...]
@@ -44,14 +45,17 @@ class Inputs:
     id_column: str | None
     logits: bool
 
-    def chunks(self, number: int, rows: int, /) -> Iterator[Chunk]:
-        """A part of the first table, ``rows`` rows at a time, with the members of all tables."""
+    def chunks(self, number: int, rows: int, scattered: Container[int], /) -> Iterator[Chunk]:
+        """A part of the first table, ``rows`` rows at a time, with the members of all tables, gathered where ``scattered``."""
         part, own = self.tables[0].part(number), self.columns[0]
-        self._check_columns(part, own)
         names = [*own.names, *([] if self.id_column is None else [self.id_column])]
-        others = [self._values(number, place, rows) for place in range(1, len(self.tables))]
+        others = [
+            self._gathered(number, place, rows) if place in scattered else self._beside(number, place, rows)
+            for place in range(1, len(self.tables))
+        ]
         start = 0
-        for batch, *rest in zip(batches(part, names, rows), *others, strict=True):
+        for batch, *rest in zip_longest(batches(part, names, rows), *others):
+            self._check_rows(part, batch, rest)
             with readable(Path(part.path)):
                 values = values_of(batch, own, start=start)
                 ids = None if self.id_column is None else _ids_of(batch[self.id_column], self.id_column, start)
@@ -61,31 +65,45 @@ class Inputs:
     def partner(self, number: int, place: int, /) -> Place | None:
         """The file of table ``place`` that may hold the same rows as a part of the first table."""
         first, other = self.tables[0], self.tables[place]
-        if first.names == other.names or len(first.parts) == len(other.parts):
-            return other.part(number)
-        return None
+        return other.part(number) if len(first.parts) == len(other.parts) else None
 
     def table_of(self, member: int, /) -> Table:
         """The table that a member comes from."""
         ends = np.cumsum([columns.members for columns in self.columns])
         return self.tables[int(np.searchsorted(ends, member, side="right"))]
 
-    def _values(self, number: int, place: int, rows: int) -> Iterator[NDArray]:
-        columns, partner = self.columns[place], self.partner(number, place)
-        if partner is not None:
-            self._check_columns(partner, columns)
-            if self._same_ids(self.tables[0].part(number), partner):
-                return _read(partner, columns, rows)
-        return self._gathered(number, place, rows)
+    def scattered(self, number: int, /) -> tuple[int, ...]:
+        """Places of the tables in which the rows of a part are elsewhere than in its partner, or in another order."""
+        part = self.tables[0].part(number)
+        self._check_columns(part, self.columns[0])
+        return tuple(place for place in range(1, len(self.tables)) if not self._lines_up(part, number, place))
+
+    def _lines_up(self, part: Place, number: int, place: int) -> bool:
+        partner = self.partner(number, place)
+        if partner is None:
+            return False
+        self._check_columns(partner, self.columns[place])
+        return self._same_ids(part, partner)
+
+    def _beside(self, number: int, place: int, rows: int) -> Iterator[NDArray]:
+        part, columns, start = self.tables[place].part(number), self.columns[place], 0
+        for batch in batches(part, columns.names, rows):
+            with readable(Path(part.path)):
+                yield values_of(batch, columns, start=start)
+            start += len(batch)
 
     def _gathered(self, number: int, place: int, rows: int) -> Iterator[NDArray]:
         table, columns, name = self.tables[place], self.columns[place], str(self.id_column)
         room = GATHERED // (columns.members * columns.classes * np.dtype(columns.dtype).itemsize)
         block = rows * max(1, room // rows)
-        for ids in batches(self.tables[0].part(number), [name], block):
-            values = gather(table, columns, ids[name].combine_chunks(), name)
+        part, begin = self.tables[0].part(number), 0
+        for batch in batches(part, [name], block):
+            with readable(Path(part.path)):
+                ids = _ids_of(batch[name], name, begin)
+            values = gather(table, columns, ids, name)
             for start in range(0, max(1, len(ids)), rows):
                 yield values[:, start : start + rows]
+            begin += len(ids)
 
     def _same_ids(self, part: Place, partner: Place) -> bool:
         name = str(self.id_column)
@@ -93,6 +111,16 @@ class Inputs:
             batches(part, [name], ID_ROWS), batches(partner, [name], ID_ROWS)
         )
         return all(one is not None and other is not None and one[name].equals(other[name]) for one, other in pairs)
+
+    def _check_rows(self, part: Place, batch: Any, others: Iterable[NDArray | None]) -> None:
+        """A damaged file may hold the ids of the part, and more or fewer predictions."""
+        rows = 0 if batch is None else len(batch)
+        for table, values in zip(self.tables[1:], others, strict=True):
+            found = 0 if values is None else values.shape[1]
+            if found != rows:
+                raise ValueError(
+                    f"{table}: holds {found} predictions for {rows} rows of {part}; one of both is damaged."
+                )
 
     def _check_columns(self, part: Place, expected: MemberColumns) -> None:
         found = columns_in(part, logits=self.logits, id_column=self.id_column)
@@ -107,14 +135,6 @@ def _ids_of(column: Any, name: str, start: int) -> Any:
         row = start + int(np.argmax(column.is_null().to_numpy()))
         raise UnsuitableError(f"column {name!r} has no id in row {row}; every row needs one.")
     return column.combine_chunks()
-
-
-def _read(part: Place, columns: MemberColumns, rows: int) -> Iterator[NDArray]:
-    start = 0
-    for batch in batches(part, columns.names, rows):
-        with readable(Path(part.path)):
-            yield values_of(batch, columns, start=start)
-        start += len(batch)
 
 
 def _described(columns: MemberColumns) -> str:
