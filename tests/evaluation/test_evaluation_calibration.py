@@ -144,7 +144,8 @@ ROWS = [[0.9, 0.1], [0.6, 0.4]]
     [
         (ROWS, [0, 2], ValueError, r"1 of 2 labels are out of range, the first at index \(1,\): 2. With 2 classes"),
         (ROWS, [-1, 0], ValueError, r"out of range, the first at index \(0,\): -1"),
-        (ROWS, [0], ValueError, r"labels must have shape \(2,\).*got \(1,\)"),
+        (ROWS, [0], ValueError, r"labels must have shape \(2,\).*got \(1,\).*one-hot"),
+        ([ROWS] * 3, [0, 1], ValueError, r"labels must have shape \(3, 2\).*got \(2,\).*several members"),
         (ROWS, [[1, 0], [0, 1]], ValueError, "one-hot"),
         (ROWS, [0.0, 1.0], TypeError, "labels must be integers.*float64"),
         (ROWS, [True, False], TypeError, "labels must be integers.*bool"),

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.strategies import batch_of
 
+from credalens.scoring import score_file
 from credalens.storage import open_predictions, read_labels, save_predictions
 from credalens.storage.parquet_files import fixed_lists
 
@@ -141,7 +142,9 @@ def test_files_that_are_no_files(tmp_path):
 
 def test_which_array_is_meant_must_be_clear(tmp_path):
     np.savez(tmp_path / "two.npz", a=VALUES, b=VALUES)
-    with pytest.raises(ValueError, match="looked for under 'probs', or in the only array; found 'a', 'b'"):
+    with pytest.raises(
+        ValueError, match=r"looked for under 'probs', or in the only array; found 'a', 'b'.*save_predictions"
+    ):
         open_predictions(tmp_path / "two.npz")
     np.savez(tmp_path / "labels.npz", labels=np.arange(3))
     with pytest.raises(ValueError, match="found 'labels'"):
@@ -222,6 +225,16 @@ def test_labels_that_are_not_there(tmp_path):
     np.savez(tmp_path / "m.npz", probs=VALUES, other=VALUES)
     with pytest.raises(ValueError, match="holds no labels; found 'probs', 'other'"):
         read_labels(tmp_path / "m.npz")
+
+
+def test_predicted_labels_are_not_taken_for_true_ones(tmp_path):
+    save_predictions(tmp_path / "m.npy", VALUES)
+    for suffix, message in ((".parquet", "holds scores.*predicted class"), (".npz", "holds no labels; found 'label'")):
+        score_file(tmp_path / "m.npy", tmp_path / f"scored{suffix}")
+        with pytest.raises(ValueError, match=message):
+            read_labels(tmp_path / f"scored{suffix}")
+    with pytest.raises(ValueError, match="holds scores, not predictions of members"):
+        open_predictions(tmp_path / "scored.parquet")
 
 
 def test_rows_out_of_range(tmp_path):

@@ -207,7 +207,7 @@ def test_one_large_row_group_is_streamed(tmp_path):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_wrap_does_not_copy_a_memory_map(tmp_path, dtype):
-    values = batch_of("flat", 40, 50, 4).astype(dtype).repeat(100, axis=1)
+    values = batch_of("flat", 40, 50, 4).astype(dtype).repeat(400, axis=1)  # many chunks: one's work memory is 2.5 MB
     np.save(tmp_path / "m.npy", values)
     mapped = np.load(tmp_path / "m.npy", mmap_mode="r", allow_pickle=False)
     _ = wrap(mapped, threads=1).classical  # compiles what is not in the cache yet

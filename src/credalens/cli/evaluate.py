@@ -45,7 +45,7 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="True classes of the in-distribution rows; not needed where the file of --id holds them.",
+            help="True classes of the in-distribution rows; not needed where the file of --id holds them, as labels.",
             show_default=False,
         ),
     ] = None,

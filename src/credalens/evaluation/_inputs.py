@@ -88,9 +88,13 @@ def labels_of(x: Any, name: str, rows: NDArray, /) -> NDArray[np.int64]:
     """Class indices, one for each row of ``rows`` (*samples, classes)."""
     array, (*shape, classes) = _read(x, name), rows.shape
     if array.shape != tuple(shape):
+        remedy = (
+            "Do the rows hold several members? Give one distribution for each sample, such as wrap(members).probability."
+            if array.shape == tuple(shape[1:])
+            else "Turn one-hot labels into class indices with .argmax(-1)."
+        )
         raise ValueError(
-            f"{name} must have shape {tuple(shape)}, one label for each sample; got {array.shape}. "
-            "Turn one-hot labels into class indices with .argmax(-1)."
+            f"{name} must have shape {tuple(shape)}, one label for each sample; got {array.shape}. {remedy}"
         )
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, the index of the true class; got {array.dtype}.")

@@ -18,6 +18,7 @@ from credalens.storage.stored import Stored
 __all__ = ["fixed_lists", "from_fixed_lists", "parquet_arrays", "write_predictions"]
 
 MEMBERS: Final = "member_*"
+SCORED: Final = {"label", "probability", "lower", "upper", "set"}
 VALUES_A_BATCH = 1 << 18
 VALUES_A_GROUP = 1 << 23
 
@@ -30,6 +31,10 @@ def parquet_arrays(path: Path, /) -> dict[str, Stored]:
     """
     file = _open(path)
     rows, fields = file.metadata.num_rows, {field.name: field for field in file.schema_arrow}
+    if fields.keys() >= SCORED:  # or a prediction would be taken for the truth, and every one be right
+        raise UnsuitableError(
+            "holds scores, not predictions of members; its label is the predicted class, not the true one."
+        )
     arrays = {name: _nested(path, rows, name, field.type) for name, field in fields.items() if _is_nested(field.type)}
     members = [name for name in fields if re.fullmatch(r"member_\d+", name)]
     if members:

@@ -110,7 +110,10 @@ def _choose(arrays: dict[str, Stored], wanted: str) -> str:
         raise UnsuitableError("holds logits, not probabilities; say so with logits=True (--logits).")
     if len(names) != 1:
         found = ", ".join(map(repr, arrays)) or "none"
-        raise UnsuitableError(f"predictions are looked for under {wanted!r}, or in the only array; found {found}.")
+        raise UnsuitableError(
+            f"predictions are looked for under {wanted!r}, or in the only array; found {found}. "
+            "credalens.storage.save_predictions(path, probs, labels) writes a file as it must be."
+        )
     return names[0]
 
 
