@@ -187,7 +187,8 @@ def break_at(lower, upper, phi_lower, phi_upper, slope):
         if at < 0:
             return at, 0.0, need, base
         gain = _gains(lower, upper, phi_lower, phi_upper, slope, at)
-    r = min(need - mass, upper[at] - lower[at])
+    # Sums may be reordered, and what f takes or leaves come out just below nothing; FAR times that would be no bound.
+    r = max(min(need - mass, upper[at] - lower[at]), 0.0)
     return at, r, need, base + gain + slope[at] * r
 
 
@@ -197,7 +198,7 @@ def _root(lower, upper, phi_lower, phi_upper, slope, alone, flips, tolerance):
     at, r, _, chord = break_at(lower, upper, phi_lower, phi_upper, slope)
     if at < 0:
         return chord, chord
-    slope_f, q = slope[at], upper[at] - lower[at] - r
+    slope_f, q = slope[at], max(upper[at] - lower[at] - r, 0.0)
     best = max(phi(lower[at] + r) - phi_lower[at] - slope_f * r, 0.0)
     near = _neighbours(lower, upper, slope, at)
     bound = min(best, r * near[1], q * near[0])
