@@ -12,6 +12,7 @@ from tests.paper.fake_engine import FakeEngine
 from credalens.paper.findings import render_findings
 from credalens.paper.findings_cells import Gap, Kind, find_cells, gaps
 from credalens.paper.findings_claims import CLAIMS, Claim, claims_table, verdict
+from credalens.paper.findings_notes import corner_note, corruption_note, weak_methods, weakness_note
 from credalens.paper.findings_scores import score_sentence, scores_table, severity_table
 from credalens.paper.numbers import paper_value
 from credalens.paper.presets import get_preset
@@ -86,6 +87,51 @@ def test_verdicts_by_hand(metric, limit, means, expected):
         "?", Kind("T", {"variant": "credal"}), Kind("T", {"variant": "classical"}), ("ood_set", "metric"), limit
     )
     assert verdict([table("T", *cells)], claim) == expected
+
+
+def test_networks_well_below_the_papers_accuracy_are_named_and_claims_about_them_marked():
+    accuracy = {"backbone": "vgg16", "metric": "ACC"}
+    by_eu = {"backbone": "vgg16", "metric": "AUROC", "measure": "EU", "ood_set": "svhn"}
+    cells = [
+        cell(83.0, 91.05, method="EDD", **accuracy),
+        cell(92.0, 93.5, method="DE", N=5, variant="classical", **accuracy),
+        cell(91.0, 90.0, method="DE", N=5, variant="credal", **by_eu),
+        cell(85.0, 89.0, method="EDD", **by_eu),
+    ]
+    results = [table("OODMain", *cells)]
+    assert weak_methods(results) == {"EDD"}
+    assert "VGG16 EDD (83.00 %, in the paper 91.05 %)." in weakness_note(results)
+    marked = [line for line in claims_table(results).splitlines() if "is weaker here" in line]
+    assert len(marked) == 1
+    assert "(EDD)" in marked[0]
+    assert "yes; EDD is weaker here" in marked[0]
+    better = [table("OODMain", cell(90.0, 91.05, method="EDD", **accuracy), *cells[1:])]
+    assert (weakness_note(better), weak_methods(better)) == ("", frozenset())
+    assert "weaker" not in claims_table(better)
+
+
+@pytest.mark.parametrize(("ours", "noted"), [(74.0, True), (30.0, False)])
+def test_corrupted_images_of_another_accuracy_are_noted(ours, noted):
+    keys = {
+        "backbone": "vgg16",
+        "method": "DE",
+        "N": 5,
+        "variant": "classical",
+        "metric": "ACC",
+        "ood_set": "cifar10-c",
+    }
+    note = corruption_note([table("OODMain", cell(ours, 25.0, **keys))])
+    assert bool(note) == noted
+    assert not noted or "74 to 74 % here and 25 to 25 % in the paper" in note
+
+
+@pytest.mark.parametrize(("tu", "noted"), [([92.0, 92.5], True), ([92.0, 92.6], False)])
+def test_scores_that_coincide_are_noted_beside_the_papers_that_do_not(tu, noted):
+    keys = {"variant": "credal", "metric": "AUROC", "ood_set": "svhn"}
+    eu = {**cell(92.25, 94.92, measure="EU", **keys), "runs": [92.0, 92.5]}
+    note = corner_note([table("Overconfident", eu, {**cell(92.25, 95.24, measure="TU", **keys), "runs": tu})])
+    assert ("SVHN AUROC 94.92 and 95.24" in note) == noted
+    assert corner_note([]) == ""
 
 
 def test_every_claim_is_about_cells_that_the_paper_or_our_tables_have(results):

@@ -12,6 +12,7 @@ from typing import Any, Final
 from credalens.paper.exactness import EXACTNESS, OWN
 from credalens.paper.findings_cells import model_name, place_name
 from credalens.paper.findings_claims import CLAIMS, claims_table, verdict
+from credalens.paper.findings_notes import corner_note, corruption_note, weakness_note
 from credalens.paper.findings_scores import levels_table, score_sentence, scores_table, severity_table
 from credalens.paper.numbers import figure_labels, table_labels
 from credalens.paper.rendering_exactness import effect_sentence, error_sentence, exactness_parts, reduction_sentence
@@ -24,11 +25,16 @@ Result = Mapping[str, Any]
 HEADING: Final = """# Findings
 
 Generated from the result files of this repository, as [results/README.md](../results/README.md) is, where every number
-stands with its runs, seeds, hardware and command. A comparison is credal less classical on the same runs; it is won
-where the mean over the runs is on the better side. AUROC, AUPRC and ACC are in per cent points."""
+stands with its runs, hardware and command; the seeds are in the files. A comparison is credal less classical on the
+same runs; it is won where the mean over the runs is on the better side. Differences of AUROC, AUPRC and ACC are in
+percentage points."""
 LEVELS: Final = (
     "Accuracy of the averaged predictions, N = 5, in per cent: how alike the networks and the corrupted images are. Every\n"
     "comparison below is on the same networks and images."
+)
+UNMEASURED: Final = (
+    "Reasons are those of the machine that put a result together last: data that were not found there may have been at\n"
+    "hand where the networks were trained."
 )
 COSTS: Final = {"classical": "Averaging, NumPy", "credal": "Exact, one input", "credal, batched": "Exact, batch"}
 
@@ -39,10 +45,10 @@ def render_findings(results: Sequence[Result], /) -> str:
     sections = {
         "In short": _short(results, compared),
         "The networks beside the paper's": _levels(results),
-        "The paper's claims": claims_table(results),
+        "The paper's claims": _joined(claims_table(results), corner_note(results)),
         "Wins and losses": _tally(compared),
         "Every comparison that credal loses": _losses(compared),
-        "Does another score beat credal EU?": f"{score_sentence(results)}\n\n{scores_table(results)}".strip(),
+        "Does another score beat credal EU?": _joined(score_sentence(results), scores_table(results)),
         "Against corruption severity": severity_table(results),
         "What exactness changes": _exactness(results),
         "What it costs": _costs(results),
@@ -50,6 +56,10 @@ def render_findings(results: Sequence[Result], /) -> str:
     }
     parts = [f"## {title}\n\n{text}" for title, text in sections.items() if text]
     return "\n\n".join([HEADING, *parts]) + "\n"
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
 
 
 def _compared(results: Sequence[Result]) -> Iterator[dict[str, Any]]:
@@ -78,12 +88,14 @@ def _short(results: Sequence[Result], compared: Sequence[Result]) -> str:
     cells = f"Of {len(compared)} comparisons credal wins {better['credal']} and loses {better['classical']}."
     own = [result for result in results if result["label"] == EXACTNESS.label]
     exact = [sentence(result) for result in own for sentence in (error_sentence, effect_sentence, reduction_sentence)]
-    return "\n".join(f"- {line}" for line in (claims, cells, score_sentence(results), *exact) if line)
+    return "\n".join(
+        f"- {line}" for line in (claims, weakness_note(results), cells, score_sentence(results), *exact) if line
+    )
 
 
 def _levels(results: Sequence[Result]) -> str:
     table = levels_table(results)
-    return f"{LEVELS}\n\n{table}" if table else ""
+    return _joined(LEVELS, table, corruption_note(results)) if table else ""
 
 
 def _tally(compared: Sequence[Result]) -> str:
@@ -150,4 +162,4 @@ def _unmeasured(results: Sequence[Result]) -> str:
                 reasons.setdefault(reason, {})[f"`{label}`"] = None
     lines = [f"{reason}: parts of {', '.join(labels)}." for reason, labels in reasons.items()]
     lines += [f"Without a result file: {', '.join(absent)}."] if absent else []
-    return "\n".join(f"- {line}" for line in lines)
+    return _joined(UNMEASURED, "\n".join(f"- {line}" for line in lines)) if lines else ""

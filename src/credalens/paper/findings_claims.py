@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from credalens.paper.findings_cells import Gap, Kind, gaps, spread_text
+from credalens.paper.findings_notes import weak_methods
 from credalens.paper.rendering_markdown import NONE, markdown_table
 from credalens.paper.tables import OOD, SIZES
 
@@ -113,7 +114,14 @@ def _row(results: Sequence[Result], claim: Claim) -> list[str]:
     runs = " to ".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))) if counts else NONE
     labels = ", ".join(f"`{label}`" for label in dict.fromkeys((claim.first.label, claim.second.label)))
     paper = _share(claim, [(gap, gap.paper) for gap in found if gap.paper is not None])
-    return [claim.text, labels, paper, _share(claim, [(gap, gap.ours) for gap in ours]), runs, verdict(results, claim)]
+    holds = f"{verdict(results, claim)}{_caution(results, claim) if ours else ''}"
+    return [claim.text, labels, paper, _share(claim, [(gap, gap.ours) for gap in ours]), runs, holds]
+
+
+def _caution(results: Sequence[Result], claim: Claim) -> str:
+    """Whether a claim names a method whose networks are not as good here as the paper's."""
+    named = {kind.keys.get("method") for kind in (claim.first, claim.second)}
+    return "".join(f"; {method} is weaker here" for method in sorted(weak_methods(results)) if method in named)
 
 
 def _share(claim: Claim, differences: Sequence[tuple[Gap, Any]]) -> str:

@@ -26,8 +26,8 @@ SOLVER: Final = (
     "values that are off by more than so many bits, on random inputs of each set."
 )
 EFFECT: Final = (
-    "OOD detection by EU from either, on the same inputs. The interval is DeLong's for the paired difference, the widest\n"
-    "of the runs; upper entropy is a concave maximum, which the solver finds."
+    "OOD detection by EU from either, on the same inputs. The interval is DeLong's for the paired difference, from the\n"
+    "lowest end of any run to the highest; upper entropy is a concave maximum, which the solver finds."
 )
 REDUCTION: Final = (
     "EU from the J classes that PIA keeps, on all inputs. The printed algorithm bounds the wrong group of classes and\n"
@@ -156,7 +156,7 @@ def error_sentence(result: Result, /) -> str:
     size = f"{result['wrong_sizes'][0]:g} bit"
     return (
         f"The paper's local solver misses the lowest entropy by more than {size} on {inside_text} of the test inputs and on "
-        f"{outside_text} of the OOD inputs."
+        f"{outside_text} of the OOD inputs, by run."
     )
 
 
@@ -167,8 +167,8 @@ def effect_sentence(result: Result, /) -> str:
         return ""
     differences, sure = [one["difference"] for one in found], sum(one["low"] > 0 for one in found)
     return (
-        f"Exact lower entropy changes AUROC by EU by {min(differences):+.2f} to {max(differences):+.2f} points; the gain is "
-        f"beyond chance in {sure} of {len(found)} comparisons."
+        f"Exact lower entropy changes AUROC by EU by {min(differences):+.2f} to {max(differences):+.2f} points, by run; the "
+        f"gain is beyond chance in {sure} of {len(found)} comparisons."
     )
 
 
@@ -179,7 +179,7 @@ def reduction_sentence(result: Result, /) -> str:
         return ""
     empty = [_range([one[f"{side}.empty"] for one in found]) for side in ("inside", "outside")]
     return (
-        f"PIA as printed gives an empty set for {empty[0]} of the test inputs and {empty[1]} of the OOD inputs, by model "
+        f"PIA as printed gives an empty set for {empty[0]} of the test inputs and {empty[1]} of the OOD inputs, by run "
         f"and J; the sound form gives none."
     )
 
