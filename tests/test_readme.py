@@ -8,6 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from credalens import MemberSummary
+from credalens.storage import open_predictions
+
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
@@ -33,6 +36,43 @@ def test_the_thirty_second_example_prints_what_it_says():
             )
         checked += 1
     assert checked == 7
+
+
+def stand_ins() -> dict[str, object]:
+    """Something for every name that the README's blocks leave to the reader."""
+    import torch
+    from sklearn.datasets import load_iris
+    from sklearn.ensemble import RandomForestClassifier
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    def network(*last: nn.Module) -> nn.Module:
+        return nn.Sequential(nn.Flatten(), nn.Linear(9, 4), *last)
+
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(4), size=(5, 6))
+    images, (x, y) = torch.rand(6, 1, 3, 3), load_iris(return_X_y=True)
+    other = MemberSummary()
+    other.update(probs[:2])
+    return {
+        "model_a": network(), "model_b": network(), "model_c": network(), "network": network(),
+        "dropout_network": network(nn.Dropout()), "images": images, "loader": DataLoader(TensorDataset(images), 3),
+        "fitted_random_forest": RandomForestClassifier(5, random_state=0).fit(x, y), "X": x, "x": images,
+        "probs": probs, "labels": np.arange(6) % 4, "other_machine": other,
+        "members": [lambda inputs, row=row: row for row in probs[2:]],
+    }  # fmt: skip
+
+
+def test_every_other_block_runs_as_it_stands(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    names = stand_ins()
+    for block in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[1:]:
+        exec(block, names)  # noqa: S102 - our own README
+    assert names["scores"].shape == (6,)
+    assert isinstance(names["scores"], np.ndarray)
+    assert names["prediction"].n_members == 5
+    assert open_predictions("id.npz").shape == (5, 6, 4)
 
 
 def test_every_link_to_a_file_leads_somewhere():
