@@ -63,6 +63,12 @@ def test_every_cell_stands_beside_the_papers_number(results, label):
     assert results[label]["paper_runs"] == runs(label)
 
 
+def test_another_measure_is_named_where_it_stands_alone(results):
+    rows = [line for line in render_result(results["OODMainTU"]).splitlines() if "| GH " in line]
+    alone = [cell for cell in results["OODMainTU"]["cells"] if cell["keys"]["measure"] == "GH"]
+    assert len(rows) == len(alone) > 0
+
+
 @pytest.mark.parametrize("label", table_labels())
 def test_numbers_are_within_their_range_and_are_the_means_of_their_runs(results, label):
     for cell in results[label]["cells"]:

@@ -81,8 +81,9 @@ def train(
 ) -> None:
     """Train networks whose predictions can be wrapped: a deep ensemble, Bayesian networks, or a distilled network.
 
-    Each network gets a folder with model.safetensors, history.json and spec.json. Finished ones are kept, and a run
-    that was interrupted or killed goes on exactly where it stopped when the same command is given again.
+    Each network gets a folder with model.safetensors, history.json and spec.json. Finished ones are kept. A run that was
+    interrupted or killed goes on from its last checkpoint, of which there is one a minute, when the same command is given
+    again, and ends with the weights that it would have had anyway.
 
     **Examples**
 
@@ -108,7 +109,9 @@ def train(
                 predict = partial(_predict, out=out.absolute(), test=test, samples=samples, **options)
                 probs = trainer.predict(predict, specs)
     except KeyboardInterrupt:
-        typer.echo("interrupted; the same command goes on from the last checkpoints.", err=True)
+        typer.echo(
+            "interrupted; the same command goes on from the last checkpoints, which are made once a minute.", err=True
+        )
         raise typer.Exit(130) from None
     summary: dict[str, Any] = {"networks": [_row(result) for result in results], **trainer.about()}
     if probs is not None and test is not None:

@@ -132,8 +132,12 @@ def _solvers(result: Result) -> str:
 
 
 def _naming(result: Result, keys: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The keys that tell the rows apart, in the order of the table's layout; the metric always."""
-    varying = [name for name in result["layout"] if len({str(key.get(name)) for key in keys}) > 1]
+    """The keys that tell the rows apart, in the order of the table's layout; the metric always.
+
+    The measure too where the result has several, even if these rows have one: another table shows the others.
+    """
+    told = dict.fromkeys(result["layout"], keys) | {"measure": [cell["keys"] for cell in result["cells"]]}
+    varying = [name for name in result["layout"] if len({str(key.get(name)) for key in told[name]}) > 1]
     return varying if "metric" in varying else [*varying, "metric"]
 
 
