@@ -5,7 +5,8 @@ slope, r = x - l_f the mass it takes, q = u_f - x what it leaves. Against the ch
 
     sum over flipped classes of d_k = w_k |s_k - lambda|,  plus  g_j(y) = phi(y) - chord with slope lambda
 
-for the one class j at a value y between its bounds. The vertex found costs g_f(x). Any other
+for the one class j at a value y between its bounds; no term is negative. So a vertex that costs less than the best one
+seen flips a set of classes whose d_k sum to less. The vertex found costs g_f(x). Any other
 
 - has j = f, and then flips one class (value known exactly) or two or more (cost at least the two least d), or
 - has f down (or up): then another class takes r (gives q) alone, value known exactly; or some class i is flipped and
@@ -20,10 +21,16 @@ from __future__ import annotations
 from credalens.core.kernels.jit import inlined
 from credalens.core.kernels.phi import phi
 
-__all__ = ["FAR", "SLACK", "certificate", "change", "changed", "trades"]
+__all__ = ["FAR", "SLACK", "certificate", "change", "changed", "precedes", "trades"]
 
 FAR = 1e300  # a slope no class has
 SLACK = 1e-15  # mass below this is rounding
+
+
+@inlined
+def precedes(away, k, at):
+    """Whether class k, whose slope is ``away`` from that of class f at position ``at``, stands before f; ties by position."""
+    return (away < 0.0) | ((away == 0.0) & (k < at))
 
 
 @inlined

@@ -1,10 +1,9 @@
-"""Lower entropy near the chord bound: every set of flipped classes that might cost less than the best vertex seen.
+"""The lowest entropy of a row of any number of classes: every set of flips that might cost less than the best vertex seen.
 
-Notation and facts as in ``lower.py`` and ``change.py``. The knapsack gives every class a side, up before the break class f
-and down from f on; a set F of flipped classes costs the sum of d_k = w_k |s_k - lambda|. The mass rho that F leaves over
-goes to one class that is down (rho > 0) or comes from one that is up (rho < 0). With phi'(y) = lambda, a class between its
-bounds counts as down below y and as up above, where leaving its bound only costs: so each vertex belongs to one F and
-costs as much as F or more.
+Facts as in ``lower.py``, costs as in ``change.py``. The knapsack gives every class a side, up before the break class f and
+down from f on; F is a set of flipped classes. The mass rho that F leaves over goes to one class that is down (rho > 0) or
+comes from one that is up (rho < 0). With phi'(y) = lambda, a class between its bounds counts as down below y and as up
+above, where leaving its bound only costs: so each vertex belongs to one F and costs as much as F or more.
 
 - Only classes with d_k below the best cost can be in F: some 40 of 1000 in flat predictions. In peaked ones the threshold
   (fact b) closes most of the others, those too small to cost anything.
@@ -23,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from credalens.core.kernels.change import FAR, SLACK
+from credalens.core.kernels.change import FAR, SLACK, precedes
 from credalens.core.kernels.items import AWAY, CLASS, DOWN, HIGH, KEEPS, LOW, MOST, UP, collect_items
 from credalens.core.kernels.jit import inlined, kernel
 from credalens.core.kernels.phi import phi
@@ -149,7 +148,7 @@ def write_vertex(lower, upper, slope, at, r, out):
     """Every class on the knapsack's side, and r to f; without f, all down."""
     pivot = slope[at] if at >= 0 else -FAR
     for k in range(lower.size):
-        first = (slope[k] < pivot) | ((slope[k] == pivot) & (k < at))
+        first = precedes(slope[k] - pivot, k, at)
         out[k] = upper[k] if first else lower[k]
     if at >= 0:
         out[at] = min(out[at] + r, upper[at])

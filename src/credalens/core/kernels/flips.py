@@ -1,27 +1,26 @@
 """The lowest entropy of a row of few classes that one change leaves open: every vertex that might still be better.
 
-Notation and facts as in ``change.py`` and ``lower.py``. Against the chord bound a vertex costs d_k for each class k that it
-flips, and nothing for f at one of its bounds. So a vertex that costs less than the best one seen flips a set of classes
-whose d_k sum to less. The sets are few once fact b has ruled out what no optimum flips, above all the tiny classes,
-whose d_k are tiny too: seldom more than ten for ten classes. For each set, f is at one of its bounds and one class takes or
-gives what remains; where f is down that may be f itself.
+Facts as in ``lower.py``, costs as in ``change.py``. The sets of flips that cost less than the best vertex seen are few once
+fact b has ruled out what no optimum flips, above all the tiny classes, whose d_k are tiny too: seldom more than ten for ten
+classes. For each set, f is at one of its bounds, which costs nothing, and one class takes or gives what remains; where f is
+down that may be f itself.
 
-``enumeration.py`` does the same for rows of any number of classes, in an order that needs them sorted; for few classes that
-takes longer than to try all. Rows with more than MOST_SETS sets are left to it.
+``enumeration.py`` does the same for any number of classes, in an order that needs them sorted; for few classes that takes
+longer than to try all sets, and two seconds more to compile. Rows with more than MOST_SETS sets are left to it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from credalens.core.kernels.change import FAR
+from credalens.core.kernels.change import FAR, precedes
 from credalens.core.kernels.jit import kernel
+from credalens.core.kernels.knapsack import ROUNDING
 from credalens.core.kernels.phi import phi
 
 __all__ = ["ROOT", "settle_rows"]
 
 MOST_SETS = 64
-ROUNDING = 1e-13  # mass
 NOTHING = 4e-15  # mass; what may be left of none after some 24 sums
 
 # What is known of the root: f, lambda, r, R, the cost of the best vertex seen, the chord bound, and the least differences of
@@ -39,7 +38,7 @@ def _describe(classes, f, slope_f, known):
     for k in range(known.shape[1]):
         low, high, phi_low, phi_high, slope = classes[0, k], classes[1, k], classes[2, k], classes[3, k], classes[4, k]
         away = slope - slope_f
-        first = (away < 0.0) | ((away == 0.0) & (k < f))
+        first = precedes(away, k, f)
         known[LOW, k], known[HIGH, k] = low, high
         known[PHI_END, k] = phi_high if first else phi_low
         known[WAY, k] = low - high if first else high - low

@@ -1,10 +1,10 @@
-"""The few classes that a vertex cheaper than the best one seen might flip: what the enumeration of ``flips.py`` works on."""
+"""The few classes that a vertex cheaper than the best one seen might flip: what ``enumeration.py`` works on."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from credalens.core.kernels.change import FAR
+from credalens.core.kernels.change import FAR, precedes
 from credalens.core.kernels.jit import inlined, kernel
 from credalens.core.kernels.knapsack import DECADES, ROUNDING, middle
 from credalens.core.kernels.phi import phi
@@ -119,7 +119,7 @@ def collect_items(lower, upper, phi_lower, phi_upper, slope, at, r, need, limit,
     takes, gives = FAR, FAR
     for k in classes:
         away = slope[k] - pivot
-        first = (away < 0.0) | ((away == 0.0) & (k < at))
+        first = precedes(away, k, at)
         item = (upper[k] - lower[k]) * abs(away) < limit
         if first:
             item &= up < 0 or lower[k] < lower[up] or upper[k] < upper[up]

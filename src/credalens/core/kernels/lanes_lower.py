@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from credalens.core.kernels.change import FAR, SLACK, certificate, change, changed, trades
+from credalens.core.kernels.change import FAR, SLACK, certificate, change, changed, precedes, trades
 from credalens.core.kernels.jit import inlined, kernel
 from credalens.core.kernels.lanes import LANES, fill
 from credalens.core.kernels.phi import phi
@@ -75,7 +75,7 @@ def _neighbours(low, high, slope, lane):
             s = slope[k, i]
             away = s - lane[LAMBDA + i]
             other = (s < FAR) & (lane[AT + i] != k)
-            first = (away < 0.0) | ((away == 0.0) & (k < lane[AT + i]))
+            first = precedes(away, k, lane[AT + i])
             trade = trades(first, low[k, i], high[k, i], lane[LOW + i], lane[HIGH + i])
             before, after = other & first, other & (not first)
             lane[BEFORE_ALL + i] = -away if before & (-away < lane[BEFORE_ALL + i]) else lane[BEFORE_ALL + i]
@@ -113,7 +113,7 @@ def _one_change(low, high, phi_low, phi_high, slope, lane):
             near = (lane[BEFORE + i], lane[AFTER + i], lane[BEFORE_ALL + i], lane[AFTER_ALL + i])
             away = slope[k, i] - lane[LAMBDA + i]
             other = (slope[k, i] < FAR) & (lane[AT + i] != k)
-            first = (away < 0.0) | ((away == 0.0) & (k < lane[AT + i]))
+            first = precedes(away, k, lane[AT + i])
             low_k, high_k, phi_low_k, phi_high_k = low[k, i], high[k, i], phi_low[k, i], phi_high[k, i]
             alone, flip, down, up = change(low_k, high_k, away, other, first, f, near)
             value = changed(low_k, high_k, phi_low_k, phi_high_k, away, first, f)

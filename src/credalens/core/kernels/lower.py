@@ -9,8 +9,12 @@ c. Dominance: if l_i >= l_j and u_i >= u_j, some optimum raises j only where i i
 d. Chord bound: with phi replaced by its chord on each [l_k, u_k] the problem is a fractional knapsack, filled in
    order of the chords' slopes. Its solution is a vertex, hence feasible; its value bounds the optimum from below.
 
-The solution of (d) is off by one class's concavity only, so that a better vertex flips few classes: ``enumeration.py``
-tries all sets of them that might be better. Where these are too many, branch and bound (``branch.py``) takes over.
+The solution of (d) is off by one class's concavity only, so that a better vertex flips few classes: it has them on the
+other side. ``change.py`` says what a flip costs. A row is done as soon as its best vertex is certified:
+
+1. by all vertices one change away and a bound of the others: ``lanes_lower.py`` (few classes), ``root.py`` (many);
+2. by all sets of flips that might be better: ``flips.py`` (few), ``enumeration.py`` on the ``items.py`` (any number);
+3. by branch and bound, where these sets are too many: ``branch.py``.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from credalens.core.kernels.change import FAR, SLACK, certificate, change, changed, trades
+from credalens.core.kernels.change import FAR, SLACK, certificate, change, changed, precedes, trades
 from credalens.core.kernels.jit import bits_to_float, float_to_bits, inlined, kernel
 from credalens.core.kernels.phi import phi
 
@@ -113,7 +113,7 @@ def _neighbours(lower, upper, slope, at):
     for k in range(lower.size):
         away = slope[k] - slope_f
         other = (slope[k] < FAR) & (k != at)
-        first = (away < 0.0) | ((away == 0.0) & (k < at))
+        first = precedes(away, k, at)
         trade = other & trades(first, lower[k], upper[k], low_f, high_f)
         distance = float_to_bits(abs(away))
         one = distance if other & first else far
@@ -135,7 +135,7 @@ def _one_change(lower, upper, slope, at, f, near, alone, flips):
     for k in range(lower.size):
         away = slope[k] - f[3]
         other = (slope[k] < FAR) & (k != at)
-        first = (away < 0.0) | ((away == 0.0) & (k < at))
+        first = precedes(away, k, at)
         alone[k], flips[k], down, up = change(lower[k], upper[k], away, other, first, f, near)
         one, two, three = float_to_bits(flips[k]), float_to_bits(down), float_to_bits(up)
         least = one if one < least else least
@@ -157,7 +157,7 @@ def _best_change(lower, upper, phi_lower, phi_upper, slope, at, f, alone, best):
     for k in range(lower.size):
         if alone[k] < best:
             away = slope[k] - f[3]
-            first = (away < 0.0) | ((away == 0.0) & (k < at))
+            first = precedes(away, k, at)
             best = min(best, changed(lower[k], upper[k], phi_lower[k], phi_upper[k], away, first, f))
     return best
 
@@ -167,7 +167,7 @@ def _gains(lower, upper, phi_lower, phi_upper, slope, at):
     """Sum of phi(u) - phi(l) over the classes before f."""
     total = 0.0
     for k in range(lower.size):
-        first = (slope[k] < slope[at]) | ((slope[k] == slope[at]) & (k < at))
+        first = precedes(slope[k] - slope[at], k, at)
         total += phi_upper[k] - phi_lower[k] if first else 0.0
     return total
 
