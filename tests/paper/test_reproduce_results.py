@@ -63,6 +63,13 @@ def test_every_cell_stands_beside_the_papers_number(results, label):
     assert results[label]["paper_runs"] == runs(label)
 
 
+@pytest.mark.parametrize("label", ["entropy_plots_cifar10", "PIA"])
+def test_densities_show_the_number_of_their_runs(results, label):
+    rows = [line.split("|") for line in render_result(results[label]).splitlines() if line.startswith("| ")]
+    assert rows[0][-2].strip() == "n"
+    assert {row[-2].strip() for row in rows[1:]} == {str(results[label]["panels"][0]["n"])} == {"3"}
+
+
 def test_another_measure_is_named_where_it_stands_alone(results):
     rows = [line for line in render_result(results["OODMainTU"]).splitlines() if "| GH " in line]
     alone = [cell for cell in results["OODMainTU"]["cells"] if cell["keys"]["measure"] == "GH"]

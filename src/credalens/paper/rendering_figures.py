@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from credalens.paper.rendering_markdown import markdown_table
+from credalens.paper.rendering_markdown import NONE, markdown_table
 from credalens.paper.rendering_values import DIGITS
 
 __all__ = ["figure_parts"]
@@ -41,7 +41,7 @@ def _series(result: Result) -> str:
 
 
 def _quantiles(result: Result) -> str:
-    """Densities as a table: a row for each set of a panel, for each J where there are several."""
+    """Densities, of the inputs of all n runs, as a table: a row for each set of a panel, for each J where there are several."""
     rows: list[list[str]] = []
     shares: list[str] = []
     for panel in result["panels"]:
@@ -49,8 +49,9 @@ def _quantiles(result: Result) -> str:
             for name, values in sets.items():
                 shares = list(values)
                 where = f"{panel['title']}, J = {kept}" if kept else panel["title"]
-                rows.append([where, name, *(f"{value:.3f}" for value in values.values())])
-    return markdown_table(["Panel", "Set", *(f"{float(share):.0%} below" for share in shares)], rows) if rows else ""
+                rows.append([where, name, *(f"{value:.3f}" for value in values.values()), str(panel.get("n", NONE))])
+    head = ["Panel", "Set", *(f"{float(share):.0%} below" for share in shares), "n"]
+    return markdown_table(head, rows) if rows else ""
 
 
 def _by_kept(found: Mapping[str, Any]) -> Mapping[str, Mapping[str, Mapping[str, float]]]:

@@ -180,7 +180,8 @@ def _pia(work: Workbench, figure: declared.PiaFigure) -> Made:
     if reason is not None:
         return None, [{"title": "PIA", "reason": reason}]
     scores = {str(runs[0].J): _pooled_scores(work, runs, (runs[0].inside, *sets)) for runs, _ in plans}
-    panels = [_pia_panel(measure, scores) for measure in ("EU", "TU")]
+    n = min(len(runs) for runs, _ in plans)
+    panels = [{**_pia_panel(measure, scores), "n": n} for measure in ("EU", "TU")]
     told = [{key: value for key, value in panel.items() if key != "scores"} for panel in panels]
     return drawing.draw_pia(panels), told
 
