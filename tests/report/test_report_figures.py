@@ -437,6 +437,15 @@ def test_a_second_prediction_lies_over_the_first():
     assert ax.lines[1].get_marker() != ax.lines[2].get_marker()
 
 
+def test_reliability_does_not_join_bins_of_few_inputs():
+    ax = plot_reliability([0.1, 0.3, 0.6, 0.9], [1, 0.4, 0.5, 0.9], [4, 5, 30, 60])
+    drawn = {line.get_gid(): line.get_xdata().tolist() for line in ax.lines if line.get_gid()}
+    assert drawn == {curves_reliability.LINE: [0.3, 0.6, 0.9], curves_reliability.FEW: [0.1]}
+    few = next(line for line in ax.lines if line.get_gid() == curves_reliability.FEW)
+    assert few.get_linestyle() == "None"
+    assert few.get_markerfacecolor() == "#FFFFFF"
+
+
 def test_reliability_takes_edges_of_any_width():
     ax = plot_reliability([0.05, 0.5], [0.1, 0.5], [1, 1], edges=[0, 0.1, 1])
     np.testing.assert_allclose(ax.child_axes[0].patches[0].get_data().edges, [0, 0.1, 1])

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.strategies import batch_of, make_members
 
 from credalens.evaluation import Threshold
-from credalens.report import html_charts, html_files, style
+from credalens.report import html_charts, html_files, style, summary_figures
 from credalens.report.html import render_html
 from credalens.report.html_files import atomic_folder, check_folder, write_report
 from credalens.report.html_images import png_uri
@@ -299,6 +299,18 @@ def test_an_older_report_is_replaced_and_other_files_stay(found, tmp_path):
     assert (folder / "notes.txt").read_text() == "mine"
     assert json.loads((folder / "report.json").read_text(encoding="utf-8"))["format"] == "credalens-report-1"
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+@pytest.mark.parametrize("name", ["roc flat", "pr flat", "reliability", "rejection total"])
+def test_figures_have_the_colours_of_the_page(found, name):
+    """Credal blue, averaging green, whatever the order they are drawn in."""
+    legend = dict(summary_figures._figures(found))[name]().get_legend()
+    labels = [text.get_text() for text in legend.get_texts()]
+    drawn = dict(zip(labels, (line.get_color() for line in legend.get_lines()), strict=True))
+    assert len(drawn) in (2, 4)
+    for label, color in drawn.items():
+        ours = "credal" in label or "Intersection" in label
+        assert color == (style.LIGHT.credal if ours else style.LIGHT.averaged)
 
 
 def test_figures_are_files_of_their_own(found, tmp_path):

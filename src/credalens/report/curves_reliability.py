@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
 from credalens.report.figures_checks import as_numbers
+from credalens.report.html_charts import FIRM
 from credalens.report.style import Theme, dash, marker
 from credalens.report.style_axes import add_legend, dress, name_axes, open_axes
 
 COUNTS = "counts"
 LINE = "reliability"
+FEW = "few"
 
 
 class _Bins(NamedTuple):
@@ -25,6 +27,8 @@ class _Bins(NamedTuple):
     accuracy: NDArray[np.float64]
     share: NDArray[np.float64]
     edges: NDArray[np.float64]
+    firm: NDArray[np.bool_]
+    """Which of the filled ones hold enough inputs for their accuracy to say something."""
 
     @property
     def ece(self) -> float:
@@ -52,7 +56,8 @@ def plot_reliability(
     .. math:: \mathrm{ECE} = \sum_g \frac{|B_g|}{n} |\mathrm{acc}(B_g) - \mathrm{conf}(B_g)|
 
     `edges` are those of equal-width bins unless given. Confidence and accuracy of bins without inputs are not
-    read. Call it again with the same `ax` and the next `order` to lay a second prediction over the first.
+    read; bins of fewer than five inputs are hollow and not joined. Call it again with the same `ax` and the next
+    `order` to lay a second prediction over the first.
 
     >>> ax = plot_reliability([0.3, 0.9], [0.4, 0.7], [20, 80], name="Averaged")
     >>> ax = plot_reliability([0.3, 0.9], [0.4, 0.8], [30, 70], name="Intersection", order=1, ax=ax)
@@ -66,7 +71,7 @@ def plot_reliability(
         _draw_line(ax, look, order, bins, f"{name}, ECE {bins.ece:.3f}")
         name_axes(ax, look, xlabel="Mean confidence", ylabel="Accuracy")
         entries = [(str(line.get_label()), line) for line in ax.lines if line.get_gid() == LINE]
-        add_legend(ax, entries, look, loc="upper left")
+        add_legend(ax, entries, look, loc="best")
     return ax
 
 
@@ -78,7 +83,8 @@ def _read_bins(confidence: Any, accuracy: Any, count: Any, edges: Any) -> _Bins:
     means, hits = _filled(confidence, filled, "confidence"), _filled(accuracy, filled, "accuracy")
     borders = np.linspace(0, 1, len(counts) + 1) if edges is None else as_numbers(edges, "edges")
     _check_edges(borders, means, filled)
-    return _Bins(means, hits, counts / counts.sum(), borders)
+    firm = counts[filled] >= FIRM
+    return _Bins(means, hits, counts / counts.sum(), borders, firm if firm.any() else np.ones_like(firm))
 
 
 def _filled(values: Any, filled: NDArray[np.bool_], what: str) -> NDArray[np.float64]:
@@ -125,16 +131,20 @@ def _draw_frame(ax: Axes, look: Theme) -> None:
 
 
 def _draw_line(ax: Axes, look: Theme, order: int, bins: _Bins, label: str) -> None:
+    color, few = look.color(order), ~bins.firm
     ax.plot(
-        bins.confidence,
-        bins.accuracy,
-        color=look.color(order),
+        bins.confidence[bins.firm],
+        bins.accuracy[bins.firm],
+        color=color,
         linestyle=dash(order),
         marker=marker(order),
         label=label,
         gid=LINE,
         zorder=3,
     )
+    if few.any():
+        (dots,) = ax.plot(bins.confidence[few], bins.accuracy[few], marker(order), color=color, gid=FEW, zorder=3)
+        dots.set_markerfacecolor(look.background)
 
 
 def _draw_shares(margin: Axes, look: Theme, order: int, bins: _Bins) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -22,6 +23,7 @@ from credalens.report.figures import (
     plot_uncertainty_histograms,
     save_figure,
 )
+from credalens.report.style import LIGHT
 from credalens.report.summary import Evaluation
 from credalens.report.summary_scores import KINDS
 from credalens.report.tables import METHODS, SHORT
@@ -32,6 +34,8 @@ __all__ = ["save_figures"]
 Draw = Callable[[], Axes]
 FORMATS = ("png", "svg")
 MEASURES = ("epistemic", "total")
+BY_METHOD: Final = replace(LIGHT, palette=2 * (LIGHT.credal, LIGHT.averaged))
+"""Credal and averaging take turns and keep the colours they have on the page; dashes tell EU from TU."""
 
 
 def save_figures(
@@ -65,7 +69,7 @@ def _figures(evaluation: Evaluation) -> Iterator[tuple[str, Draw]]:
         yield "reliability", partial(_reliability, result["calibration"])
         for measure, part in result["selective"].items():
             named = {METHODS[kind]: (part[kind]["rejected"], part[kind]["accuracy"]) for kind in KINDS}
-            yield f"rejection {measure}", partial(plot_accuracy_rejection, named, title=f"By {measure} uncertainty")
+            yield f"rejection {measure}", partial(_rejection, named, measure)
     if result["members_needed"] is not None:
         yield "members", partial(_members, result["members_needed"])
     yield from _samples(result)
@@ -79,9 +83,9 @@ def _detection(result: dict[str, Any]) -> Iterator[tuple[str, Draw]]:
             {f"{SHORT[m]}, {METHODS[k]}": tuple(curves[m][k][form]) for m in MEASURES for k in KINDS}
             for form in ("roc", "pr")
         )
-        yield f"roc {name}", partial(plot_roc, roc, title=name)
+        yield f"roc {name}", partial(plot_roc, roc, theme=BY_METHOD, title=name)
         share = found["rows"] / (found["rows"] + known)
-        yield f"pr {name}", partial(plot_pr, pr, prevalence=share, title=name)
+        yield f"pr {name}", partial(plot_pr, pr, prevalence=share, theme=BY_METHOD, title=name)
 
 
 def _histograms(evaluation: Evaluation) -> Iterator[tuple[str, Draw]]:
@@ -99,13 +103,24 @@ def _histograms(evaluation: Evaluation) -> Iterator[tuple[str, Draw]]:
             yield f"histogram {measure} {METHODS[kind]}", draw
 
 
+def _rejection(named: dict[str, Any], measure: str) -> Axes:
+    return plot_accuracy_rejection(named, theme=BY_METHOD, title=f"By {measure} uncertainty")
+
+
 def _reliability(calibration: dict[str, Any]) -> Axes:
     ax = None
-    for order, name in enumerate(("averaged", "intersection")):
+    for order, name in enumerate(("intersection", "averaged")):
         curve = calibration[name]["reliability"]
         confidence, accuracy = ([value or 0.0 for value in curve[key]] for key in ("confidence", "accuracy"))
         ax = plot_reliability(
-            confidence, accuracy, curve["count"], edges=curve["edges"], name=name.capitalize(), order=order, ax=ax
+            confidence,
+            accuracy,
+            curve["count"],
+            edges=curve["edges"],
+            name=name.capitalize(),
+            order=order,
+            theme=BY_METHOD,
+            ax=ax,
         )
     return cast(Axes, ax)
 
