@@ -64,10 +64,11 @@ def score(
         ),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(metavar="N", help="Threads; by default all cores.", rich_help_panel="Run")
+        int | None,
+        typer.Option(metavar="N", help="Threads; by default all cores, on Ray 1 for each part.", rich_help_panel="Run"),
     ] = None,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Drop what an unfinished run has left.", rich_help_panel="Run")
+        bool, typer.Option("--restart", help="Drop what an earlier run has left.", rich_help_panel="Run")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON and no progress bar.", rich_help_panel="Run")
@@ -78,7 +79,7 @@ def score(
             "--id",
             metavar="COLUMN",
             help="Row ids, kept in the output; several folders need them.",
-            show_default="id",
+            show_default="id for several folders, else none",
             rich_help_panel="Folders",
         ),
     ] = None,

@@ -18,7 +18,7 @@ from credalens.storage.formats import UnsuitableError, readable
 
 __all__ = ["Chunk", "Inputs"]
 
-GATHERED = 256 * 2**20  # bytes of one table that are gathered at a time
+GATHERED, IN_ALL = 256 * 2**20, 2**30  # bytes of one table, and of all, that are gathered at a time
 ID_ROWS = 1 << 18
 
 
@@ -94,7 +94,9 @@ class Inputs:
 
     def _gathered(self, number: int, place: int, rows: int) -> Iterator[NDArray]:
         table, columns, name = self.tables[place], self.columns[place], str(self.id_column)
-        room = GATHERED // (columns.members * columns.classes * np.dtype(columns.dtype).itemsize)
+        room = min(GATHERED, IN_ALL // (len(self.tables) - 1)) // (
+            columns.members * columns.classes * np.dtype(columns.dtype).itemsize
+        )
         block = rows * max(1, room // rows)
         part, begin = self.tables[0].part(number), 0
         for batch in batches(part, [name], block):
