@@ -79,7 +79,8 @@ def test_any_layout_of_the_other_tables_gives_the_same(tmp_path_factory, second,
     assert_joined(folder / "out", ids=ids)
 
 
-def test_rows_are_gathered_in_blocks_of_bounded_size(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("limit", "rows"), [("GATHERED", 6), ("IN_ALL", 12)])  # all: two tables beside the first
+def test_rows_are_gathered_in_blocks_of_bounded_size(tmp_path, monkeypatch, limit, rows):
     sizes = []
 
     def counted(table, columns, ids, name):
@@ -88,7 +89,7 @@ def test_rows_are_gathered_in_blocks_of_bounded_size(tmp_path, monkeypatch):
 
     plain = joined.gather
     monkeypatch.setattr(joined, "gather", counted)
-    monkeypatch.setattr(joined, "GATHERED", 6 * 4 * VALUES.itemsize)  # six rows of four classes
+    monkeypatch.setattr(joined, limit, rows * 4 * VALUES.itemsize)  # rows of four classes
     sources = write_models(tmp_path, [[np.arange(ROWS)], [np.arange(ROWS)[::-1]], [np.arange(ROWS)]])
     score_folder(sources, tmp_path / "out", chunk_rows=3)
     assert_joined(tmp_path / "out")
