@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from credalens.core.batches import BLOCK, CHUNK, ENOUGH, TURNS, chunk_rows, for_each_chunk
@@ -16,6 +16,8 @@ common = settings(derandomize=True, deadline=None)
 
 
 @common
+@example(1, 50_000, 4)
+@example(2, 50_000, 4)
 @given(st.integers(0, 5000), st.integers(1, 40_000), st.integers(1, 4))
 def test_every_row_is_worked_on_once(rows, classes, threads):
     seen = np.zeros(rows, int)

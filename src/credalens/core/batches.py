@@ -47,7 +47,7 @@ def for_each_chunk(
     """
     check_threads(threads)
     useful = rows * classes // ENOUGH
-    workers = 1 if useful <= 1 else min(threads or usable_cores(), useful)
+    workers = 1 if useful <= 1 else min(threads or usable_cores(), useful, rows)
     size = chunk_rows(rows, classes, workers)
     if workers == 1:
         for start in range(0, rows, size):
