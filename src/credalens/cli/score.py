@@ -165,7 +165,8 @@ def _print(summary: ScoreSummary, seconds: float) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
-    rows = f"{summary.rows:,} rows of {summary.members} members and {summary.classes} classes in {seconds:.1f} s"
+    members = "one member" if summary.members == 1 else f"{summary.members} members"
+    rows = f"{summary.rows:,} rows of {members} and {summary.classes} classes in {seconds:.1f} s"
     resumed = f", {summary.resumed_rows:,} of them by an earlier run" if summary.resumed_rows else ""
     loaded = " A compressed .npz cannot be read in part and was loaded whole." if "whole" in summary.access else ""
     console.print(f"Scored {rows}{resumed}.{loaded}")

@@ -54,10 +54,10 @@ def _stored(work: Workbench, run: Evaluation) -> bool:
 
 
 def _records(work: Workbench, run: Evaluation) -> list[tuple[TrainSpec, Record]]:
-    """From beside the predictions, or from the evaluation where only that was kept."""
+    """From the evaluation, or from beside the predictions where there is none yet."""
     kept = work.evaluator.training(run) or [None] * len(run.ensemble.specs)
     found = [
-        (spec, work.models.training_record(spec) or record)
+        (spec, record or work.models.training_record(spec))
         for spec, record in zip(run.ensemble.specs, kept, strict=True)
     ]
     return [(spec, record) for spec, record in found if record is not None]

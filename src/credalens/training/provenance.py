@@ -15,10 +15,11 @@ from credalens.training.devices import device_name
 
 
 def provenance(device: torch.device, /, **more: Any) -> dict[str, Any]:
-    """Versions, device and time, for the records of a training.
+    """Versions, time and the name of the device, for the records of a training.
 
-    >>> provenance(torch.device("cpu"), seed=3)["seed"]
-    3
+    >>> record = provenance(torch.device("cpu"), seed=3, device="what kind")
+    >>> record["seed"], record["device"]
+    (3, 'cpu')
     """
     return {
         "credalens": __version__,
@@ -28,8 +29,8 @@ def provenance(device: torch.device, /, **more: Any) -> dict[str, Any]:
         "cuda": torch.version.cuda,
         "python": platform.python_version(),
         "system": platform.system(),
-        "device": device_name(device),
         "threads": torch.get_num_threads(),
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         **more,
+        "device": device_name(device),
     }
