@@ -25,6 +25,7 @@ from credalens.training.tally import Tally
 CPU = torch.device("cpu")
 SGD = Schedule("sgd", epochs=10, batch=4, rate=0.1, policy="one_cycle", weight_decay=0.5)
 ADAM = Schedule("adam", epochs=10, batch=4, rate=0.1, policy="steps", temperature=10, kl_warmup=2, kl_scale=0.5)
+STEPS = ADAM.steps_per_epoch(100)
 
 
 def network():
@@ -124,14 +125,14 @@ def test_every_weight_group_gets_the_learning_rate():
 
 def test_the_standard_loss():
     logits = torch.tensor([[0.0, 0.0], [0.0, math.log(3)]])
-    loss = cross_entropy(logits, torch.empty(0), torch.tensor([0, 1]), 0.0)
+    loss = cross_entropy(logits, torch.empty(0), torch.tensor([0, 1]), 0)
     assert loss.item() == pytest.approx((math.log(2) + math.log(4 / 3)) / 2)
 
 
 def test_the_bayesian_loss_pays_its_share_of_the_divergence():
     model = to_bayesian(nn.Linear(2, 3))
     loss, logits, labels = evidence_bound(model, ADAM, 100), torch.zeros(4, 3), torch.zeros(4, dtype=torch.long)
-    values = [loss(logits, torch.empty(0), labels, epoch).item() for epoch in (0.0, 1.0, 5.0)]
+    values = [loss(logits, torch.empty(0), labels, step).item() for step in (0, 1 * STEPS, 5 * STEPS)]
     divergence = kl(model).item()
     assert values == pytest.approx([math.log(3) + share * divergence / 100 for share in (0, 0.25, 0.5)])
 
@@ -141,16 +142,39 @@ def test_the_student_sees_what_the_teachers_see():
     teachers[1][0].weight.data.mul_(-1)
     seen = []
     teachers[0].register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
-    loss = distillation(teachers, ADAM, lambda: mixed("float32", CPU))
+    loss = distillation(teachers, ADAM, 100, lambda: mixed("float32", CPU))
     x, student = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.zeros(4, 3)
     student.requires_grad_()
-    value = loss(student, x, torch.zeros(4, dtype=torch.long), 5.0)
+    value = loss(student, x, torch.zeros(4, dtype=torch.long), 5 * STEPS)
     members = torch.stack([teacher(x) for teacher in teachers])
     torch.testing.assert_close(value, distillation_loss(student, members, temperature=ADAM.heat(5.0)))
     assert seen[0] is x
     value.backward()
     assert student.grad.abs().sum() > 0
     assert all(weight.grad is None for teacher in teachers for weight in teacher.parameters())
+
+
+def test_teachers_are_asked_once_about_each_batch_that_comes_back():
+    asked, seen = [], []
+
+    def teacher(images):
+        asked.append(images)
+        return images.mean((2, 3))
+
+    def keep(logits, images, labels, step):
+        seen.append(images)
+        return objective(logits, images, labels, step)
+
+    schedule = replace(ADAM, epochs=5, batch=64, views=2)
+    learner = Member(replace(SPEC, method="edd", teachers=(0, 1)), schedule, network(), DeviceImages(blobs(128), CPU))
+    objective = distillation([teacher], schedule, 128, lambda: mixed("float32", CPU))
+    learner._objective = keep
+    while not learner.finished:
+        learner.advance()
+    assert len(seen) == 10
+    assert all(torch.equal(one, other) for one, other in zip(seen, seen[4:], strict=False))
+    assert len({float(images.sum()) for images in seen}) == len(asked) == 4
+    assert all(one is other for one, other in zip(asked, seen, strict=False))
 
 
 def test_steps_follow_the_schedule():

@@ -375,7 +375,7 @@ def test_an_old_note_without_history_is_not_needed_to_begin(tmp_path):
 
 @pytest.mark.parametrize(
     ("spec", "compiled"),
-    [(SPEC, ["reduce-overhead"]), (member(method="bnnr"), []), (STUDENT, [None, None, None])],
+    [(SPEC, ["reduce-overhead"]), (member(method="bnnr"), []), (STUDENT, ["reduce-overhead", None, None])],
     ids=["standard", "bayesian", "student and two teachers"],
 )
 def test_compiling_is_asked_for_once_for_each_network(spec, compiled, tmp_path, monkeypatch):

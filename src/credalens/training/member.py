@@ -58,8 +58,9 @@ class Member:
         self._mixed = partial(mixed, precision, images.device)
         self._randomness = Randomness(spec.seed, images.device)
         self._optimizer = make_optimizer(model, schedule, images.device)
-        self._apply, *taught = (_compiled(network, spec) if compile else network for network in (model, *teachers))
-        self._objective = self._choose_objective(tuple(taught))
+        # Random weights are drawn outside of what can be compiled. A graph's output would not outlive the next teacher's.
+        self._apply = _compiled(model, "reduce-overhead") if compile and not spec.bayesian else model
+        self._objective = self._choose_objective(tuple(_compiled(one) if compile else one for one in teachers))
         self._tally = Tally(images.device)
         self._order: Tensor | None = None
         self._carried, self._since = 0.0, time.perf_counter()
@@ -78,8 +79,7 @@ class Member:
         """One step."""
         epoch, place = divmod(self.step, self.steps_per_epoch)
         if self._order is None:
-            self._order = self._images.order(epoch_order(self.spec.seed, epoch, len(self._images)))
-            self._since = time.perf_counter()
+            self._order, self._since = self._open(epoch, place), time.perf_counter()
         start = place * self.schedule.batch
         with self._randomness.active():
             self._learn(self._order[start : start + self.schedule.batch])
@@ -129,7 +129,16 @@ class Member:
         if self.spec.bayesian:
             use_generator(self.model, self._randomness.generator)
             return evidence_bound(self.model, self.schedule, len(self._images))
-        return distillation(teachers, self.schedule, self._mixed) if self.spec.distilled else cross_entropy
+        if self.spec.distilled:
+            return distillation(teachers, self.schedule, len(self._images), self._mixed)
+        return cross_entropy
+
+    def _open(self, epoch: int, place: int) -> Tensor:
+        """The order of an epoch that begins, or goes on in the middle after a checkpoint."""
+        view = self.schedule.view(epoch)
+        if self.schedule.views is not None and place == 0:
+            self._randomness.begin_view(view)
+        return self._images.order(epoch_order(self.spec.seed, view, len(self._images)))
 
     def _learn(self, chosen: Tensor) -> None:
         schedule, epoch = self.schedule, self.step / self.steps_per_epoch
@@ -143,7 +152,7 @@ class Member:
         set_learning_rate(self._optimizer, schedule.learning_rate(epoch))
         with self._mixed():
             logits = self._apply(images)
-        loss = self._objective(logits.float(), images, labels, epoch)
+        loss = self._objective(logits.float(), images, labels, self.step)
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self._optimizer.step()
@@ -160,14 +169,11 @@ class Member:
         return self._carried if self._order is None else self._carried + time.perf_counter() - self._since
 
 
-def _compiled(network: nn.Module, spec: TrainSpec) -> nn.Module:
-    """Fused, one compilation for all networks of a kind; random weights are drawn outside of what can be compiled.
+def _compiled(network: nn.Module, mode: str | None = None) -> nn.Module:
+    """Fused, one compilation for all networks of a kind.
 
-    A standard network is replayed as a CUDA graph: launching its many small kernels takes longer than running them.
+    "reduce-overhead" replays it as a CUDA graph: launching many small kernels takes longer than running them.
     """
-    if spec.bayesian:
-        return network
-    mode = None if spec.distilled else "reduce-overhead"  # a graph's outputs do not outlive the next teacher's
     return torch.compile(network, mode=mode, dynamic=False)  # type: ignore[return-value]
 
 

@@ -13,32 +13,48 @@ from credalens.bayes import elbo_loss
 from credalens.training.distillation import distillation_loss
 from credalens.training.schedules import Schedule
 
-Objective = Callable[[Tensor, Tensor, Tensor, float], Tensor]
-"""``(logits, images, labels, epoch) -> loss``: a scalar with gradients; nothing in it waits for the device."""
+Objective = Callable[[Tensor, Tensor, Tensor, int], Tensor]
+"""``(logits, images, labels, step) -> loss``: a scalar with gradients; nothing in it waits for the device."""
 
 
-def cross_entropy(logits: Tensor, images: Tensor, labels: Tensor, epoch: float, /) -> Tensor:
+def cross_entropy(logits: Tensor, images: Tensor, labels: Tensor, step: int, /) -> Tensor:
     """The loss of a standard network (SNN)."""
     return functional.cross_entropy(logits, labels)
 
 
 def evidence_bound(model: nn.Module, schedule: Schedule, examples: int, /) -> Objective:
     """The loss of a Bayesian network (BNNR, BNNF): one sample of the weights, and the KL divergence in its share."""
+    steps = schedule.steps_per_epoch(examples)
 
-    def loss(logits: Tensor, images: Tensor, labels: Tensor, epoch: float) -> Tensor:
-        return elbo_loss(logits, labels, model, kl_weight=schedule.kl_weight(epoch, examples))
+    def loss(logits: Tensor, images: Tensor, labels: Tensor, step: int) -> Tensor:
+        return elbo_loss(logits, labels, model, kl_weight=schedule.kl_weight(step / steps, examples))
 
     return loss
 
 
 def distillation(
-    teachers: Sequence[nn.Module], schedule: Schedule, mixed: Callable[[], AbstractContextManager[object]], /
+    teachers: Sequence[nn.Module],
+    schedule: Schedule,
+    examples: int,
+    mixed: Callable[[], AbstractContextManager[object]],
+    /,
 ) -> Objective:
-    """The loss of a student (EDD, EDD-Fair): the teachers see the same augmented images, and no labels are used."""
+    """The loss of a student (EDD, EDD-Fair): the teachers see the same augmented images, and no labels are used.
 
-    def loss(logits: Tensor, images: Tensor, labels: Tensor, epoch: float) -> Tensor:
+    Where batches come back, what the teachers said about them is remembered.
+    """
+    steps = schedule.steps_per_epoch(examples)
+    said: dict[int, Tensor] = {}
+
+    def ask(images: Tensor) -> Tensor:
         with torch.no_grad(), mixed():
-            members = torch.stack([teacher(images) for teacher in teachers])
-        return distillation_loss(logits, members.float(), temperature=schedule.heat(epoch))
+            return torch.stack([teacher(images) for teacher in teachers])
+
+    def loss(logits: Tensor, images: Tensor, labels: Tensor, step: int) -> Tensor:
+        batch = step if schedule.views is None else step % (schedule.views * steps)
+        members = said[batch] if batch in said else ask(images)
+        if schedule.views is not None:
+            said[batch] = members
+        return distillation_loss(logits, members.float(), temperature=schedule.heat(step / steps))
 
     return loss

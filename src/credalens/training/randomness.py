@@ -44,10 +44,14 @@ class Randomness:
 
     def __init__(self, seed: int, device: torch.device, /):
         self.generator = torch.Generator(device).manual_seed(derived_seed(seed, DRAWS))
-        self._device = device
+        self._seed, self._device = seed, device
         self._hidden = [
             torch.Generator(place).manual_seed(derived_seed(seed, HIDDEN)).get_state() for place in self._places()
         ]
+
+    def begin_view(self, view: int, /) -> None:
+        """Augment from here on as the last time this view began."""
+        self.generator.manual_seed(derived_seed(self._seed, DRAWS, view))
 
     @contextmanager
     def active(self) -> Iterator[None]:

@@ -39,7 +39,9 @@ class Schedule:
     during ``warmup``, a share of the training, then linearly to zero). Weight decay leaves biases and normalisation
     alone. The weight of the KL divergence is ``kl_scale`` / number of training images, after a linear rise over
     ``kl_warmup`` epochs; the deviations of Bayesian weights start at ``initial_std``. ``padding`` is the largest
-    shift as a share of the image: 4 pixels of 32. ``most_steps`` cuts an epoch short.
+    shift as a share of the image: 4 pixels of 32. ``most_steps`` cuts an epoch short. Of ``views`` epochs each has its
+    order and augmentation, which come back in turn, so that a student's teachers are asked about every batch once; None
+    draws all epochs anew.
     """
 
     optimizer: str
@@ -58,13 +60,15 @@ class Schedule:
     padding: float = 0.125
     flip: bool = True
     most_steps: int | None = None
+    views: int | None = None
 
     def __post_init__(self) -> None:
         check_choice(self.optimizer, ("adam", "sgd"), "optimizer")
         check_choice(self.policy, POLICIES, "policy")
-        for name in ("epochs", "batch"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}.")
+        for name in ("epochs", "batch", "views"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value!r}.")
 
     def learning_rate(self, epoch: float, /) -> float:
         """The learning rate at a moment of the training, for example 2.5 in the middle of the third epoch.
@@ -93,6 +97,14 @@ class Schedule:
         """Full batches in an epoch; what is left over comes up in another epoch's order."""
         steps = max(1, examples // self.batch)
         return steps if self.most_steps is None else min(steps, self.most_steps)
+
+    def view(self, epoch: int, /) -> int:
+        """Which order and augmentation an epoch has.
+
+        >>> [Schedule("adam", 5, 128, 1e-3, "steps", views=2).view(epoch) for epoch in range(5)]
+        [0, 1, 0, 1, 0]
+        """
+        return epoch if self.views is None else epoch % self.views
 
     def lasting(self, epochs: int, /) -> Schedule:
         """The same schedule stretched or shortened to so many epochs, milestones and warm-ups with it."""
@@ -148,7 +160,7 @@ def _fast(spec: TrainSpec) -> Schedule:
 def _smoke(spec: TrainSpec) -> Schedule:
     """Sixteen steps at most: every part of the training runs, nothing is learnt well."""
     plain = Schedule("adam", epochs=2, batch=64, rate=3e-3, policy="one_cycle", kl_warmup=1, most_steps=8)
-    return _distilling(spec, plain)
+    return _distilling(spec, replace(plain, views=1) if spec.distilled else plain)
 
 
 def _distilling(spec: TrainSpec, plain: Schedule) -> Schedule:
