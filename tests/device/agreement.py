@@ -85,6 +85,23 @@ def check_root() -> None:
         assert 0 < is_open.sum() < 0.6 * len(is_open)
 
 
+def check_float32_rounds_outwards() -> None:
+    """In float64 a certificate from float32 work is no higher than the truth, which it misses by little."""
+    kinds = ("peaked", "flat", "sparse", "rounded", "one_hot", "mixed", "tiny")
+    for shape in ((4, 1, 37), (3, 1, 68)):
+        p = tensors(kinds, shape, torch.float32)
+        chunk = rows._Chunk(p, torch.zeros(1, dtype=torch.int32, device=p.device), "probs", 1e-5)
+        chunk.describe(
+            rows.Rows(*(torch.empty_like(p[0]) for _ in range(4)), *(torch.empty_like(p[0, :, 0]) for _ in range(4)))
+        )
+        chunk.search(2000, 1e-12)
+        truth = on_cpu(wrap, p.double())
+        assert (chunk.bound <= truth.aleatoric).all()
+        assert (chunk.bound >= truth.aleatoric_bound - 2e-6).all()
+        assert ((chunk.total - truth.total).abs() <= 2e-7).all()
+        assert (chunk.value >= chunk.bound).all()
+
+
 def check_budget() -> None:
     """What a spent budget leaves is bracketed, and the bracket contains the truth."""
     p = tensors(("flat",), (4, 3, 9), torch.float64)

@@ -1,8 +1,8 @@
 """Credal predictions of CUDA tensors, computed where the tensors are: Triton kernels that give the CPU path's numbers.
 
-``describe_rows`` (``bounds.py``; ``narrow.py`` for few classes) finds all but the lower entropy; ``close_at_root``
-(``root.py``; ``narrow_root.py`` for few) certifies that of most rows, ``search_rows`` (``search.py``) searches for the others;
-``rows.py`` decides what runs on which rows; ``members.py`` is the door.
+``describe_rows`` (``bounds.py``; ``single.py`` for float32, ``narrow.py`` for few classes) finds all but the lower entropy;
+``close_at_root`` (``root.py``; ``narrow_root.py`` for few) certifies that of most rows, ``search_rows`` (``search.py``)
+searches for the others; ``rows.py`` decides what runs on which rows; ``members.py`` is the door.
 """
 
 from credalens.device.members import GpuMembers, gpu_members

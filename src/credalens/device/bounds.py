@@ -9,65 +9,17 @@ block): so that a sum over the classes of a row crosses few threads. The arithme
 import triton
 import triton.language as tl
 
-from credalens.device.nodes import ALIGNED
 from credalens.device.phi import phi
+from credalens.device.tiles import list_wide, places, rough_level, row_most, row_sum, row_sums, threshold_range
 
 __all__ = ["describe_rows"]
 
 EXACT = tl.constexpr(1e-14)  # a row this close to one is left as it is
 NO_WIDTH = tl.constexpr(1e-15)  # a sum of widths below this is rounding: the members agree
-DECADES = tl.constexpr(1e-12)
-HALVINGS = tl.constexpr(7)
-LEVEL_STEPS = tl.constexpr(4)  # towards the water level in float32
 SLACK = tl.constexpr(1e-15)  # mass below this is rounding
 LAST_DIGIT = tl.constexpr(4e-16)
-ROUNDED_SUM = tl.constexpr(1.00001)  # more than a float32 sum of positive terms can be off, relatively
-ROUNDED = tl.constexpr(1.0000002)  # more than a float32 can be off
 
 LOGITS = tl.constexpr(1)
-
-
-@triton.jit
-def _sum(x):
-    """The sum over the classes of every row."""
-    if x.shape[0] == 1:
-        total = tl.zeros((1, 1, 1), x.dtype) + tl.sum(x)
-    else:
-        total = tl.sum(tl.sum(x, 1, keep_dims=True), 2, keep_dims=True)
-    return total
-
-
-@triton.jit
-def _sums(x, y):
-    """Two sums at once: where a row lies on several warps, these wait for each other once."""
-    if x.shape[0] == 1:
-        pair = tl.join(tl.reshape(x, (x.numel,), can_reorder=True), tl.reshape(y, (y.numel,), can_reorder=True))
-        one, other = tl.split(tl.sum(pair, 0))
-        one += tl.zeros((1, 1, 1), x.dtype)
-        other += tl.zeros((1, 1, 1), y.dtype)
-    else:
-        one = _sum(x)
-        other = _sum(y)
-    return one, other
-
-
-@triton.jit
-def _most(x):
-    """The greatest value of every row."""
-    if x.shape[0] == 1:
-        most = tl.zeros((1, 1, 1), x.dtype) + tl.max(x)
-    else:
-        most = tl.max(tl.max(x, 1, keep_dims=True), 2, keep_dims=True)
-    return most
-
-
-@triton.jit
-def _places(mask):
-    """A place of its own for every class in ``mask``, counted from zero in every row, and how many there are."""
-    one = mask.to(tl.int32)
-    column = tl.sum(one, 1, keep_dims=True)
-    until = tl.cumsum(column, 2)
-    return until - column + tl.cumsum(one, 1) - 1, tl.max(until, 2, keep_dims=True)
 
 
 @triton.jit
@@ -82,39 +34,17 @@ def _distribution(x, inside, tolerance, KIND: tl.constexpr):
     """Rows of one member as float64 distributions, and which of them sum to one. Signs are left to the caller."""
     if KIND == LOGITS:
         x = tl.where(inside, x, -float("inf"))
-        top = _most(x)
-        good = (top > -float("inf")) & (top < float("inf")) & (_most((x != x).to(tl.int32)) == 0)
+        top = row_most(x)
+        good = (top > -float("inf")) & (top < float("inf")) & (row_most((x != x).to(tl.int32)) == 0)
         p = tl.exp(x - tl.where(good, top, 0.0))
-        return p * (1.0 / _sum(p)), good
-    e = 1.0 - _sum(x)
+        return p * (1.0 / row_sum(p)), good
+    e = 1.0 - row_sum(x)
     good = tl.abs(e) <= tolerance
     # 1 / (1 - e) = (1 + e) (1 + e^2) (1 + e^4) (1 + e^8) ...: a tolerance is at most 0.05. A division would branch.
     two = e * e
     four = two * two
     scale = (1.0 + e) * (1.0 + two) * (1.0 + four) * (1.0 + four * four)
     return x * tl.where(tl.abs(e) <= EXACT, 1.0, scale), good
-
-
-@triton.jit
-def _middle(a, b):
-    """Between two non-negative numbers, about halfway on a logarithmic scale: halfway between their bits."""
-    return ((a.to(tl.int32, bitcast=True) + b.to(tl.int32, bitcast=True)) >> 1).to(tl.float32, bitcast=True)
-
-
-@triton.jit
-def _rough_level(low, high, classes):
-    """Where the water level is, nearly: some safeguarded Newton steps in float32."""
-    floor = tl.zeros((low.shape[0], 1, 1), tl.float32)
-    top = floor + 1.0
-    t = floor + 1.0 / classes
-    for _ in range(LEVEL_STEPS):
-        filled, free = _sums(tl.minimum(tl.maximum(low, t), high), tl.where(low < t, tl.where(high > t, 1.0, 0.0), 0.0))
-        over = filled > 1.0
-        top = tl.where(over, t, top)
-        floor = tl.where(over, floor, t)
-        step = t - (filled - 1.0) / tl.maximum(free, 1.0)
-        t = tl.where((step >= floor) & (step <= top), step, 0.5 * (floor + top))
-    return t
 
 
 @triton.jit
@@ -131,8 +61,8 @@ def _water_level(low, high, inside, active, rough, classes):
     while (tl.max(moving) > 0) & (rounds > 0):
         above = inside & (low >= t)
         below = inside & (high <= t) & (low < t)
-        a, b = _sums(tl.where(above, low, 0.0), tl.where(below, high, 0.0))
-        free = classes - _sum(tl.where(above | below, 1, 0)).to(tl.float64)
+        a, b = row_sums(tl.where(above, low, 0.0), tl.where(below, high, 0.0))
+        free = classes - row_sum(tl.where(above | below, 1, 0)).to(tl.float64)
         excess = a + b + free * t - 1.0
         over = excess > 0.0
         top = tl.where(over, t, top)
@@ -143,39 +73,6 @@ def _water_level(low, high, inside, active, rough, classes):
         t = tl.where(moving > 0, step, t)
         rounds -= 1
     return t
-
-
-@triton.jit
-def _threshold_range(low, high, width, need):
-    """A range that contains the value of the class between its bounds (``core/kernels/knapsack.py``).
-
-    In float32: sums are trusted to ``ROUNDED_SUM`` and the range is widened by what rounding may have moved.
-    """
-    least = tl.zeros_like(need) + DECADES
-    most = tl.zeros_like(need) + 1.0
-    below = least
-    above = most
-    for _ in range(HALVINGS):
-        x = _middle(below, most)
-        y = _middle(least, above)
-        at_upper, at_lower = _sums(tl.where(high > x, width, 0.0), tl.where(low > y, width, 0.0))
-        short = at_upper * ROUNDED_SUM < need
-        most = tl.where(short, x, most)
-        below = tl.where(short, below, x)
-        heavy = at_lower > need * ROUNDED_SUM
-        least = tl.where(heavy, y, least)
-        above = tl.where(heavy, above, y)
-    least = tl.where(least > DECADES, least.to(tl.float64) * (1.0 / ROUNDED), 0.0)
-    return least, most.to(tl.float64) * ROUNDED
-
-
-@triton.jit
-def _list_wide(lists, numbers, rows, row, number):
-    """Add the rows with more than 64, 256 or 1024 open classes to a list (4, rows) each; the first is not used."""
-    if tl.max(number) > 64:
-        which = (number > 64).to(tl.int32) + (number > 256).to(tl.int32) + (number > 1024).to(tl.int32)
-        place = tl.atomic_add(numbers + ALIGNED * which, 1, mask=which > 0)
-        tl.store(lists + tl.cast(rows, tl.int64) * which + place, row, mask=which > 0)
 
 
 @triton.jit(do_not_specialize=["rows", "count"])
@@ -239,11 +136,11 @@ def describe_rows(
         high = tl.where(p > high, p, high)
         average += p
         valid = tl.where(sums, valid, 0)
-    good = (valid > 0) & (_most((low < 0.0).to(tl.int32)) == 0)
+    good = (valid > 0) & (row_most((low < 0.0).to(tl.int32)) == 0)
     tl.store(bad + tl.zeros_like(row), 1, mask=real & (good == 0))
 
     width = high - low
-    below, spread = _sums(low, width)
+    below, spread = row_sums(low, width)
     alpha = (1.0 - below) / tl.where(spread > NO_WIDTH, spread, 1.0)
     alpha = tl.where(spread > NO_WIDTH, tl.minimum(tl.maximum(alpha, 0.0), 1.0), 0.0)
     kind = lower.dtype.element_ty
@@ -255,18 +152,18 @@ def describe_rows(
     left = 1.0 - below
     low32 = low.to(tl.float32)
     high32 = high.to(tl.float32)
-    t = _water_level(low, high, inside, good, _rough_level(low32, high32, classes), classes)
-    least, most = _threshold_range(low32, high32, width.to(tl.float32), left.to(tl.float32))
+    t = _water_level(low, high, inside, good, rough_level(low32, high32, classes), classes)
+    least, most = threshold_range(low32, high32, width.to(tl.float32), left.to(tl.float32))
     is_open = inside & (width > 0.0) & good & (high >= least)
     is_up = is_open & (low > most)
     is_open = is_open & (low <= most)
-    highest, lowest = _sums(phi(_clip(t, low, high)), phi(tl.where(is_up, high, low)))
-    left -= _sum(tl.where(is_up, width, 0.0))
+    highest, lowest = row_sums(phi(_clip(t, low, high)), phi(tl.where(is_up, high, low)))
+    left -= row_sum(tl.where(is_up, width, 0.0))
     tl.store(total + row, highest, mask=real)
     tl.store(base + row, lowest, mask=real)
     tl.store(need + row, left, mask=real)
-    place, number = _places(is_open)
+    place, number = places(is_open)
     tl.store(core_low + begin + place, low, mask=is_open)
     tl.store(core_high + begin + place, high, mask=is_open)
     tl.store(size + row, number, mask=real)
-    _list_wide(wide, numbers, rows, row, number)
+    list_wide(wide, numbers, rows, row, number)

@@ -49,8 +49,8 @@ def _root(lows, highs, step, m, whole, start, tolerance, WIDTH: tl.constexpr):
     """(an entropy in bits that is attained, a lower bound): infinitely far apart where rounding leaves neither."""
     i = tl.arange(0, WIDTH)
     inside = i < m
-    low = tl.load(lows + i * step, mask=inside, other=0.0)
-    high = tl.load(highs + i * step, mask=inside, other=1.0)
+    low = tl.load(lows + i * step, mask=inside, other=0.0).to(tl.float64)
+    high = tl.load(highs + i * step, mask=inside, other=1.0).to(tl.float64)
     width = high - low
     phi_low = phi(low)
     phi_high = phi(high)
@@ -64,8 +64,8 @@ def _root(lows, highs, step, m, whole, start, tolerance, WIDTH: tl.constexpr):
     at = tl.max(tl.where(is_f, i, -1), 0)
     alone = tl.sum(is_f.to(tl.int32), 0) == 1
     first = key < own
-    low_f = tl.load(lows + at * step)
-    high_f = tl.load(highs + at * step)
+    low_f = tl.load(lows + at * step).to(tl.float64)
+    high_f = tl.load(highs + at * step).to(tl.float64)
     phi_f = tl.sum(tl.where(is_f, phi_low, 0.0), 0)
     slope_f = tl.sum(tl.where(is_f, slope, 0.0), 0)
     r = whole - tl.sum(tl.where(first, width, 0.0), 0)

@@ -20,7 +20,9 @@ NARROW = 32  # classes up to which one thread describes a row
 NARROW_ROWS = 128  # of a program then
 LANES = 32  # and when it solves the root: a thread's scratch values must never lie with another
 THREAD_CLASSES = 8  # of a thread, where a row lies on many
+SINGLE_CLASSES = 32  # the same where float32 does
 REGISTERS = 128  # of such a thread: sixteen warps on a multiprocessor, and nothing spilled
+SINGLE_REGISTERS = 168  # twelve warps: each has enough to do without waiting
 ALIGNED = 4  # integers from one counter to the next: Triton compiles anew for a pointer that is not a multiple of 16
 
 Refine = Callable[[Tensor], Tensor]
@@ -87,7 +89,9 @@ class _Chunk:
         _, self.rows, self.classes = members.shape
         self.narrow = self.classes <= NARROW
         self.steps = (1, self.rows) if self.narrow else (self.classes, 1)
-        self.core_low, self.core_high = self._new(self.rows, self.classes), self._new(self.rows, self.classes)
+        self.single = not self.narrow and kind == "probs" and members.dtype != torch.float64
+        core = torch.float32 if self.single else torch.float64
+        self.core_low, self.core_high = torch.empty((2, *members.shape[1:]), dtype=core, device=members.device)
         self.need, self.base, self.total, self.value, self.bound = (self._new(self.rows) for _ in range(5))
         self.size = self._new_integers(self.rows)
         self.widths = _widths(self.classes)
@@ -115,21 +119,19 @@ class _Chunk:
             describe_lanes[(-(-self.rows // NARROW_ROWS),)](
                 self.members, *arrays, *core, scales, *sizes, KIND=KINDS[self.kind], ROWS=NARROW_ROWS, num_warps=4
             )
+            return
+        arguments = (self.members, *arrays, *core, self.wide, self.lengths, *sizes)
+        if self.single:
+            from credalens.device.single import describe_single
+
+            tile, warps = _tile(self.members, SINGLE_CLASSES)
+            describe_single[(-(-self.rows // tile["ROWS"]),)](*arguments, **tile, num_warps=warps, maxnreg=REGISTERS)
         else:
             from credalens.device.bounds import describe_rows
 
-            tile, warps = _tile(self.members)
+            tile, warps = _tile(self.members, THREAD_CLASSES)
             describe_rows[(-(-self.rows // tile["ROWS"]),)](
-                self.members,
-                *arrays,
-                *core,
-                self.wide,
-                self.lengths,
-                *sizes,
-                KIND=KINDS[self.kind],
-                **tile,
-                num_warps=warps,
-                maxnreg=REGISTERS,
+                *arguments, KIND=KINDS[self.kind], **tile, num_warps=warps, maxnreg=REGISTERS
             )
 
     def search(self, max_nodes: int, tolerance: float) -> None:
@@ -239,16 +241,16 @@ class _Chunk:
         )
 
 
-def _tile(members: Tensor) -> tuple[dict[str, int], int]:
-    """How ``describe_rows`` lays out its rows, and on how many warps: by 16 bytes if the classes allow it."""
+def _tile(members: Tensor, each: int) -> tuple[dict[str, int], int]:
+    """How rows are laid out with ``each`` classes a thread, and on how many warps: by 16 bytes if the classes allow it."""
     classes = members.shape[2]
     width = max(64, 1 << (classes - 1).bit_length())
-    rows = max(1, 32 * THREAD_CLASSES // width)
+    rows = max(1, 32 * each // width)
     multiple = min(4, 16 // members.element_size())
     multiple = 1 if classes % multiple else multiple
     block = 32 * multiple // rows if rows > 1 else width
     tile = {"ROWS": rows, "BLOCKS": width // block, "BLOCK": block, "MULTIPLE": multiple}
-    return tile, max(1, width // (32 * THREAD_CLASSES))
+    return tile, max(1, width // (32 * each))
 
 
 def _widths(classes: int) -> tuple[int, ...]:

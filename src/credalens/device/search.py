@@ -98,11 +98,11 @@ def search_rows(
         m = tl.load(size + row)
         inside = i < m
         core = tl.cast(row, tl.int64) * row_step
-        low = tl.load(core_low + core + i * step, mask=inside, other=0.0)
-        high = tl.load(core_high + core + i * step, mask=inside, other=0.0)
+        low = tl.load(core_low + core + i * step, mask=inside, other=0.0).to(tl.float64)
+        high = tl.load(core_high + core + i * step, mask=inside, other=0.0).to(tl.float64)
         order = _order(low, high, inside, i, WIDTH)
-        low = tl.load(core_low + core + order * step, mask=inside, other=0.0)
-        high = tl.load(core_high + core + order * step, mask=inside, other=0.0)
+        low = tl.load(core_low + core + order * step, mask=inside, other=0.0).to(tl.float64)
+        high = tl.load(core_high + core + order * step, mask=inside, other=0.0).to(tl.float64)
         width = high - low
         phi_low = phi(low)
         gain = phi(high) - phi_low
