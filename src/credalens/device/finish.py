@@ -10,14 +10,20 @@ ROUNDING = tl.constexpr(1e-13)  # bits; as in core/entropy.py
 
 
 @triton.jit(do_not_specialize=["rows"])
-def finish_rows(highest, lowest, bound, scale, total, aleatoric, epistemic, certified, rows, BLOCK: tl.constexpr):
-    """Scale every row's entropies; epistemic is exactly zero where only rounding keeps the two apart."""
+def finish_rows(
+    highest, lowest, bound, scale, total, aleatoric, epistemic, certified, left, tolerance, rows, BLOCK: tl.constexpr
+):
+    """Scale every row's entropies; epistemic is exactly zero where only rounding keeps the two apart.
+
+    ``left`` becomes 1 if the search has left a row with a gap above ``tolerance``.
+    """
     row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     real = row < rows
     unit = tl.load(scale)
     high = tl.load(highest + row, mask=real, other=0.0)
     low = tl.load(lowest + row, mask=real, other=0.0)
     least = tl.load(bound + row, mask=real, other=0.0)
+    tl.store(left + tl.zeros_like(row), 1, mask=real & (low - least > tolerance))
     spread = tl.where(high - low > ROUNDING, high - low, 0.0)
     kind = total.dtype.element_ty
     tl.store(total + row, (high * unit).to(kind), mask=real)

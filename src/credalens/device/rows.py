@@ -57,7 +57,7 @@ def describe(
     """Everything about contiguous members (count, rows, classes), or None if a row is not a distribution.
 
     ``unit`` turns bits into the caller's unit. ``refine`` is asked for the rows that ``max_nodes`` nodes leave open. Nothing
-    else leaves the device but their number and whether all rows were valid.
+    else leaves the device but whether all rows were valid and whether one is open: one wait, after the last kernel.
     """
     _, rows, classes = members.shape
     dtype = members.dtype if members.dtype == torch.float64 else torch.float32
@@ -67,18 +67,23 @@ def describe(
 
     results = Rows(*(new(rows, classes) for _ in range(4)), *(new(rows) for _ in range(4)))
     size = min(rows, max(1, SCRATCH // (16 * classes)))
-    bad = torch.zeros(1, dtype=torch.int32, device=members.device)
     with _current(members.device):
         for start in range(0, rows, size):
             part = slice(start, min(start + size, rows))
             out = Rows(*(x[part] for x in vars(results).values()))
+            marks = torch.zeros(2, ALIGNED, dtype=torch.int32, device=members.device)
+            bad, left = marks
             chunk = _Chunk(members if size == rows else members[:, part].contiguous(), bad, kind, row_tolerance)
             chunk.describe(out)
             chunk.search(max_nodes, tolerance)
-            if refine is not None:
+            chunk.finish(out, unit, left, tolerance)
+            (invalid, *_), (is_open, *_) = marks.tolist()
+            if invalid:
+                return None
+            if is_open and refine is not None:
                 chunk.refine(refine, start, tolerance)
-            chunk.finish(out, unit)
-    return None if int(bad) else results
+                chunk.finish(out, unit, left, tolerance)
+    return results
 
 
 class _Chunk:
@@ -216,14 +221,14 @@ class _Chunk:
     def refine(self, better: Refine, start: int, tolerance: float) -> None:
         """Put better values and bounds where the search has not met them; ``start`` is the number of the first row."""
         left = (self.value - self.bound > tolerance).nonzero().view(-1)
-        if len(left) and not int(self.bad):
+        if len(left):
             self.value[left], self.bound[left] = better(left + start).to(self.value)
 
     def _open_classes(self) -> tuple[Tensor, ...]:
         return self.core_low, self.core_high, self.size, self.need, self.base, self.value, self.bound
 
-    def finish(self, out: Rows, unit: float) -> None:
-        """Entropies in the caller's unit and precision."""
+    def finish(self, out: Rows, unit: float, left: Tensor, tolerance: float) -> None:
+        """Entropies in the caller's unit and precision; ``left`` becomes 1 where the search has left a row open."""
         from credalens.device.finish import finish_rows
 
         scale = torch.full((1,), unit, dtype=torch.float64, device=self.members.device)
@@ -236,6 +241,8 @@ class _Chunk:
             out.aleatoric,
             out.epistemic,
             out.aleatoric_bound,
+            left,
+            tolerance,
             self.rows,
             BLOCK=1024,
         )
