@@ -255,9 +255,9 @@ def _tile(members: Tensor, each: int) -> tuple[dict[str, int], int]:
     rows = max(1, 32 * each // width)
     multiple = min(4, 16 // members.element_size())
     multiple = 1 if classes % multiple else multiple
-    block = 32 * multiple // rows if rows > 1 else width
-    tile = {"ROWS": rows, "BLOCKS": width // block, "BLOCK": block, "MULTIPLE": multiple}
-    return tile, max(1, width // (32 * each))
+    warps = max(1, width // (32 * each))
+    block = 32 * multiple // rows if warps == 1 else width
+    return {"ROWS": rows, "BLOCKS": width // block, "BLOCK": block, "MULTIPLE": multiple}, warps
 
 
 def _widths(classes: int) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ ROUNDED = tl.constexpr(1.0000002)  # more than a float32 can be off
 @triton.jit
 def row_sum(x):
     """The sum over the classes of every row."""
-    if x.shape[0] == 1:
+    if x.shape[0] * x.shape[1] == 1:
         total = tl.zeros((1, 1, 1), x.dtype) + tl.sum(x)
     else:
         total = tl.sum(tl.sum(x, 1, keep_dims=True), 2, keep_dims=True)
@@ -28,7 +28,7 @@ def row_sum(x):
 @triton.jit
 def row_sums(x, y):
     """Two sums at once: where a row lies on several warps, these wait for each other once."""
-    if x.shape[0] == 1:
+    if x.shape[0] * x.shape[1] == 1:
         pair = tl.join(tl.reshape(x, (x.numel,), can_reorder=True), tl.reshape(y, (y.numel,), can_reorder=True))
         one, other = tl.split(tl.sum(pair, 0))
         one += tl.zeros((1, 1, 1), x.dtype)
@@ -42,7 +42,7 @@ def row_sums(x, y):
 @triton.jit
 def row_most(x):
     """The greatest value of every row."""
-    if x.shape[0] == 1:
+    if x.shape[0] * x.shape[1] == 1:
         most = tl.zeros((1, 1, 1), x.dtype) + tl.max(x)
     else:
         most = tl.max(tl.max(x, 1, keep_dims=True), 2, keep_dims=True)
