@@ -88,8 +88,11 @@ def check_root() -> None:
 def check_float32_rounds_outwards() -> None:
     """In float64 a certificate from float32 work is no higher than the truth, which it misses by little."""
     kinds = ("peaked", "flat", "sparse", "rounded", "one_hot", "mixed", "tiny")
+    noise = torch.Generator().manual_seed(0)
     for shape in ((4, 1, 37), (3, 1, 68)):
         p = tensors(kinds, shape, torch.float32)
+        alike = p[:1, :2] * (1 + 1e-7 * torch.randn(shape[0], 2, shape[2], generator=noise))  # within rounding
+        p = torch.cat([p, alike], 1)
         chunk = rows._Chunk(p, torch.zeros(1, dtype=torch.int32, device=p.device), "probs", 1e-5)
         chunk.describe(
             rows.Rows(*(torch.empty_like(p[0]) for _ in range(4)), *(torch.empty_like(p[0, :, 0]) for _ in range(4)))
@@ -98,7 +101,7 @@ def check_float32_rounds_outwards() -> None:
         truth = on_cpu(wrap, p.double())
         assert (chunk.bound <= truth.aleatoric).all()
         assert (chunk.bound >= truth.aleatoric_bound - 2e-6).all()
-        assert ((chunk.total - truth.total).abs() <= 2e-7).all()
+        assert ((chunk.total - truth.total).abs() <= 5e-7).all()
         assert (chunk.value >= chunk.bound).all()
 
 

@@ -19,7 +19,7 @@ EXACT = tl.constexpr(1e-14)  # a row this close to one is left as it is
 NO_WIDTH = tl.constexpr(1e-15)  # a sum of widths below this is rounding: the members agree
 OUTWARDS = tl.constexpr(6.02e-8)  # a little more than 2^-24: adds one to the last digit of any float32, and leaves zero
 LAST_DIGIT = tl.constexpr(2e-7)
-SLACK = tl.constexpr(1e-10)  # mass that is corrected for to the last digit
+SLACK = tl.constexpr(1e-7)  # mass that is corrected for, to the square of it
 ROUNDS = tl.constexpr(64)
 PHI_BELOW = tl.constexpr(1.0 - 1e-8)  # phi_single may be too large by half of this
 BITS = tl.constexpr(1.4426950408889634)  # 1 / ln 2
@@ -63,12 +63,15 @@ def _water_level(low, high, active, classes):
 
 
 @triton.jit
-def _upper_entropy(low, high, t, agree):
-    """Sum of phi(clip(t, l, u)) in bits, corrected for the mass that a rounded t leaves over: phi'(t) times that mass."""
+def _upper_entropy(low, high, t, agree, full):
+    """Sum of phi(clip(t, l, u)) in bits, corrected for the mass that rounding leaves over: phi'(t) times that mass.
+
+    Where the rounded bounds are ``full``, they have no level: then all classes are scaled alike.
+    """
     p = _clip(t, low, high)
     entropy, mass = row_sums(phi_single(p), p.to(tl.float64))
-    slope = -tl.log2(tl.maximum(t, 1e-37)).to(tl.float64) - BITS
-    return tl.where(agree, entropy, entropy - slope * (mass - 1.0))
+    information = tl.where(full, entropy, -tl.log2(tl.maximum(t, 1e-37)).to(tl.float64))
+    return tl.where(agree, entropy, entropy - (information - BITS) * (mass - 1.0))
 
 
 @triton.jit(do_not_specialize=["rows", "count"])
@@ -133,8 +136,9 @@ def describe_single(
     tl.store(probability + at, low + alpha * (high - low), mask=inside)
     tl.store(mean + at, average * (1.0 / tl.cast(count, tl.float32)), mask=inside)
 
-    t = _water_level(low, high, good & (agree == 0), classes)
-    tl.store(total + row, _upper_entropy(low, high, t, agree), mask=real)
+    full = (below >= 1.0) | (above <= 1.0)
+    t = _water_level(low, high, good & (full == 0), classes)
+    tl.store(total + row, _upper_entropy(low, high, t, agree, full), mask=real)
 
     moved = tl.where(agree, 0.0, tl.full(agree.shape, OUTWARDS, tl.float32))
     below -= row_sum(low - tl.fma(low, -moved, low)).to(tl.float64)
