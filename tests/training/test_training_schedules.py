@@ -39,8 +39,14 @@ def test_the_student_of_the_original_paper_has_one_cycle():
 def test_both_students_cool_down(method, name):
     schedule = schedule_for(spec(method, name))
     assert schedule.heat(0) == 10
-    assert schedule.heat(0.5 * schedule.epochs) == pytest.approx(5.5)
+    assert schedule.heat(0.75 * schedule.cooled * schedule.epochs) == pytest.approx(5.5)
+    assert schedule.heat(schedule.cooled * schedule.epochs) == pytest.approx(1)
     assert schedule.heat(schedule.epochs) == 1
+
+
+def test_the_student_of_the_original_paper_is_cool_after_its_cycle():
+    student = schedule_for(spec("edd"))
+    assert [student.heat(epoch) for epoch in (100 / 3, 50, 200 / 3)] == pytest.approx([10, 5.5, 1])
 
 
 @pytest.mark.parametrize(
@@ -75,7 +81,7 @@ def test_one_cycle_rises_to_its_peak_and_falls_to_zero(epoch):
 @pytest.mark.parametrize("data", ["cifar10", "digits"])
 def test_fast_is_a_fraction_of_the_paper(method, data):
     fast, paper = (schedule_for(spec(method, name, data=data)) for name in ("fast", "paper"))
-    assert fast.epochs <= 0.3 * paper.epochs
+    assert fast.epochs <= 0.4 * paper.epochs
     assert fast.steps_per_epoch(50_000) <= paper.steps_per_epoch(50_000) or data == "digits"
 
 
