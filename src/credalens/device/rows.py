@@ -20,9 +20,11 @@ NARROW = 32  # classes up to which one thread describes a row
 NARROW_ROWS = 128  # of a program then
 LANES = 32  # and when it solves the root: a thread's scratch values must never lie with another
 THREAD_CLASSES = 8  # of a thread, where a row lies on many
-SINGLE_CLASSES = 32  # the same where float32 does
+SINGLE_CLASSES = 16  # the same where float32 does
 REGISTERS = 128  # of such a thread: sixteen warps on a multiprocessor, and nothing spilled
-SINGLE_REGISTERS = 168  # twelve warps: each has enough to do without waiting
+SHARED_REGISTERS = (
+    96  # where warps share a row in float32: they wait for each other, and more of them are at work meanwhile
+)
 ALIGNED = 4  # integers from one counter to the next: Triton compiles anew for a pointer that is not a multiple of 16
 
 Refine = Callable[[Tensor], Tensor]
@@ -130,7 +132,8 @@ class _Chunk:
             from credalens.device.single import describe_single
 
             tile, warps = _tile(self.members, SINGLE_CLASSES)
-            describe_single[(-(-self.rows // tile["ROWS"]),)](*arguments, **tile, num_warps=warps, maxnreg=REGISTERS)
+            most = REGISTERS if warps == 1 else SHARED_REGISTERS
+            describe_single[(-(-self.rows // tile["ROWS"]),)](*arguments, **tile, num_warps=warps, maxnreg=most)
         else:
             from credalens.device.bounds import describe_rows
 
@@ -146,9 +149,12 @@ class _Chunk:
         begin first, and beside the others, because the longest search ends last.
         """
         self.close(tolerance)
+        # Scratch memory is there before the first stream begins and until the last is done: none waits for what comes later.
+        scratch = [self._scratch(width, max_nodes) for width in self.searches]
         with _beside(self.members.device, len(self.searches)) as streams:
-            # Scratch memory lives until all streams are done: what is freed earlier would be given to the next of them.
-            _ = [self._search_rows(i, max_nodes, tolerance, stream) for i, stream in reversed([*enumerate(streams)])]
+            for i, stream in reversed([*enumerate(streams)]):
+                with stream:
+                    self._search_rows(i, scratch[i], max_nodes, tolerance)
 
     def close(self, tolerance: float) -> None:
         """The root of every row's search; the rows that it leaves open are listed."""
@@ -193,30 +199,31 @@ class _Chunk:
             num_warps=warps,
         )
 
-    def _search_rows(self, i: int, max_nodes: int, tolerance: float, stream: Any) -> tuple[Tensor, Tensor]:
-        """Search the rows of list ``i``; returns the scratch memory, which is in use until the stream is done."""
+    def _scratch(self, width: int, max_nodes: int) -> tuple[Tensor, Tensor]:
+        """For each program that searches rows of at most so many open classes: their bounds, and a stack of nodes."""
+        programs = min(
+            self.rows, max(1, (32 if width < 128 else 16) // _warps(width)) * _processors(self.members.device)
+        )
+        height = min(12 * width + 256, 3 * max_nodes + 8)
+        return self._new(programs, 5, width), self._new(programs, height, 4)
+
+    def _search_rows(self, i: int, scratch: tuple[Tensor, Tensor], max_nodes: int, tolerance: float) -> None:
         from credalens.device.search import search_rows
 
-        width = self.searches[i]
-        warps = max(1, width // 128)
-        programs = min(self.rows, max(1, (32 if width < 128 else 16) // warps) * _processors(self.members.device))
-        height = min(12 * width + 256, 3 * max_nodes + 8)
-        scratch = self._new(programs, 5, width), self._new(programs, height, 4)
-        with stream:
-            search_rows[(programs,)](
-                self.left[i],
-                self.lengths_left[i],
-                self.cursors[i],
-                *self._open_classes(),
-                *scratch,
-                tolerance,
-                max_nodes,
-                *self.steps,
-                height,
-                WIDTH=width,
-                num_warps=warps,
-            )
-        return scratch
+        programs, height, _ = scratch[1].shape
+        search_rows[(programs,)](
+            self.left[i],
+            self.lengths_left[i],
+            self.cursors[i],
+            *self._open_classes(),
+            *scratch,
+            tolerance,
+            max_nodes,
+            *self.steps,
+            height,
+            WIDTH=self.searches[i],
+            num_warps=_warps(self.searches[i]),
+        )
 
     def refine(self, better: Refine, start: int, tolerance: float) -> None:
         """Put better values and bounds where the search has not met them; ``start`` is the number of the first row."""
@@ -258,6 +265,11 @@ def _tile(members: Tensor, each: int) -> tuple[dict[str, int], int]:
     warps = max(1, width // (32 * each))
     block = 32 * multiple // rows if warps == 1 else width
     return {"ROWS": rows, "BLOCKS": width // block, "BLOCK": block, "MULTIPLE": multiple}, warps
+
+
+def _warps(width: int) -> int:
+    """Of a search in so many open classes."""
+    return max(1, width // 128)
 
 
 def _widths(classes: int) -> tuple[int, ...]:
