@@ -13,7 +13,7 @@ from credalens.paper.findings import render_findings
 from credalens.paper.findings_cells import Gap, Kind, find_cells, gaps
 from credalens.paper.findings_claims import CLAIMS, Claim, claims_table, verdict
 from credalens.paper.findings_notes import corner_note, corruption_note, weak_methods, weakness_note
-from credalens.paper.findings_scores import score_sentence, scores_table, severity_table
+from credalens.paper.findings_scores import score_sentence, scores_table, severity_table, size_sentence
 from credalens.paper.numbers import paper_value
 from credalens.paper.presets import get_preset
 from credalens.paper.reproduce import reproduce
@@ -182,6 +182,17 @@ def test_severities_are_on_the_side_of_the_better_line():
     text = severity_table([{"label": "F", "panels": [{"title": "P", "metric": "ECE", "series": lines}]}])
     cells = [part.strip() for part in text.splitlines()[2].split("|")[1:-1]]
     assert cells == ["`F`", "P", "ECE", "3, 5", "1", "+0.100", "-0.200", "3"]
+
+
+def test_the_sizes_at_which_calibration_is_lost_are_named():
+    averaged = {"name": "Averaged probability", "x": [1, 5], "mean": [0.1, 0.3]}
+    own = {3: [0.05, 0.2], 10: [0.2, 0.2], 25: [0.3, 0.4]}
+    lines = {N: [averaged, {**averaged, "name": "Intersection probability", "mean": mean}] for N, mean in own.items()}
+    panels = [{"title": f"N = {N}", "metric": "ECE", "series": pair} for N, pair in lines.items()]
+    text = size_sentence([{"label": "AblationStudyEnsemble", "panels": panels}])
+    assert "at every severity for N = 3; it has the higher one for N = 10 at 1; N = 25 at 1, 5." in text
+    assert size_sentence([{"label": "AblationStudyEnsemble", "panels": panels[:1]}]) == ""
+    assert size_sentence([{"label": "ece_cifar10_full", "panels": panels}]) == ""
 
 
 def test_the_document_has_its_sections_and_names_what_is_missing(results):

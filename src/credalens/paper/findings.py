@@ -13,7 +13,7 @@ from credalens.paper.exactness import EXACTNESS, OWN
 from credalens.paper.findings_cells import model_name, place_name
 from credalens.paper.findings_claims import CLAIMS, claims_table, verdict
 from credalens.paper.findings_notes import corner_note, corruption_note, weakness_note
-from credalens.paper.findings_scores import levels_table, score_sentence, scores_table, severity_table
+from credalens.paper.findings_scores import levels_table, score_sentence, scores_table, severity_table, size_sentence
 from credalens.paper.numbers import figure_labels, table_labels
 from credalens.paper.rendering_exactness import effect_sentence, error_sentence, exactness_parts, reduction_sentence
 from credalens.paper.rendering_markdown import NONE, markdown_table
@@ -88,9 +88,8 @@ def _short(results: Sequence[Result], compared: Sequence[Result]) -> str:
     cells = f"Of {len(compared)} comparisons credal wins {better['credal']} and loses {better['classical']}."
     own = [result for result in results if result["label"] == EXACTNESS.label]
     exact = [sentence(result) for result in own for sentence in (error_sentence, effect_sentence, reduction_sentence)]
-    return "\n".join(
-        f"- {line}" for line in (claims, weakness_note(results), cells, score_sentence(results), *exact) if line
-    )
+    notes = (claims, weakness_note(results), cells, score_sentence(results), size_sentence(results), *exact)
+    return "\n".join(f"- {line}" for line in notes if line)
 
 
 def _levels(results: Sequence[Result]) -> str:
