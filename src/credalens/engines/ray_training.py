@@ -35,7 +35,7 @@ def train_models_on_ray(
     """``credalens.training.run.train_models`` with one Ray task for each network; ``done`` hears of each as it ends.
 
     ``folder`` must be the same on all machines. The results are those of one machine, to the bit on the same kind of
-    device: a member uses as many threads as torch does here, or ``cpus``. It takes a GPU where the cluster has one, or
+    CPU: a member uses as many threads as torch does here, or ``cpus``. It takes a GPU where the cluster has one, or
     the share ``gpus``. When its worker or machine is lost it goes on from its last checkpoint, up to ``max_retries``
     times. Students begin when all teachers are trained. The training set travels once to each machine.
     """
