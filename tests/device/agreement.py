@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 
@@ -13,6 +14,7 @@ import torch
 from tests.strategies import batch_of
 
 from credalens import CredalPrediction, prediction, wrap, wrap_logits
+from credalens.bench.device import bandwidth
 from credalens.device import GpuMembers, members, rows, trust
 
 EVERY = ("lower", "upper", "probability", "mean", "total")
@@ -72,7 +74,7 @@ def check_root() -> None:
         (("peaked", "flat", "agreeing", "tiny"), (4, 4, 70)),
     ):
         p = tensors(kinds, shape, torch.float64)
-        chunk = rows._Chunk(p, torch.zeros(1, dtype=torch.int32, device=p.device), "probs", 1e-9)
+        chunk = rows.Chunk(p, torch.zeros(1, dtype=torch.int32, device=p.device), "probs", 1e-9)
         chunk.describe(
             rows.Rows(*(torch.empty_like(p[0]) for _ in range(4)), *(torch.empty_like(p[0, :, 0]) for _ in range(4)))
         )
@@ -93,7 +95,7 @@ def check_float32_rounds_outwards() -> None:
         p = tensors(kinds, shape, torch.float32)
         alike = p[:1, :2] * (1 + 1e-7 * torch.randn(shape[0], 2, shape[2], generator=noise))  # within rounding
         p = torch.cat([p, alike], 1)
-        chunk = rows._Chunk(p, torch.zeros(1, dtype=torch.int32, device=p.device), "probs", 1e-5)
+        chunk = rows.Chunk(p, torch.zeros(1, dtype=torch.int32, device=p.device), "probs", 1e-5)
         chunk.describe(
             rows.Rows(*(torch.empty_like(p[0]) for _ in range(4)), *(torch.empty_like(p[0, :, 0]) for _ in range(4)))
         )
@@ -171,6 +173,13 @@ def message(function, x) -> str:
     except ValueError as error:
         return str(error)
     raise AssertionError("no error")
+
+
+def check_bandwidth_counts_what_the_kernel_moves():
+    p = tensors(("peaked",), (5, 3, 40), torch.float32)
+    found = bandwidth(p)
+    assert math.isclose(found["kernel_tb_s"] * found["kernel_ms"], 1e-9 * (5 + 4) * 4 * p[0].numel(), rel_tol=1e-9)
+    assert math.isclose(found["kernel_over_copy"], found["kernel_tb_s"] / found["copy_tb_s"], rel_tol=1e-9)
 
 
 def on_cpu(function, x, **options) -> CredalPrediction:

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from credalens.bench.predictions import MEMBERS
 from credalens.bench.timing import best_seconds
+from credalens.checks.arrays import row_tolerance
 from credalens.prediction import wrap
 
-__all__ = ["ROWS", "classical_torch", "measure_device"]
+__all__ = ["ROWS", "bandwidth", "classical_torch", "measure_device"]
 
 ROWS: Final = {10: 1_000_000, 100: 1_000_000, 1000: 100_000}
 
@@ -20,6 +21,8 @@ def measure_device(classes: int, /, *, device: str = "cuda", rows: int | None = 
     if find_spec("torch") is None:
         return {"classes": classes, "skipped": "PyTorch is not installed"}
     import torch
+
+    from credalens.device import gpu_members
 
     if device == "cuda" and not torch.cuda.is_available():
         return {"classes": classes, "skipped": "no CUDA device"}
@@ -33,6 +36,8 @@ def measure_device(classes: int, /, *, device: str = "cuda", rows: int | None = 
             },
             repeats=5,
         )
+        on_gpu = device == "cuda" and gpu_members(probs, "probs", member_axis=0) is not None
+        moved = bandwidth(probs) if on_gpu else {}
     except torch.cuda.OutOfMemoryError:
         return {"classes": classes, "skipped": "not enough memory on the device"}
     return {
@@ -41,6 +46,34 @@ def measure_device(classes: int, /, *, device: str = "cuda", rows: int | None = 
         "device": torch.cuda.get_device_name() if device == "cuda" else device,
         **{f"{name}_ms": 1e3 * value for name, value in seconds.items()},
         "ours_over_classical": seconds["ours"] / seconds["classical"],
+        **moved,
+    }
+
+
+def bandwidth(probs: Any) -> dict[str, float]:
+    """TB/s that the kernel of bounds, point predictions and upper entropy reads and writes, beside those of a copy."""
+    import torch
+
+    from credalens.device.rows import Chunk, Rows
+
+    bad = torch.zeros(4, dtype=torch.int32, device=probs.device)
+    chunk, out, copy = Chunk(probs, bad, "probs", row_tolerance("float32")), Rows.like(probs), torch.empty_like(probs)
+
+    def kernel() -> None:
+        chunk.lengths.zero_()  # the lists of rows with many open classes begin anew
+        chunk.describe(out)
+        _finished(out, probs.device.type)
+
+    seconds = best_seconds(
+        {"kernel": kernel, "copy": lambda: _finished(copy.copy_(probs), probs.device.type)}, repeats=5
+    )
+    written = sum(x.nbytes for x in (out.lower, out.upper, out.probability, out.mean))
+    kernel_rate, copy_rate = (probs.nbytes + written) / seconds["kernel"], 2 * probs.nbytes / seconds["copy"]
+    return {
+        "kernel_ms": 1e3 * seconds["kernel"],
+        "kernel_tb_s": 1e-12 * kernel_rate,
+        "copy_tb_s": 1e-12 * copy_rate,
+        "kernel_over_copy": kernel_rate / copy_rate,
     }
 
 

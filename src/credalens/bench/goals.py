@@ -89,7 +89,11 @@ def _device(measured: dict[str, Any]) -> list[Goal]:
     for classes in (10, 100, 1000):
         row = _row(rows, classes=classes)
         goals.append(Goal(f"GPU: ours / classical, C = {classes}", "", 2.0, row.get("ours_over_classical")))
-    return goals
+    share = _row(rows, classes=1000).get("kernel_over_copy")
+    return [
+        *goals,
+        Goal("GPU: bandwidth of bounds and upper entropy / a copy's, C = 1000", "", 0.5, share, at_least=True),
+    ]
 
 
 def _row(rows: list[dict[str, Any]], **wanted: float) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["KINDS", "MOST_CLASSES", "Rows", "describe"]
+__all__ = ["KINDS", "MOST_CLASSES", "Chunk", "Rows", "describe"]
 
 KINDS = {"probs": 0, "logits": 1}
 MOST_CLASSES = 4096  # a row must fit in the registers of one program
@@ -44,6 +44,17 @@ class Rows:
     epistemic: Tensor
     aleatoric_bound: Tensor
 
+    @classmethod
+    def like(cls, members: Tensor, /) -> Rows:
+        """Room for the results of members (count, rows, classes)."""
+        _, rows, classes = members.shape
+        dtype = members.dtype if members.dtype == torch.float64 else torch.float32
+
+        def new(*shape: int) -> Tensor:
+            return torch.empty(shape, dtype=dtype, device=members.device)
+
+        return cls(*(new(rows, classes) for _ in range(4)), *(new(rows) for _ in range(4)))
+
 
 def describe(
     members: Tensor,
@@ -62,12 +73,7 @@ def describe(
     else leaves the device but whether all rows were valid and whether one is open: one wait, after the last kernel.
     """
     _, rows, classes = members.shape
-    dtype = members.dtype if members.dtype == torch.float64 else torch.float32
-
-    def new(*shape: int) -> Tensor:
-        return torch.empty(shape, dtype=dtype, device=members.device)
-
-    results = Rows(*(new(rows, classes) for _ in range(4)), *(new(rows) for _ in range(4)))
+    results = Rows.like(members)
     size = min(rows, max(1, SCRATCH // (16 * classes)))
     with _current(members.device):
         for start in range(0, rows, size):
@@ -75,7 +81,7 @@ def describe(
             out = Rows(*(x[part] for x in vars(results).values()))
             marks = torch.zeros(2, ALIGNED, dtype=torch.int32, device=members.device)
             bad, left = marks
-            chunk = _Chunk(members if size == rows else members[:, part].contiguous(), bad, kind, row_tolerance)
+            chunk = Chunk(members if size == rows else members[:, part].contiguous(), bad, kind, row_tolerance)
             chunk.describe(out)
             chunk.search(max_nodes, tolerance)
             chunk.finish(out, unit, left, tolerance)
@@ -88,7 +94,7 @@ def describe(
     return results
 
 
-class _Chunk:
+class Chunk:
     """Rows in flight: their open classes and entropies in bits."""
 
     def __init__(self, members: Tensor, bad: Tensor, kind: str, row_tolerance: float) -> None:
