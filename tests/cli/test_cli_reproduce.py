@@ -99,6 +99,35 @@ def test_a_time_limit_ends_with_its_own_exit_code_and_the_run_can_go_on(capsys, 
     assert code == 0
 
 
+NO_DATA = "nothing was measured: no data folder given for CIFAR-10"
+
+
+@pytest.mark.parametrize("label", ["OODMainTU", "entropy_plots_cifar10", "Exactness"])
+def test_where_nothing_could_be_measured_the_exit_code_says_so_and_one_line_why(capsys, tmp_path, label):
+    code, out, err = run(capsys, label, "--preset", "fast", "--out", tmp_path, "--json")
+    assert (code, err.count("\n")) == (1, 1)
+    assert err.startswith(NO_DATA)
+    assert [result["status"] for result in json.loads(out)["results"]] == ["not measured"]
+    results = tmp_path / "fast" / "results"
+    assert (run(capsys, "--from-results", results)[0], run(capsys, "--list", "--from-results", results)[0]) == (0, 0)
+
+
+def test_what_could_be_measured_of_several_labels_is_enough(capsys, tmp_path):
+    code, out, err = run(capsys, "OODMainTU", "Concept_comparisons", "--preset", "fast", "--out", tmp_path, "--json")
+    assert (code, err) == (0, "")
+    assert [result["status"] for result in json.loads(out)["results"]] == ["not measured", "measured"]
+
+
+def test_a_table_of_which_a_part_could_be_measured_is_enough(capsys, tmp_path):
+    code, out, _ = run(capsys, "OODMainTU", "--out", tmp_path, "--only", "DE", "--json")
+    assert (code, json.loads(out)["results"][0]["status"]) == (0, "partly measured")
+
+
+@pytest.mark.parametrize("stage", ["--only-train", "--only-predict"])
+def test_a_stage_without_anything_to_do_is_no_failure(capsys, tmp_path, stage):
+    assert run(capsys, "OODMainTU", "PIA", "--preset", "fast", "--out", tmp_path, stage)[0] == 0
+
+
 def test_sizes_of_the_preset_can_be_changed(capsys, tmp_path, engines):
     sizes = ("--runs", 1, "--bnn-runs", 1, "--side-by-side", 3, "--compile")
     _, out, _ = run(capsys, "OODMainTU", "--out", tmp_path, "--json", *sizes)

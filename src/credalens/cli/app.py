@@ -99,7 +99,10 @@ def credalens(
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 when all went well, 2 for bad input, 1 for a defect of credalens itself."""
+    """Run the command line and exit: 0 when all went well, 2 for bad input, 1 for a defect of credalens itself.
+
+    ``reproduce`` also exits with 1 when nothing could be measured and with 3 when its time limit has passed.
+    """
     given = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in given
     try:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["reproduce"]
 
+NOTHING_MEASURED: Final = 1
 TIME_IS_UP: Final = 3
 
 
@@ -107,7 +108,8 @@ def reproduce(
     """Measure tables and figures of the paper and print them beside its numbers, wins and losses alike.
 
     What is missing is trained, predicted and evaluated; what is there is reused, and a run that was stopped or killed
-    goes on when the same command is given again. Entries whose data are not found are listed as not measured.
+    goes on when the same command is given again. Entries whose data are not found are listed as not measured;
+    where that is all of them, the exit code is 1.
 
     **Examples**
 
@@ -158,6 +160,9 @@ def reproduce(
     _conclude(outcome, markdown, findings, as_json=as_json)
     if any("time limit" in why for why in outcome.unfinished.values()):
         raise typer.Exit(TIME_IS_UP)
+    if not (only_train or only_predict) and all(result["status"] == "not measured" for result in outcome.results):
+        typer.echo(f"nothing was measured: {_first_reason(outcome.results)}.", err=True)
+        raise typer.Exit(NOTHING_MEASURED)
     return None
 
 
@@ -203,6 +208,12 @@ def _print(result: dict[str, Any]) -> None:
     from credalens.paper.rendering import render_result
 
     typer.echo(render_result(result) + "\n")
+
+
+def _first_reason(results: list[dict[str, Any]]) -> str:
+    """What was in the way of the first cell, panel or part that was not measured."""
+    parts = (part for result in results for kind in ("cells", "panels", "parts") for part in result.get(kind, ()))
+    return next(str(part["reason"]) for part in parts if "reason" in part)
 
 
 def _conclude(outcome: Outcome, markdown: Path | None, findings: Path | None, *, as_json: bool) -> None:
