@@ -81,6 +81,30 @@ def test_what_does_not_fit_does_not_merge(other, error):
         MemberSummary().update(batch_of("flat", 1, 3, 4)).merge(other)
 
 
+def test_two_axes_are_the_members_of_a_single_input_as_in_wrap():
+    members = batch_of("flat", 3, 1, 4)[:, 0]
+    assert_same_prediction(MemberSummary().update(members).prediction(), wrap(members))
+
+
+@pytest.mark.parametrize(
+    ("batch", "shape", "axis", "message"),
+    [
+        ((3,), (3, 4), 0, r"\(3, 4\) cannot be members along member_axis=0.*2 so far has shape \(3, 4\).*axis=None"),
+        ((4, 4), (4, 4, 4), 0, r"for one more member pass member_axis=None"),
+        ((), (4,), 0, r"for one more member pass member_axis=None"),
+        ((3,), (1, 3, 4), None, r"\(1, 3, 4\) cannot be one member.*for several members pass member_axis=0"),
+        ((), (3, 4), None, r"2 so far has shape \(4,\).*for several members pass member_axis=0"),
+        ((), (2, 3, 4), 0, r"2 so far has shape \(4,\).*the same inputs and classes"),
+        ((2, 3), (2, 4), 0, r"the same inputs and classes"),
+    ],
+)
+def test_an_axis_too_few_or_too_many_is_refused_with_how_to_pass_it(batch, shape, axis, message):
+    summary = MemberSummary().update(np.full((2, *batch, 4), 0.25))
+    with pytest.raises(ValueError, match=message):
+        summary.update(np.full(shape, 0.25), member_axis=axis)
+    assert (summary.count, summary.lower.shape) == (2, (*batch, 4))
+
+
 @given(ensembles())
 def test_classical_decomposition(members):
     result = classical_uncertainty(members)

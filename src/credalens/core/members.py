@@ -41,8 +41,17 @@ class MemberSummary:
     origin: Origin | None = None
 
     def update(self, probs: Any, /, *, member_axis: int | None = 0) -> MemberSummary:
-        """Fold in members: (members, *batch, classes), or with ``member_axis=None`` one member (*batch, classes)."""
+        """Fold in members: (members, *batch, classes), or with ``member_axis=None`` one member (*batch, classes).
+
+        Axes are never guessed: two axes are (members, classes) of a single input. What one member says of many inputs,
+        (rows, classes), needs ``member_axis=None``.
+
+        >>> one_member = [[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]]
+        >>> MemberSummary().update(one_member, member_axis=None).count, MemberSummary().update(one_member).count
+        (1, 3)
+        """
         probs = read_array(probs, "probs")
+        self._check_continues(tuple(probs.shape), member_axis)
         if member_axis is None:
             return self._become(self.merge(_summary_of_one(probs)))
         axis = check_member_axis(member_axis, len(probs.shape), "probs")
@@ -95,6 +104,23 @@ class MemberSummary:
             all_reduce(own.sum_probability, "SUM", group=group),
             all_reduce(own.sum_entropy, "SUM", group=group),
             own.origin,
+        )
+
+    def _check_continues(self, shape: tuple[int, ...], member_axis: int | None) -> None:
+        """Refuse an array with an axis too few or too many for the members so far, and say how to pass it."""
+        if self.origin is None:
+            return
+        one = tuple(self.lower.shape)
+        if len(shape) == len(one) + (member_axis is not None):
+            return
+        said = "one member" if member_axis is None else f"members along member_axis={member_axis}"
+        meant = {
+            len(one): "for one more member pass member_axis=None",
+            len(one) + 1: "for several members pass member_axis=0",
+        }.get(len(shape), "all members must predict the same inputs and classes")
+        raise ValueError(
+            f"probs of shape {shape} cannot be {said} here: each of the {self.count} so far has shape {one} "
+            f"(*batch, classes); {meant}."
         )
 
     def _copy(self) -> MemberSummary:
