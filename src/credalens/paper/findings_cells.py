@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from credalens.paper.numbers import paper_cells
+from credalens.paper.numbers import paper_cells, table_labels
 from credalens.paper.rendering_names import shown
 from credalens.paper.rendering_values import value_text
 
-__all__ = ["Gap", "Kind", "find_cells", "gaps", "model_name", "place_name", "spread_text"]
+__all__ = ["Gap", "Kind", "compared_lines", "find_cells", "gaps", "model_name", "place_name", "spread_text"]
 
 Result = Mapping[str, Any]
 Cell = Mapping[str, Any]
 HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC"})
 """Metrics of which more is better; of the others less is."""
+LINES: Final = (("Averaged probability", "Intersection probability"), ("Classical", "Credal"))
+"""The classical and the credal line of a figure against severity."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Cells of a table by their keys: a value, several of them, or None where the key must be absent."""
+    """Cells of a table by their keys: a value, several of them, or None where the key must be absent.
+
+    Points of a figure's lines are cells too, with the severity as a key.
+    """
 
     label: str
     keys: Mapping[str, Any]
@@ -43,11 +48,32 @@ class Gap:
 def find_cells(results: Sequence[Result], kind: Kind, /) -> list[Cell]:
     """The cells of a kind, measured or not, in the order of the table; the paper's alone where there is no result."""
     results = [result for result in results if result["label"] == kind.label]
-    found = [cell for result in results for cell in result["cells"]] if results else _printed(kind.label)
+    found = [cell for result in results for cell in _cells(result)] if results else _printed(kind.label)
     return [cell for cell in found if all(_has(cell["keys"], key, value) for key, value in kind.keys.items())]
 
 
+def _cells(result: Result) -> Iterator[Cell]:
+    yield from result.get("cells", ())
+    for panel, *lines in compared_lines(result):
+        for variant, line in zip(("classical", "credal"), lines, strict=True):
+            for severity, mean, n in zip(line["x"], line["mean"], line["n"], strict=True):
+                keys = {**panel.get("keys", {}), "variant": variant, "severity": severity}
+                yield {"keys": keys, "mean": mean, "n": n, "paper": None}
+
+
+def compared_lines(result: Result, /) -> Iterator[tuple[Result, Result, Result]]:
+    """Every panel of a figure that has a classical and a credal line, with both."""
+    for panel in result.get("panels", ()):
+        lines = {line["name"]: line for line in panel.get("series", ())}
+        for classical, credal in LINES:
+            if {classical, credal} <= lines.keys():
+                yield panel, lines[classical], lines[credal]
+
+
 def _printed(label: str) -> list[Cell]:
+    """The paper's numbers; it prints none of its figures."""
+    if label not in table_labels():
+        return []
     return [{"keys": cell.keys(), "paper": {"mean": cell.mean, "std": cell.std}} for cell in paper_cells(label)]
 
 

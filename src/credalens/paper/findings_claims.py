@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from credalens.paper.findings_cells import Gap, Kind, gaps, spread_text
-from credalens.paper.findings_notes import weak_methods
+from credalens.paper.findings_notes import weak_models
 from credalens.paper.rendering_markdown import NONE, markdown_table
+from credalens.paper.rendering_names import shown
 from credalens.paper.tables import OOD, SIZES
 
 __all__ = ["CLAIMS", "Claim", "claims_table", "verdict"]
@@ -51,6 +52,27 @@ def _sizes() -> tuple[Claim, ...]:
     )
 
 
+def _calibrated() -> tuple[Claim, ...]:
+    """Claims about calibration by the number of members, at every severity."""
+    label = "AblationStudyEnsemble"
+    credal, averaged = (Kind(label, {"variant": variant}) for variant in ("credal", "classical"))
+    few, most = (Kind(label, {"variant": "credal", "N": N}) for N in (SIZES[0], SIZES[-1]))
+    lower = "It has lower ECE on corrupted images for every number of members and severity"
+    return (
+        Claim(lower, credal, averaged, ("N", "severity")),
+        Claim(f"... and the lower, the more members: {SIZES[-1]} against {SIZES[0]}", most, few, ("severity",)),
+    )
+
+
+def _samples() -> Claim:
+    few, many = (
+        Kind("AblationBNNs", {"variant": variant, "N": N, "measure": "EU"})
+        for variant, N in (("credal", 10), ("classical", 50))
+    )
+    on = ("backbone", "method", "ood_set", "metric")
+    return Claim("Ten credal samples of them find OOD better than 50 averaged ones, by EU", few, many, on)
+
+
 def _distilled() -> tuple[Claim, ...]:
     on = ("backbone", "ood_set", "metric")
     ensembles = {"method": "DE", "measure": "EU", "ood_set": OOD}
@@ -81,6 +103,7 @@ CLAIMS: Final = (
     _credal("The same against corrupted images", "OODMain", measure="EU", ood_set="cifar10-c"),
     _credal("The intersection probability has lower ECE on corrupted images", "OODMain", metric="ECE", ood_set="cifar10-c"),
     _credal("... and lower NLL", "OODMain", metric="NLL", ood_set="cifar10-c"),
+    *_calibrated(),
     _credal("Its accuracy on clean images is comparable (within 0.5)", "OODMain", metric="ACC", ood_set=ABSENT, limit=0.5),
     _credal("Its ECE on clean images is comparable (within 0.01)", "OODMain", metric="ECE", ood_set=ABSENT, limit=0.01),
     _credal("Credal TU finds OOD better than classical TU, N = 5", "OODMainTU"),
@@ -89,6 +112,7 @@ CLAIMS: Final = (
     *_sizes(),
     _credal("Credal EU is better for Bayesian networks of 10 and 50 samples", "AblationBNNs", measure="EU"),
     _credal("Credal TU is better for them", "AblationBNNs", measure="TU"),
+    _samples(),
     _credal("Credal EU is better with 1000 samples", "1000samplesBNNREU", measure="EU"),
     _hartley(),
     _credal("With an overconfident member credal EU is better", "Overconfident", measure="EU"),
@@ -119,9 +143,10 @@ def _row(results: Sequence[Result], claim: Claim) -> list[str]:
 
 
 def _caution(results: Sequence[Result], claim: Claim) -> str:
-    """Whether a claim names a method whose networks are not as good here as the paper's."""
+    """Which networks of a method that a claim names are not as good here as the paper's."""
     named = {kind.keys.get("method") for kind in (claim.first, claim.second)}
-    return "".join(f"; {method} is weaker here" for method in sorted(weak_methods(results)) if method in named)
+    weak = [(backbone, method) for backbone, method in weak_models(results) if method in named]
+    return "".join(f"; {method} on {shown(backbone)} is weaker here" for backbone, method in weak)
 
 
 def _share(claim: Claim, differences: Sequence[tuple[Gap, Any]]) -> str:

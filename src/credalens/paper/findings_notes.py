@@ -10,7 +10,7 @@ from credalens.paper.rendering_markdown import NONE
 from credalens.paper.rendering_names import shown
 from credalens.paper.rendering_values import value_text
 
-__all__ = ["corner_note", "corruption_note", "weak_methods", "weakness_note"]
+__all__ = ["corner_note", "corruption_note", "weak_models", "weakness_note"]
 
 Result = Mapping[str, Any]
 WEAK: Final = 2.0
@@ -29,9 +29,9 @@ def _weak(results: Sequence[Result]) -> list[Cell]:
     return [cell for cell in _accuracies(results, None) if cell["mean"] < cell["paper"]["mean"] - WEAK]
 
 
-def weak_methods(results: Sequence[Result], /) -> frozenset[str]:
-    """The methods of which a network is well below the paper's accuracy."""
-    return frozenset(cell["keys"]["method"] for cell in _weak(results))
+def weak_models(results: Sequence[Result], /) -> list[tuple[str, str]]:
+    """Backbones and methods whose networks are well below the paper's accuracy."""
+    return [(cell["keys"]["backbone"], cell["keys"]["method"]) for cell in _weak(results)]
 
 
 def weakness_note(results: Sequence[Result], /) -> str:

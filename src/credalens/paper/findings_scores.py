@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from credalens.paper.findings_cells import HIGHER, Cell, Kind, find_cells
+from credalens.paper.findings_cells import HIGHER, Cell, Kind, compared_lines, find_cells
 from credalens.paper.rendering_markdown import NONE, markdown_table
 from credalens.paper.rendering_names import shown
 from credalens.paper.rendering_values import number_text
@@ -20,7 +20,6 @@ OTHERS: Final = {
     "classical TU": ("classical", "TU"),
     "credal TU": ("credal", "TU"),
 }
-PAIRS: Final = (("Averaged probability", "Intersection probability"), ("Classical", "Credal"))
 Row = tuple[str, str, str]
 
 
@@ -103,7 +102,7 @@ def size_sentence(results: Sequence[Result], /) -> str:
         panel["title"]: _severities(panel, *lines)[False]
         for result in results
         if result["label"] == "AblationStudyEnsemble"
-        for panel, *lines in _compared_lines(result)
+        for panel, *lines in compared_lines(result)
     }
     lost = {title: at for title, at in worse.items() if at}
     if not lost:
@@ -112,14 +111,14 @@ def size_sentence(results: Sequence[Result], /) -> str:
     places = "; ".join(f"{title} at {', '.join(at)}" for title, at in lost.items())
     return (
         f"On corrupted images the intersection probability has the lower ECE at every severity for {everywhere}; it has "
-        f"the higher one for {places}. The paper sees it lower for every N. More members only widen the intervals, so "
-        "its confidence sinks on easy images too."
+        f"the higher one for {places}. The paper sees it lower for every N. A likely reason: more members only widen the "
+        "intervals."
     )
 
 
 def severity_table(results: Sequence[Result], /) -> str:
     """For every panel of the figures against severity where the credal line is better and where it is worse."""
-    rows = [_severity_row(result["label"], *found) for result in results for found in _compared_lines(result)]
+    rows = [_severity_row(result["label"], *found) for result in results for found in compared_lines(result)]
     head = [
         "Figure",
         "Panel",
@@ -131,15 +130,6 @@ def severity_table(results: Sequence[Result], /) -> str:
         "n",
     ]
     return markdown_table(head, rows) if rows else ""
-
-
-def _compared_lines(result: Result) -> Iterator[tuple[Result, Result, Result]]:
-    """Every panel that has a classical and a credal line, with both."""
-    for panel in result.get("panels", ()):
-        lines = {line["name"]: line for line in panel.get("series", ())}
-        for classical, credal in PAIRS:
-            if {classical, credal} <= lines.keys():
-                yield panel, lines[classical], lines[credal]
 
 
 def _differences(classical: Result, credal: Result) -> list[float]:
