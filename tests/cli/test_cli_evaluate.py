@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
+from sklearn.metrics import accuracy_score, average_precision_score, log_loss, roc_auc_score
 from tests.strategies import batch_of
 
 from credalens import wrap
@@ -82,6 +83,29 @@ def test_without_labels_there_is_no_accuracy(capsys, folder, tmp_path):
     code, out, _ = run(capsys, *common(folder, "--ood", f"o={folder / 'ood.npy'}", "-o", tmp_path / "out"))
     assert code == 0
     assert "Accuracy" not in out
+
+
+def test_without_ood_data_there_is_no_detection(capsys, folder, tmp_path):
+    args = ("evaluate", "--id", folder / "both.npz")
+    code, out, err = run(capsys, *args, "-o", tmp_path / "out")
+    assert (code, err) == (0, "")
+    point = wrap(np.load(folder / "id.npy"))
+    labels = np.load(folder / "labels.npy")
+    for probs in (point.probability, point.mean):
+        assert f"{100 * accuracy_score(labels, probs.argmax(axis=-1)):.2f}" in out
+        assert f"{log_loss(labels, probs):.4f}" in out
+    assert not re.search("OOD|AUROC|catches", out)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"report.html", "report.json", "threshold.json"}
+    code, out, _ = run(capsys, *args, "-o", tmp_path / "out", "--json")
+    assert (code, json.loads(out)["ood"]) == (0, [])
+    assert set(json.loads(out)["calibration"]) == {"intersection", "averaged"}
+
+
+def test_without_ood_data_and_labels_there_is_nothing_to_evaluate(capsys, folder, tmp_path):
+    code, out, err = run(capsys, *common(folder, "-o", tmp_path / "out"))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "nothing to evaluate: give labels" in err
+    assert not (tmp_path / "out").exists()
 
 
 def test_json_is_all_that_is_printed(capsys, folder, tmp_path):
@@ -160,7 +184,6 @@ def spoil(folder):
         ({"--ood": ["ood.npy"]}, "write NAME=FILE"),
         ({"--ood": ["=ood.npy"]}, "write NAME=FILE"),
         ({"--ood": ["in-distribution=ood.npy"]}, "names both the ID data and an OOD data set"),
-        ({"--ood": []}, "Missing option '--ood'"),
         ({"--ood": ["o=cut.parquet"]}, "cut.parquet: cannot be read, it is damaged, cut short or of another format"),
         ({"--id": "cut.npy"}, "cut.npy: cannot be read, it is damaged, cut short or of another format"),
         ({"--ood": ["o=other.parquet"]}, "predictions are looked for under 'probs'"),

@@ -142,6 +142,23 @@ def test_without_labels_the_page_says_what_is_missing():
     assert "without labels" in page
 
 
+@pytest.mark.parametrize("members", [1, 4])
+def test_without_ood_data_the_page_and_the_figures_leave_detection_out(members, tmp_path):
+    known = batch_of("peaked", members, 40, 3, seed=1)
+    found = evaluate(known, {}, labels=np.arange(40) % 3, replicates=60)
+    page = render_html(found.result)
+    reader = Reader(page)
+    sections = [dict(attributes).get("id") for name, attributes in reader.attributes if name == "section"]
+    assert sections == [name for name in SECTIONS if name not in ("detection", "distributions")]
+    body = page[page.index("<main") : page.index('<section id="words"')]
+    assert not re.search("ROC|caught|None", body)
+    assert "DeLong" not in page
+    assert "Out of distribution: no data given." in page
+    summary_figures.save_figures(found, tmp_path / "figures")
+    stems = {path.stem.split("-")[0] for path in (tmp_path / "figures").iterdir()}
+    assert stems == {"reliability", "rejection", "bars", "simplex"}
+
+
 @pytest.mark.parametrize("kind", ["flat", "one_hot", "agreeing"])
 @pytest.mark.parametrize(("members", "classes"), [(1, 2), (1, 3), (2, 2), (12, 15)])
 def test_any_ensemble_makes_a_page(kind, members, classes):

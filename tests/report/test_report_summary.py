@@ -262,6 +262,22 @@ def test_without_labels_what_needs_them_is_missing(data):
     assert all(sample["label"] is None for sample in found["samples"])
 
 
+def test_without_ood_data_detection_is_missing_and_the_rest_the_same(data, found):
+    known, labels, _ = data
+    seen = set()
+    alone = evaluate(known, {}, labels=labels, replicates=60, progress=lambda what, done, of: seen.add(what))
+    assert (alone.result["ood"], alone.result["data"]["ood"], alone.others) == ([], [], [])
+    assert alone.result["curves"] == {"detection": {}, "histograms": {}}
+    for part in ("calibration", "selective", "sets", "mean_set_size"):
+        assert alone.result[part] == found.result[part]
+    assert set(alone.result["members_needed"]) == {"sizes", "subsets", "rows", "accuracy", "ece", "nll"}
+    assert alone.result["words"]["prediction"] == found.result["words"]["prediction"]
+    assert {alone.result["words"][part] for part in ("headline", "plainly", "members")} == {None}
+    assert alone.result["words"]["threshold"].endswith(f"{alone.threshold.value:.3f} bits.")
+    assert seen == {"scoring", "members"}
+    json.dumps(alone.result, allow_nan=False)
+
+
 def test_a_single_member_knows_no_epistemic_uncertainty(data):
     known, labels, others = data
     one = {name: probs[:1] for name, probs in others.items()}
@@ -338,7 +354,7 @@ def test_progress_runs_to_the_end_of_every_step(data):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"ood": {}}, "at least one OOD data set"),
+        ({"ood": {}, "labels": None}, r"nothing to evaluate: give labels.*--labels.*--ood.*or both"),
         ({"ood": {"in-distribution": np.full((5, 3, CLASSES), 0.25)}}, "names both"),
         ({"ood": {"o": np.full((5, 3, 5), 0.2)}}, "o has 5 classes and in-distribution has 4"),
         ({"ood": {"o": np.full((4, 3, CLASSES), 0.25)}}, "o has 4 members and in-distribution has 5"),

@@ -1,4 +1,4 @@
-"""``credalens evaluate``: ID and OOD predictions in, a table, a JSON file and an HTML report out."""
+"""``credalens evaluate``: ID predictions, and OOD ones if any, in, a table, a JSON file and an HTML report out."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ def evaluate(
             show_default=False,
         ),
     ],
-    ood: Annotated[
-        list[str],
-        typer.Option(
-            "--ood",
-            metavar="NAME=FILE",
-            help="Members' predictions for data that are out of distribution; give it once for each data set.",
-            show_default=False,
-        ),
-    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write the report.", show_default=False)
     ],
+    ood: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ood",
+            metavar="NAME=FILE",
+            help="Members' predictions for data that are out of distribution; give it once for each data set. Without it "
+            "labels are needed, and OOD detection is left out of everything that is printed and written.",
+            show_default=False,
+        ),
+    ] = None,
     labels: Annotated[
         Path | None,
         typer.Option(
@@ -84,6 +85,7 @@ def evaluate(
     **Examples**
 
         credalens evaluate --id test.npz --ood svhn=svhn.npz -o report
+        credalens evaluate --id test.npz --labels labels.npy -o report
         credalens evaluate --id test.npy --labels labels.npy --ood svhn=svhn.npy --ood noise=noise.npy -o report
         credalens evaluate --id test.parquet --ood svhn=svhn.parquet --logits --figures --json -o report
     """
@@ -92,7 +94,7 @@ def evaluate(
     from credalens.storage import open_predictions
 
     check_folder(output)
-    named = _named_files(ood)
+    named = _named_files(ood or [])
     inside = open_predictions(known, logits=logits)
     others = {name: open_predictions(path, logits=logits) for name, path in named.items()}
     with progress_bar(hidden=as_json) as progress:

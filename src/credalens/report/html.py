@@ -12,7 +12,7 @@ import numpy as np
 
 from credalens.report.html_images import check_images, png_uri
 from credalens.report.html_inputs import inputs
-from credalens.report.html_sections import SECTIONS, glossary
+from credalens.report.html_sections import NEED_OOD, SECTIONS, glossary
 from credalens.report.html_svg import tag
 from credalens.report.words import percent, unit
 
@@ -26,7 +26,11 @@ def render_html(result: dict[str, Any], /, *, title: str = "", images: Mapping[s
     """The page for a result; ``images``, data set -> (rows, height, width[, 3]) of bytes, shows the inputs themselves."""
     pictures = _pictures(result, images or {})
     name = title or f"Credal report: {result['data']['id']['name']}"
-    sections = {key: (short, heading, build(result)) for key, (short, heading, build) in SECTIONS.items()}
+    sections = {
+        key: (short, heading, build(result))
+        for key, (short, heading, build) in SECTIONS.items()
+        if result["ood"] or key not in NEED_OOD
+    }
     sections["inputs"] = ("Inputs", "Which inputs are worst?", inputs(result, pictures))
     sections["words"] = ("Glossary", "What the words mean", glossary())
     body = "".join(
@@ -54,7 +58,7 @@ def _header(title: str, result: dict[str, Any]) -> str:
     known = f"{data['id']['rows']:,} inputs of {data['id']['name']}" + (
         "" if data["id"]["labelled"] else " (without labels)"
     )
-    others = ", ".join(f"{one['rows']:,} of {one['name']}" for one in data["ood"])
+    others = ", ".join(f"{one['rows']:,} of {one['name']}" for one in data["ood"]) or "no data given"
     members = f"{data['members']} members" if data["members"] > 1 else "1 member"
     facts = f"{members}, {data['classes']} classes. In distribution: {known}. Out of distribution: {others}."
     toggle = '<button id="theme" type="button" hidden>Dark</button>'
@@ -66,11 +70,14 @@ def _header(title: str, result: dict[str, Any]) -> str:
 def _footer(result: dict[str, Any]) -> str:
     given = result["settings"]
     versions = f"credalens {result['version']}, Python {platform.python_version()}, NumPy {np.__version__}"
+    intervals = (
+        f"Intervals hold {percent(given['level'], 0)}: those of the AUROC by DeLong's method, the others by "
+        f"{given['replicates']} bootstrap draws with seed {given['seed']}. "
+    )
     text = (
         f"Made by {versions} from {'logits' if given['logits'] else 'probabilities'}. Uncertainty is in "
-        f"{unit(given['base'])}; the ECE has {given['bins']} bins of equal width. Intervals hold {percent(given['level'], 0)}: "
-        f"those of the AUROC by DeLong's method, the others by {given['replicates']} bootstrap draws with seed "
-        f"{given['seed']}. All numbers are in report.json next to this page."
+        f"{unit(given['base'])}; the ECE has {given['bins']} bins of equal width. {intervals if result['ood'] else ''}"
+        "All numbers are in report.json next to this page."
     )
     return tag("footer", tag("p", escape(text)))
 

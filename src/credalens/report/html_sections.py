@@ -23,7 +23,7 @@ from credalens.report.tables import (
 from credalens.report.words_glossary import GLOSSARY
 from credalens.report.words_remarks import NO_LABELS, ONE_MEMBER
 
-__all__ = ["SECTIONS", "glossary"]
+__all__ = ["NEED_OOD", "SECTIONS", "glossary"]
 
 KIND_LEGEND: Final = {"credal": "credal", "classical": "averaging"}
 FOUR_LINES: Final = {
@@ -37,9 +37,11 @@ FOUR_LINES: Final = {
 def in_short(result: dict[str, Any], /) -> str:
     """The summary in words, a card for each OOD data set, and the gain of credal sets at a glance."""
     words = result["words"]
-    level = f"{100 * result['settings']['level']:g} %"
     others = (words["prediction"], words["threshold"], words["members"])
     bullets = tag("ul", "".join(tag("li", escape(line)) for line in others if line), class_="findings")
+    if not result["ood"]:
+        return bullets
+    level = f"{100 * result['settings']['level']:g} %"
     gains = chart("Credal sets against averaging", charts.gain_chart(result["ood"]))
     key = paragraph(
         f"▲ better, ▼ worse, ■ undecided: the interval contains zero. Brackets and bars are {level} intervals of the "
@@ -211,19 +213,21 @@ def members(result: dict[str, Any], /) -> str:
         chart(
             f"{name}: AUROC of EU", charts.members_chart(sizes[1:], _tail(found["auroc"]["epistemic"], name), "AUROC")
         )
-        for name in found["auroc"]["epistemic"]["credal"]
+        for name in (one["name"] for one in result["ood"])
         if len(sizes) > 2
     ]
     for key, title in (("accuracy", "Accuracy"), ("ece", "ECE")):
         if key in found:
             drawings.append(chart(f"{title} on ID data", charts.members_chart(sizes, found[key], title)))
     return (
-        paragraph(result["words"]["members"])
+        paragraph(result["words"]["members"] or "Accuracy and calibration of fewer members.")
         + legend(KIND_LEGEND)
         + cards(drawings)
         + paragraph(
-            "Lines are means over up to five subsets of the members, bands one standard deviation. One member alone has no "
-            "epistemic uncertainty, so those charts begin at two.",
+            "Lines are means over up to five subsets of the members, bands one standard deviation."
+            + (
+                " One member alone has no epistemic uncertainty, so those charts begin at two." if result["ood"] else ""
+            ),
             class_="hint",
         )
         + tag("details", tag("summary", "The numbers") + to_html(members_table(result)))
@@ -250,3 +254,5 @@ SECTIONS: Final = {
     "members": ("Members", "How many members do I need?", members),
 }
 """Name in the navigation, heading, and what builds the section."""
+NEED_OOD: Final = ("detection", "distributions")
+"""The sections that are left out where there are no OOD data."""

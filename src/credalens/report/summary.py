@@ -68,7 +68,8 @@ def evaluate(
     """Compare credal with averaged prediction on ID data and on OOD data sets, name -> member predictions.
 
     Predictions are arrays (members, rows, classes) or files from ``open_predictions``, which are read by rows.
-    Accuracy, calibration, sets and selective prediction need ``labels``, the true classes of the ID rows.
+    Accuracy, calibration, sets and selective prediction need ``labels``, the true classes of the ID rows; detection
+    needs OOD data, and is left out where ``ood`` is empty.
 
     >>> rng = np.random.default_rng(0)
     >>> sharp, flat = rng.dirichlet([60, 2, 2], size=(5, 40)), rng.dirichlet([1, 1, 1], size=(5, 40))
@@ -76,6 +77,11 @@ def evaluate(
     >>> found.result["ood"][0]["epistemic"]["credal"]["auroc"] > 0.9
     True
     """
+    if labels is None and not ood:
+        raise ValueError(
+            "nothing to evaluate: give labels of the ID data, for accuracy and calibration (--labels FILE), OOD data sets, "
+            "for detection (--ood NAME=FILE), or both."
+        )
     known, others = open_sources(id_name, id_members, ood, logits=logits)
     truth = None if labels is None else labels_of(labels, "labels", np.broadcast_to(0, known.shape[1:]))
     settings = {
@@ -117,9 +123,10 @@ def _score_all(
 
 
 def _counter(what: str, of: int, report: Progress) -> Callable[..., None]:
-    """A function to call with how much more is done; one step by default."""
+    """A function to call with how much more is done, one step by default; nothing is said where there is nothing to do."""
     done = 0
-    report(what, done, of)
+    if of:
+        report(what, done, of)
 
     def step(more: int = 1) -> None:
         nonlocal done
@@ -144,7 +151,7 @@ def _evaluate(
         "thresholds": thresholds(known, others, settings["false_alarm_rate"]),
         "curves": {
             "detection": {other.name: detection_curves(known, other) for other in others},
-            "histograms": histograms(known, others),
+            "histograms": histograms(known, others) if others else {},
         },
     }
 

@@ -63,14 +63,15 @@ def _stem(name: str, used: set[str]) -> str:
 def _figures(evaluation: Evaluation) -> Iterator[tuple[str, Draw]]:
     """Names, and what draws the figure when it is its turn."""
     result = evaluation.result
-    yield from _detection(result)
-    yield from _histograms(evaluation)
+    if result["ood"]:
+        yield from _detection(result)
+        yield from _histograms(evaluation)
     if result["calibration"] is not None:
         yield "reliability", partial(_reliability, result["calibration"])
         for measure, part in result["selective"].items():
             named = {METHODS[kind]: (part[kind]["rejected"], part[kind]["accuracy"]) for kind in KINDS}
             yield f"rejection {measure}", partial(_rejection, named, measure)
-    if result["members_needed"] is not None:
+    if result["members_needed"] is not None and result["ood"]:
         yield "members", partial(_members, result["members_needed"])
     yield from _samples(result)
 

@@ -79,9 +79,7 @@ def _within(rows: NDArray[np.intp], start: int, count: int) -> NDArray[np.intp]:
 def open_sources(
     id_name: str, id_members: Any, ood: Mapping[str, Any], /, *, logits: bool
 ) -> tuple[Source, list[Source]]:
-    """The ID source and the OOD sources: predictions of the same members over the same classes."""
-    if not ood:
-        raise ValueError("at least one OOD data set is needed, name -> member predictions (--ood NAME=FILE).")
+    """The ID source and the OOD sources, if any: predictions of the same members over the same classes."""
     if id_name in ood:
         raise ValueError(f"{id_name!r} names both the ID data and an OOD data set; rename one of them.")
     known = _source(id_name, id_members, logits)

@@ -222,7 +222,8 @@ def _share(value: float) -> Cell:
 def members_table(result: dict[str, Any], /) -> Table:
     """AUROC of credal EU for each OOD data set, and accuracy, against the number of members."""
     found = result["members_needed"]
-    curves = {f"AUROC EU, {name} (%)": curve for name, curve in found["auroc"]["epistemic"]["credal"].items()}
+    names = [one["name"] for one in result["ood"]]
+    curves = {f"AUROC EU, {name} (%)": found["auroc"]["epistemic"]["credal"][name] for name in names}
     if "accuracy" in found:
         curves |= {"Accuracy (%)": found["accuracy"]["credal"]}
     cells = [

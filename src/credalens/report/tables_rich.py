@@ -18,9 +18,10 @@ COLORS = {"better": "green", "worse": "red", "undecided": "dim"}
 
 
 def print_result(result: dict[str, Any], console: Console, /) -> None:
-    """The two main tables and the summary in words."""
-    console.print(to_rich(narrow_detection_table(result)))
-    console.print(Text(KEY, style="dim"))
+    """The two main tables, as far as there are OOD data and labels, and the summary in words."""
+    if result["ood"]:
+        console.print(to_rich(narrow_detection_table(result)))
+        console.print(Text(KEY, style="dim"))
     if result["calibration"] is not None:
         console.print(to_rich(calibration_table(result)))
     console.print(_sentences(result["words"]))

@@ -68,13 +68,13 @@ def joined(texts: Iterable[str], /) -> str:
 def summary(result: dict[str, Any], /) -> dict[str, Any]:
     """The sentences that open the report."""
     return {
-        "headline": _headline(result["ood"]),
-        "plainly": _plainly(result["ood"]),
+        "headline": _headline(result["ood"]) if result["ood"] else None,
+        "plainly": _plainly(result["ood"]) if result["ood"] else None,
         "detection": [_detection(found, result["data"]) for found in result["ood"]],
         "remarks": remarks(result),
         "prediction": None if result["calibration"] is None else _prediction(result),
         "threshold": _threshold(result),
-        "members": None if result["members_needed"] is None else _members(result["members_needed"]),
+        "members": _members(result["members_needed"]) if result["members_needed"] and result["ood"] else None,
     }
 
 
@@ -165,11 +165,11 @@ def _threshold(result: dict[str, Any]) -> str:
         if (row["kind"], row["measure"], row["false_alarm_rate"])
         == ("credal", "epistemic", settings["false_alarm_rate"])
     )
-    caught = joined(f"{percent(share, 0)} of {name}" for name, share in row["caught"].items())
+    caught = [f"{percent(share, 0)} of {name}" for name, share in row["caught"].items()]
     rate = f"{100 * row['false_alarm_rate']:g}{SPACE}%"
     return (
         f"To raise the alarm for at most {rate} of in-distribution inputs, flag an epistemic uncertainty above "
-        f"{number(row['value'])} {unit(settings['base'])}: that catches {caught}."
+        f"{number(row['value'])} {unit(settings['base'])}{f': that catches {joined(caught)}' if caught else ''}."
     )
 
 
