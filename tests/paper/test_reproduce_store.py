@@ -11,7 +11,8 @@ import pytest
 
 from credalens.paper import store as store_module
 from credalens.paper.store import Store, file_name, read_json, write_json
-from credalens.paper.store_provenance import commit, provenance
+from credalens.paper.store_provenance import provenance
+from credalens.storage.origin import commit
 
 
 @pytest.fixture

@@ -27,18 +27,22 @@ def read_tensors(path: Path, /) -> tuple[dict[str, Tensor], Note]:
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no mapping)
+            return tensors, _note(file, path)
     except SafetensorError as error:
         raise _unreadable(path, error) from error
-    return tensors, read_note(path)
 
 
 def read_note(path: Path, /) -> Note:
-    """The note alone, without reading the tensors."""
+    """The note alone, without reading the tensors; a training may replace the file meanwhile."""
     try:
-        with safe_open(path, framework="pt") as file:
-            note = (file.metadata() or {}).get("note")
+        with safe_open(path, framework="np") as file:  # for torch it would be opened twice, and may be two files
+            return _note(file, path)
     except SafetensorError as error:
         raise _unreadable(path, error) from error
+
+
+def _note(file: Any, path: Path) -> Note:
+    note = (file.metadata() or {}).get("note")
     if note is None:
         raise ValueError(f"{path} was not written by credalens: it carries no note on its training.")
     return dict(json.loads(note))

@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, machine, time."""
+"""Where a result comes from: versions, commit, machine, time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import safetensors
 import torch
 
 from credalens import __version__
+from credalens.storage.origin import commit
 from credalens.training.devices import device_name
 
 
 def provenance(device: torch.device, /, **more: Any) -> dict[str, Any]:
-    """Versions, time and the name of the device, for the records of a training.
+    """Versions, commit, time and the name of the device, for the records of a training.
 
     >>> record = provenance(torch.device("cpu"), seed=3, device="what kind")
     >>> record["seed"], record["device"]
@@ -23,6 +24,7 @@ def provenance(device: torch.device, /, **more: Any) -> dict[str, Any]:
     """
     return {
         "credalens": __version__,
+        "commit": commit(),
         "torch": torch.__version__,
         "numpy": np.__version__,
         "safetensors": safetensors.__version__,
