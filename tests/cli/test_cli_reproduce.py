@@ -112,6 +112,12 @@ def test_where_nothing_could_be_measured_the_exit_code_says_so_and_one_line_why(
     assert (run(capsys, "--from-results", results)[0], run(capsys, "--list", "--from-results", results)[0]) == (0, 0)
 
 
+def test_the_reason_is_not_that_other_methods_were_left_out(capsys, tmp_path):
+    code, _, err = run(capsys, "OODMain", "--only", "DE", "--preset", "fast", "--out", tmp_path, "--json")
+    assert code == 1
+    assert err.startswith(NO_DATA)
+
+
 def test_what_could_be_measured_of_several_labels_is_enough(capsys, tmp_path):
     code, out, err = run(capsys, "OODMainTU", "Concept_comparisons", "--preset", "fast", "--out", tmp_path, "--json")
     assert (code, err) == (0, "")

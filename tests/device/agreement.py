@@ -33,6 +33,7 @@ def assert_agrees(ours: CredalPrediction, expected: CredalPrediction) -> None:
     assert (bound <= other + slack).all()
     assert (floor <= one + slack).all()
     assert (bound <= one).all()
+    assert (bound >= 0).all()
     settled = (one - bound <= slack) & (other - floor <= slack)
     assert ((one - other).abs()[settled] <= slack).all()
     assert ((ours.epistemic - (ours.total - ours.aleatoric)).abs().cpu() <= slack).all()
@@ -55,9 +56,26 @@ def check_few_classes() -> None:
 def check_many_classes() -> None:
     """A row over several threads, all of it in float32: several rows a program or one, classes by fours or not."""
     four = ("peaked", "agreeing", "one_hot", "tiny")
-    for kinds, shape in ((four, (4, 1, 40)), (four, (9, 1, 33)), (("peaked",), (2, 1, 260))):
+    for kinds, shape in (
+        (four, (4, 1, 40)),
+        (four, (9, 1, 33)),
+        (("peaked",), (2, 1, 260)),
+        (("peaked",), (2, 1, 516)),
+    ):
         p = tensors(kinds, shape, torch.float32)
         assert_agrees(wrap(p, base=10), on_cpu(wrap, p, base=10))
+    half = torch.full((2, 2, 36), 1 / 32).masked_fill(torch.arange(36) > 31, 0.0)  # sums to one in any dtype
+    half[0, 1], half[0, 1, 5] = 0.0, 1.0
+    assert_agrees(wrap(half.bfloat16()), on_cpu(wrap, half.bfloat16()))
+
+
+def check_no_entropy_is_negative() -> None:
+    """A corner of the simplex has none, whatever rounding takes from the certificate."""
+    p = torch.zeros(2, 3, 40)
+    p[0, :, 0] = 1.0
+    p[1, 0, :2], p[1, 1], p[1, 2, 1:3] = 0.5, 1 / 40, torch.tensor([0.25, 0.75])
+    assert_agrees(wrap(p), on_cpu(wrap, p))
+    assert (wrap(p).aleatoric == 0).all()
 
 
 def check_a_program_a_row() -> None:

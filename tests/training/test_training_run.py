@@ -19,7 +19,7 @@ from tests.training.test_training_files import little_room
 from tests.training.tiny import SPEC, STATISTICS, assert_equal_weights, blobs, build, member
 
 from credalens.training import progress
-from credalens.training.checkpoints import read_note, write_json
+from credalens.training.checkpoints import read_note, read_tensors, write_json, write_tensors
 from credalens.training.randomness import INITIAL, derived_seed
 from credalens.training.run import TrainSpec, load_model, predict_concentrations, predict_members, train_models
 from credalens.training.schedules import schedule_for
@@ -273,6 +273,20 @@ def test_another_configuration_is_refused(tmp_path, prepare, change, message):
     with pytest.raises(ValueError, match=f"another configuration .*{message}.*begin again"):
         train([SPEC], tmp_path, **change)
     assert files(tmp_path, SPEC) == before
+
+
+def test_a_network_from_before_a_schedule_had_all_its_fields_is_kept(tmp_path):
+    train([SPEC], tmp_path)
+    path = tmp_path / SPEC.key / "model.safetensors"
+    tensors, note = read_tensors(path)
+    for later in ("views", "cooled"):
+        del note["configuration"]["schedule"][later]
+    write_tensors(path, tensors, note)
+    assert not train([SPEC], tmp_path)[0].trained
+    note["configuration"]["schedule"]["cooled"] = 0.5
+    write_tensors(path, tensors, note)
+    with pytest.raises(ValueError, match=r"schedule\.cooled: stored 0\.5"):
+        train([SPEC], tmp_path)
 
 
 def test_another_precision_cannot_go_on_but_finds_what_is_finished(tmp_path):

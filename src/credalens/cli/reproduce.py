@@ -211,9 +211,12 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _first_reason(results: list[dict[str, Any]]) -> str:
-    """What was in the way of the first cell, panel or part that was not measured."""
+    """What was in the way of the first cell, panel or part that was not measured, and that was asked for at all."""
+    from credalens.paper.reproduce_work import LEFT_OUT
+
     parts = (part for result in results for kind in ("cells", "panels", "parts") for part in result.get(kind, ()))
-    return next(str(part["reason"]) for part in parts if "reason" in part)
+    reasons = [str(part["reason"]) for part in parts if "reason" in part]
+    return next((reason for reason in reasons if LEFT_OUT not in reason), reasons[0])
 
 
 def _conclude(outcome: Outcome, markdown: Path | None, findings: Path | None, *, as_json: bool) -> None:

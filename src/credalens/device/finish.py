@@ -13,7 +13,7 @@ ROUNDING = tl.constexpr(1e-13)  # bits; as in core/entropy.py
 def finish_rows(
     highest, lowest, bound, scale, total, aleatoric, epistemic, certified, left, tolerance, rows, BLOCK: tl.constexpr
 ):
-    """Scale every row's entropies; epistemic is exactly zero where only rounding keeps the two apart.
+    """Scale every row's entropies, none of them negative; epistemic is exactly zero where only rounding keeps two apart.
 
     ``left`` becomes 1 if the search has left a row with a gap above ``tolerance``.
     """
@@ -21,8 +21,8 @@ def finish_rows(
     real = row < rows
     unit = tl.load(scale)
     high = tl.load(highest + row, mask=real, other=0.0)
-    low = tl.load(lowest + row, mask=real, other=0.0)
-    least = tl.load(bound + row, mask=real, other=0.0)
+    low = tl.maximum(tl.load(lowest + row, mask=real, other=0.0), 0.0)
+    least = tl.maximum(tl.load(bound + row, mask=real, other=0.0), 0.0)
     tl.store(left + tl.zeros_like(row), 1, mask=real & (low - least > tolerance))
     spread = tl.where(high - low > ROUNDING, high - low, 0.0)
     kind = total.dtype.element_ty

@@ -21,7 +21,7 @@ NARROW_ROWS = 128  # of a program then
 LANES = 32  # and when it solves the root: a thread's scratch values must never lie with another
 THREAD_CLASSES = 8  # of a thread, where a row lies on many
 SINGLE_CLASSES = 16  # the same where float32 does
-REGISTERS = 128  # of such a thread: sixteen warps on a multiprocessor, and nothing spilled
+REGISTERS = 128  # of such a thread: sixteen warps on a multiprocessor, and little spilled or nothing
 SHARED_REGISTERS = (
     96  # where warps share a row in float32: they wait for each other, and more of them are at work meanwhile
 )
@@ -300,9 +300,11 @@ def _beside(device: torch.device, number: int) -> Iterator[list[AbstractContextM
     streams = [torch.cuda.Stream(device) for _ in range(number)]  # type: ignore[no-untyped-call]
     for stream in streams:
         stream.wait_stream(current)
-    yield [torch.cuda.stream(stream) for stream in streams]
-    for stream in streams:
-        current.wait_stream(stream)
+    try:
+        yield [torch.cuda.stream(stream) for stream in streams]
+    finally:
+        for stream in streams:
+            current.wait_stream(stream)
 
 
 def _current(device: torch.device) -> AbstractContextManager[Any]:

@@ -111,8 +111,7 @@ def size_sentence(results: Sequence[Result], /) -> str:
     places = "; ".join(f"{title} at {', '.join(at)}" for title, at in lost.items())
     return (
         f"On corrupted images the intersection probability has the lower ECE at every severity for {everywhere}; it has "
-        f"the higher one for {places}. The paper sees it lower for every N. A likely reason: more members only widen the "
-        "intervals."
+        f"the higher one for {places}. The paper sees it lower for every N. More members only widen the intervals."
     )
 
 

@@ -19,10 +19,11 @@ from credalens.paper.reproduce_images import Images
 from credalens.paper.reproduce_models import Models
 from credalens.training.spec import TrainSpec
 
-__all__ = ["Need", "StopHere", "Workbench"]
+__all__ = ["LEFT_OUT", "Need", "StopHere", "Workbench"]
 
 Wanted = dict[TrainSpec, dict[EvaluationSet, int]]
 STAGES: Final = ("train", "predict")
+LEFT_OUT: Final = "is left out of this run"
 NOT_STORED: Final = "no predictions of these networks are stored, and no data folder is given to make them from"
 
 
@@ -221,7 +222,7 @@ class Workbench:
         for kind, own in ((METHODS, ensemble.method), (BACKBONES, ensemble.specs[0].backbone)):
             asked = set(self.preset.focus) & set(kind)
             if asked and own not in asked:
-                return f"{shown(own)} is left out of this run, which is about {', '.join(map(shown, sorted(asked)))}"
+                return f"{shown(own)} {LEFT_OUT}, which is about {', '.join(map(shown, sorted(asked)))}"
         return None
 
     def _no_data(self, ensemble: Ensemble, sets: Iterable[EvaluationSet]) -> str | None:

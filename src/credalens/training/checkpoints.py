@@ -23,7 +23,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], note: Note, /) -> None
 
 
 def read_tensors(path: Path, /) -> tuple[dict[str, Tensor], Note]:
-    """The tensors (on the CPU) and the note."""
+    """The tensors (on the CPU) and the note, of a file that nobody replaces meanwhile."""
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no mapping)

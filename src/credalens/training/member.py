@@ -136,7 +136,7 @@ class Member:
     def _open(self, epoch: int, place: int) -> Tensor:
         """The order of an epoch that begins, or goes on in the middle after a checkpoint."""
         view = self.schedule.view(epoch)
-        if self.schedule.views is not None and place == 0:
+        if self.spec.distilled and self.schedule.views is not None and place == 0:
             self._randomness.begin_view(view)
         return self._images.order(epoch_order(self.spec.seed, view, len(self._images)))
 

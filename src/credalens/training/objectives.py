@@ -44,6 +44,7 @@ def distillation(
     Where batches come back, what the teachers said about them is remembered.
     """
     steps = schedule.steps_per_epoch(examples)
+    returns = schedule.views if schedule.views is not None and schedule.views < schedule.epochs else 0
     said: dict[int, Tensor] = {}
 
     def ask(images: Tensor) -> Tensor:
@@ -51,9 +52,9 @@ def distillation(
             return torch.stack([teacher(images) for teacher in teachers])
 
     def loss(logits: Tensor, images: Tensor, labels: Tensor, step: int) -> Tensor:
-        batch = step if schedule.views is None else step % (schedule.views * steps)
+        batch = step % (returns * steps) if returns else step
         members = said[batch] if batch in said else ask(images)
-        if schedule.views is not None:
+        if returns:
             said[batch] = members
         return distillation_loss(logits, members.float(), temperature=schedule.heat(step / steps))
 

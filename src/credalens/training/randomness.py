@@ -15,7 +15,7 @@ INITIAL, ORDER, DRAWS, HIDDEN = range(4)
 
 
 def derived_seed(*numbers: int) -> int:
-    """A seed that depends on all the numbers, and for different numbers is unrelated.
+    """A seed that depends on all the numbers, and for different numbers is unrelated; zeros at the end do not count.
 
     >>> derived_seed(0, 1) != derived_seed(1, 0)
     True

@@ -21,6 +21,7 @@ from credalens.training.checkpoints import (
 from credalens.training.member import EpochRecord, Member
 from credalens.training.networks import MODEL
 from credalens.training.provenance import provenance
+from credalens.training.schedules import Schedule
 from credalens.training.tally import check_finite
 
 
@@ -39,15 +40,14 @@ class MemberFolder:
         """Whether the trained network is there; an error where it is that of another configuration."""
         if not self._model.is_file():
             return False
-        check_same(read_note(self._model)["configuration"], self._asked, self._model)
+        check_same(stored_configuration(self._model), self._asked, self._model)
         return True
 
     def check_resumable(self) -> None:
         """Refuse to go on from a checkpoint of another configuration, kind of device or precision."""
         if self._checkpoint.is_file():
-            stored = read_note(self._checkpoint)
-            check_same(stored["configuration"], self._asked, self._checkpoint)
-            check_same(stored["rounding"], self._rounding, self._checkpoint)
+            check_same(stored_configuration(self._checkpoint), self._asked, self._checkpoint)
+            check_same(read_note(self._checkpoint)["rounding"], self._rounding, self._checkpoint)
 
     def begin(self, member: Member, device: torch.device, /) -> None:
         """Put the member where its checkpoint is, and write down what begins or goes on."""
@@ -82,6 +82,12 @@ class MemberFolder:
             return []
         note = _read(path)
         return [*note["earlier"], note["provenance"]]
+
+
+def stored_configuration(path: Path, /) -> Note:
+    """Spec, schedule and data of a network or checkpoint, its schedule with the fields of today."""
+    stored = dict(read_note(path)["configuration"])
+    return {**stored, "schedule": Schedule.completed(stored["schedule"])}
 
 
 def _read(path: Path) -> Any:

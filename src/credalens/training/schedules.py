@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, Final
 
 import numpy as np
@@ -40,9 +40,9 @@ class Schedule:
     alone. The weight of the KL divergence is ``kl_scale`` / number of training images, after a linear rise over
     ``kl_warmup`` epochs; the deviations of Bayesian weights start at ``initial_std``. Students start at ``temperature``,
     which after half of the share ``cooled`` of the training sinks, and is 1 from its end on. ``padding`` is the largest
-    shift as a share of the image: 4 pixels of 32. ``most_steps`` cuts an epoch short. Of ``views`` epochs each has its
-    order and augmentation, which come back in turn, so that a student's teachers are asked about every batch once; None
-    draws all epochs anew.
+    shift as a share of the image: 4 pixels of 32. ``most_steps`` cuts an epoch short. Of ``views`` epochs of a
+    student each has its order and augmentation, which come back in turn, so that its teachers are asked about every
+    batch once; None draws all epochs anew.
     """
 
     optimizer: str
@@ -67,6 +67,8 @@ class Schedule:
     def __post_init__(self) -> None:
         check_choice(self.optimizer, ("adam", "sgd"), "optimizer")
         check_choice(self.policy, POLICIES, "policy")
+        if not 0 < self.cooled <= 1:
+            raise ValueError(f"cooled must be a share of the training, above 0 and at most 1, got {self.cooled!r}.")
         for name in ("epochs", "batch", "views"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -118,6 +120,16 @@ class Schedule:
     def as_dict(self) -> dict[str, Any]:
         """All numbers, as JSON has them."""
         return {**asdict(self), "milestones": list(self.milestones)}
+
+    @staticmethod
+    def completed(stored: dict[str, Any], /) -> dict[str, Any]:
+        """The numbers of an older record, with those that came later as they are when nobody asks for them.
+
+        >>> Schedule.completed({"epochs": 22})["views"] is None
+        True
+        """
+        later = {field.name: field.default for field in fields(Schedule) if field.default is not MISSING}
+        return {**later, **stored}
 
 
 STUDENT: Final = Schedule("adam", 40, 256, 3e-3, "one_cycle", temperature=10.0, cooled=0.9, views=8)
