@@ -9,8 +9,12 @@ import shlex
 import numpy as np
 import pytest
 
+from credalens import wrap
 from credalens.cli import main
+from credalens.datasets import cifar10_ensemble
 from credalens.demo import digits, run_demo, strangers
+from credalens.demo.real import compare_real_networks, real_networks_text
+from credalens.evaluation import ood_metrics
 
 
 def run(capsys, *args: object) -> tuple[int, str, str]:
@@ -40,6 +44,16 @@ def test_the_demo_ends_with_a_table_and_the_path_of_a_report(capsys, quick, tmp_
     assert result["calibration"]["averaged"]["accuracy"] > 0.85
     assert all(one["epistemic"]["credal"]["auroc"] > 0.7 for one in result["ood"])
     again(capsys, out.splitlines()[-1], result, tmp_path / "again")
+    assert " ".join(real_networks_text().split()) in " ".join(out.split())
+
+
+def test_real_networks_are_compared_as_the_metrics_do_it():
+    shipped = cifar10_ensemble()
+    known, other = wrap(shipped.cifar10), wrap(shipped.svhn)
+    found = compare_real_networks()["SVHN"]
+    assert found.a == pytest.approx(ood_metrics(known.epistemic, other.epistemic).auroc)
+    assert found.b == pytest.approx(ood_metrics(known.classical.epistemic, other.classical.epistemic).auroc)
+    assert f"SVHN at {100 * found.a:.1f} % (averaging {100 * found.b:.1f} %" in real_networks_text()
 
 
 def again(capsys, command, result, folder):

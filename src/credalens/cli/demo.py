@@ -23,14 +23,18 @@ def demo(
     """Train five small networks on digits and see how well they notice what is no digit.
 
     The networks learn from one half of scikit-learn's digits. They are tested on the other half and on letters, pieces
-    of photos, textures and corrupted digits, none of which they have seen. Takes well under a minute.
+    of photos, textures and corrupted digits, none of which they have seen. Takes well under a minute. At the end the
+    same question is asked of five real networks, whose predictions come along.
 
     **Examples**
 
         credalens demo
         credalens demo -o my-report
     """
+    from rich.console import Console
+
     from credalens.demo import run_demo
+    from credalens.demo.real import real_networks_text
     from credalens.report.html_files import check_folder
 
     check_folder(output)
@@ -39,5 +43,6 @@ def demo(
     with progress_bar() as progress:
         found = run_demo(output, seed=seed, progress=progress)
     print_findings(found.evaluation, output)
+    Console(highlight=False).print(f"\n{real_networks_text()}\n", markup=False)
     typer.echo(f"Done in {time.perf_counter() - begin:.0f} s. The same from the saved predictions, as for your own:")
     typer.echo(f"  {found.command}")
