@@ -93,9 +93,7 @@ def check_root() -> None:
     ):
         p = tensors(kinds, shape, torch.float64)
         chunk = rows.Chunk(p, torch.zeros(1, dtype=torch.int32, device=p.device), "probs", 1e-9)
-        chunk.describe(
-            rows.Rows(*(torch.empty_like(p[0]) for _ in range(4)), *(torch.empty_like(p[0, :, 0]) for _ in range(4)))
-        )
+        chunk.describe(rows.Rows.like(p))
         chunk.close(1e-12)
         truth, is_open = on_cpu(wrap, p), chunk.value - chunk.bound > 1e-12
         assert (chunk.bound <= truth.aleatoric + 1e-12).all()
@@ -114,9 +112,7 @@ def check_float32_rounds_outwards() -> None:
         alike = p[:1, :2] * (1 + 1e-7 * torch.randn(shape[0], 2, shape[2], generator=noise))  # within rounding
         p = torch.cat([p, alike], 1)
         chunk = rows.Chunk(p, torch.zeros(1, dtype=torch.int32, device=p.device), "probs", 1e-5)
-        chunk.describe(
-            rows.Rows(*(torch.empty_like(p[0]) for _ in range(4)), *(torch.empty_like(p[0, :, 0]) for _ in range(4)))
-        )
+        chunk.describe(rows.Rows.like(p))
         chunk.search(2000, 1e-12)
         truth = on_cpu(wrap, p.double())
         assert (chunk.bound <= truth.aleatoric).all()

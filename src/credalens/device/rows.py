@@ -22,9 +22,7 @@ LANES = 32  # and when it solves the root: a thread's scratch values must never 
 THREAD_CLASSES = 8  # of a thread, where a row lies on many
 SINGLE_CLASSES = 16  # the same where float32 does
 REGISTERS = 128  # of such a thread: sixteen warps on a multiprocessor, and little spilled or nothing
-SHARED_REGISTERS = (
-    96  # where warps share a row in float32: they wait for each other, and more of them are at work meanwhile
-)
+SHARED_REGISTERS = 96  # where warps share a row in float32: while some wait for each other, more are at work
 ALIGNED = 4  # integers from one counter to the next: Triton compiles anew for a pointer that is not a multiple of 16
 
 Refine = Callable[[Tensor], Tensor]

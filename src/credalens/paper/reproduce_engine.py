@@ -99,14 +99,14 @@ class TorchEngine:
 
     def trained(self, spec: TrainSpec, folder: Path, /) -> bool:
         """Whether the network is there, trained by the schedule that its spec means today."""
-        from credalens.training.checkpoints import check_same
-        from credalens.training.records import stored_configuration
+        from credalens.training.checkpoints import check_same, read_note
+        from credalens.training.records import configuration_of
         from credalens.training.schedules import schedule_for
 
         path = folder / spec.key / "model.safetensors"
         if not path.is_file():
             return False
-        stored = stored_configuration(path)
+        stored = configuration_of(read_note(path))
         asked = {"spec": spec.as_dict(), "schedule": schedule_for(spec).as_dict()}
         check_same({part: stored[part] for part in asked}, asked, path)
         return True

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
+from credalens.core.batches import usable_cores
 from credalens.storage.origin import commit, processor
 
 __all__ = ["hardware", "provenance", "versions"]
@@ -39,5 +39,4 @@ def versions() -> dict[str, str]:
 
 def hardware() -> dict[str, Any]:
     """The processor and how many of its cores this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return {"cpu": processor(), "cores": cores, "system": platform.system()}
+    return {"cpu": processor(), "cores": usable_cores(), "system": platform.system()}

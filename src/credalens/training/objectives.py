@@ -44,17 +44,18 @@ def distillation(
     Where batches come back, what the teachers said about them is remembered.
     """
     steps = schedule.steps_per_epoch(examples)
-    returns = schedule.views if schedule.views is not None and schedule.views < schedule.epochs else 0
-    said: dict[int, Tensor] = {}
+    again = schedule.views is not None and schedule.views < schedule.epochs
+    said: dict[tuple[int, int], Tensor] = {}
 
     def ask(images: Tensor) -> Tensor:
         with torch.no_grad(), mixed():
             return torch.stack([teacher(images) for teacher in teachers])
 
     def loss(logits: Tensor, images: Tensor, labels: Tensor, step: int) -> Tensor:
-        batch = step % (returns * steps) if returns else step
+        epoch, place = divmod(step, steps)
+        batch = schedule.view(epoch), place
         members = said[batch] if batch in said else ask(images)
-        if returns:
+        if again:
             said[batch] = members
         return distillation_loss(logits, members.float(), temperature=schedule.heat(step / steps))
 

@@ -40,14 +40,15 @@ class MemberFolder:
         """Whether the trained network is there; an error where it is that of another configuration."""
         if not self._model.is_file():
             return False
-        check_same(stored_configuration(self._model), self._asked, self._model)
+        check_same(configuration_of(read_note(self._model)), self._asked, self._model)
         return True
 
     def check_resumable(self) -> None:
         """Refuse to go on from a checkpoint of another configuration, kind of device or precision."""
         if self._checkpoint.is_file():
-            check_same(stored_configuration(self._checkpoint), self._asked, self._checkpoint)
-            check_same(read_note(self._checkpoint)["rounding"], self._rounding, self._checkpoint)
+            stored = read_note(self._checkpoint)
+            check_same(configuration_of(stored), self._asked, self._checkpoint)
+            check_same(stored["rounding"], self._rounding, self._checkpoint)
 
     def begin(self, member: Member, device: torch.device, /) -> None:
         """Put the member where its checkpoint is, and write down what begins or goes on."""
@@ -84,9 +85,9 @@ class MemberFolder:
         return [*note["earlier"], note["provenance"]]
 
 
-def stored_configuration(path: Path, /) -> Note:
+def configuration_of(note: Note, /) -> Note:
     """Spec, schedule and data of a network or checkpoint, its schedule with the fields of today."""
-    stored = dict(read_note(path)["configuration"])
+    stored = note["configuration"]
     return {**stored, "schedule": Schedule.completed(stored["schedule"])}
 
 
