@@ -256,7 +256,7 @@ def test_the_list_has_all_labels_with_their_status(folder):
     entries = list_entries(folder / "results")
     assert [entry.label for entry in entries] == list(LABELS)
     assert {entry.status for entry in entries} == {"measured", "partly measured"}
-    assert {entry.status for entry in list_entries()} == {"-"}
+    assert {entry.status for entry in list_entries()} == {"not measured"}
     assert [entry.kind for entry in entries] == ["table"] * 19 + ["figure"] * 17 + ["ours"]
 
 

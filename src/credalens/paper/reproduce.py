@@ -126,7 +126,7 @@ def _unknown(label: str) -> str:
 
 
 def list_entries(results: str | Path | None = None, /) -> list[Entry]:
-    """All 36 tables and figures and our own entry with the status of their result file, or "-" where there is none.
+    """All 36 tables and figures and our own entry with the status of their result file, "not measured" where there is none.
 
     >>> list_entries()[0].label, len(list_entries())
     ('OODMain', 37)
@@ -145,7 +145,7 @@ def _kind(label: str) -> str:
 
 
 def _status_of(result: dict[str, Any] | None) -> str:
-    return "-" if result is None else str(result["status"])
+    return "not measured" if result is None else str(result["status"])
 
 
 def read_results(folder: str | Path, /) -> list[dict[str, Any]]:
