@@ -65,6 +65,31 @@ def test_gradients_are_those_of_finite_differences():
     )
 
 
+def gradients(student, members, **options):
+    """Of each example's own loss: the mean has divided them by their number."""
+    logits = student.clone().requires_grad_(True)
+    loss = distillation_loss(logits, members, **options)
+    loss.backward()
+    return loss.detach(), len(student) * logits.grad
+
+
+@laws
+@given(st.integers(0, 10**6), temperatures, st.floats(0.01, 10))
+def test_a_limit_shortens_long_gradients_and_leaves_the_loss(seed, temperature, limit):
+    student, members = random_case(seed)
+    loss, free = gradients(student, members, temperature=temperature)
+    same, limited = gradients(student, members, temperature=temperature, limit=limit)
+    assert same == loss
+    lengths = free.norm(dim=-1, keepdim=True)
+    torch.testing.assert_close(limited, torch.where(lengths > limit, free * limit / lengths, free))
+
+
+def test_a_limit_leaves_an_example_without_gradient_alone():
+    student = torch.zeros(1, 2, requires_grad=True)
+    distillation_loss(student, torch.zeros(3, 1, 2), limit=1.0).backward(torch.tensor(0.0))
+    assert (student.grad == 0).all()
+
+
 @pytest.mark.parametrize("alpha", [[1.0, 1.0, 1.0], [0.5, 4.0, 12.0], [50.0, 80.0, 5.0]])
 def test_optimisation_recovers_the_dirichlet(alpha):
     alpha = torch.tensor(alpha, dtype=torch.double)
@@ -183,6 +208,8 @@ def test_other_errors():
     student, members = torch.zeros(1, 2), torch.full((3, 1, 2), 0.5)
     with pytest.raises(ValueError, match="two classes"):
         distillation_loss(torch.zeros(1, 1), torch.zeros(3, 1, 1))
+    with pytest.raises(ValueError, match="limit must be a positive, finite number, got 0"):
+        distillation_loss(student, members, limit=0)
     with pytest.raises(ValueError, match="smoothing must be at least 0 and below 1"):
         distillation_loss(student, members, smoothing=1.0)
     with pytest.raises(ValueError, match="outputs must be one of"):

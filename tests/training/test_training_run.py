@@ -279,7 +279,7 @@ def test_a_network_from_before_a_schedule_had_all_its_fields_is_kept(tmp_path):
     train([SPEC], tmp_path)
     path = tmp_path / SPEC.key / "model.safetensors"
     tensors, note = read_tensors(path)
-    for later in ("views", "cooled"):
+    for later in ("views", "cooled", "limit"):
         del note["configuration"]["schedule"][later]
     write_tensors(path, tensors, note)
     assert not train([SPEC], tmp_path)[0].trained
@@ -388,15 +388,16 @@ def test_an_old_note_without_history_is_not_needed_to_begin(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("spec", "compiled"),
-    [(SPEC, ["reduce-overhead"]), (member(method="bnnr"), []), (STUDENT, ["reduce-overhead", None, None])],
+    ("spec", "graphs"),
+    [(SPEC, [True]), (member(method="bnnr"), []), (STUDENT, [True, False, False])],
     ids=["standard", "bayesian", "student and two teachers"],
 )
-def test_compiling_is_asked_for_once_for_each_network(spec, compiled, tmp_path, monkeypatch):
+def test_compiling_is_asked_for_once_for_each_network(spec, graphs, tmp_path, monkeypatch):
     asked = []
 
-    def compile(network, *, mode, dynamic):  # noqa: A001
-        asked.append(mode)
+    def compile(network, *, options, dynamic):  # noqa: A001
+        asked.append(options["triton.cudagraphs"])
+        assert options["deterministic"]
         return network
 
     folders = [tmp_path / name for name in ("plain", "fused")]
@@ -405,5 +406,5 @@ def test_compiling_is_asked_for_once_for_each_network(spec, compiled, tmp_path, 
     plain = train([spec], folders[0])
     monkeypatch.setattr(torch, "compile", compile)
     fused = train([spec], folders[1], compile=True)
-    assert asked == compiled
+    assert asked == graphs
     assert [record.loss for record in fused[0].history] == [record.loss for record in plain[0].history]

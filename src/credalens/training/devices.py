@@ -54,17 +54,21 @@ def mixed(precision: str, device: torch.device, /) -> AbstractContextManager[obj
 
 @contextmanager
 def fast_math(device: torch.device, /) -> Iterator[None]:
-    """TF32 products and the quickest convolutions for the shapes at hand, while the context lasts."""
+    """TF32 products while the context lasts, and convolutions that give the same digits every time.
+
+    The quickest ones are found by trying, and which is quickest changes from run to run.
+    """
     if device.type != "cuda":
         yield
         return
-    benchmark, precision = torch.backends.cudnn.benchmark, torch.get_float32_matmul_precision()
-    torch.backends.cudnn.benchmark = True
+    cudnn, precision = torch.backends.cudnn, torch.get_float32_matmul_precision()
+    before = cudnn.benchmark, cudnn.deterministic
+    cudnn.benchmark, cudnn.deterministic = False, True
     torch.set_float32_matmul_precision("high")
     try:
         yield
     finally:
-        torch.backends.cudnn.benchmark = benchmark
+        cudnn.benchmark, cudnn.deterministic = before
         torch.set_float32_matmul_precision(precision)
 
 

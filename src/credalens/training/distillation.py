@@ -40,6 +40,7 @@ def distillation_loss(
     *,
     temperature: float = 1.0,
     smoothing: float = 1e-4,
+    limit: float | None = None,
     outputs: str = "logits",
 ) -> Tensor:
     r"""Mean negative log-likelihood of the members' distributions under the student's Dirichlet.
@@ -52,8 +53,10 @@ def distillation_loss(
     smoothing γ is needed for stability: a probability that rounds to zero has no logarithm, and confident members
     would send the concentrations of the other classes to zero. ``student_logits`` is (*batch, classes),
     ``members`` (members, *batch, classes): logits, or with ``outputs="probabilities"`` class distributions.
-    Computed in float64, where the large terms may cancel. Logits are not searched for NaN, which would wait for
-    the device at each step: NaN in is NaN out.
+    Where a confident student errs, an example's gradient is thousands of times as long as the others', and one such
+    example undoes what the rest of the batch teaches; ``limit`` shortens the gradient of each example's loss with
+    respect to its logits to that length. Computed in float64, where the large terms may cancel. Logits are not
+    searched for NaN, which would wait for the device at each step: NaN in is NaN out.
 
     >>> distillation_loss(torch.zeros(1, 2), torch.zeros(5, 1, 2))  # Dir(1, 1) is flat with density 1
     tensor(0.)
@@ -63,7 +66,8 @@ def distillation_loss(
     if not 0 <= smoothing < 1:
         raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing!r}.")
     wide = wide_dtype(student_logits)
-    alpha = (student_logits.to(wide) / temperature).exp()
+    logits = student_logits if limit is None else _limited(student_logits, limit)
+    alpha = (logits.to(wide) / temperature).exp()
     heated = torch.softmax(_member_logits(members, outputs).to(wide) / temperature, dim=-1)
     smoothed = (1 - smoothing) * heated + smoothing / heated.shape[-1]
     loss = _dirichlet_nll(alpha, smoothed.log().mean(0)).mean()
@@ -100,6 +104,15 @@ def cyclic_lr(
     _check_positive("final", final)
     half = _half_cycle(step, total, cycle)
     return _interpolate(step, (0, 1.0), (half, peak), (2 * half, 1.0), (total, final))
+
+
+def _limited(logits: Tensor, limit: float) -> Tensor:
+    """The same logits, whose gradient is shortened on its way back; the mean over examples has divided it."""
+    _check_positive("limit", limit)
+    same, most = logits.view_as(logits), limit / math.prod(logits.shape[:-1])
+    if same.requires_grad:
+        same.register_hook(lambda back: back * (most / back.norm(dim=-1, keepdim=True)).clamp(max=1))  # type: ignore[no-untyped-call]
+    return same
 
 
 def _dirichlet_nll(alpha: Tensor, mean_log: Tensor) -> Tensor:

@@ -59,7 +59,7 @@ class Member:
         self._randomness = Randomness(spec.seed, images.device)
         self._optimizer = make_optimizer(model, schedule, images.device)
         # Random weights are drawn outside of what can be compiled. A graph's output would not outlive the next teacher's.
-        self._apply = _compiled(model, "reduce-overhead") if compile and not spec.bayesian else model
+        self._apply = _compiled(model, graph=True) if compile and not spec.bayesian else model
         self._objective = self._choose_objective(tuple(_compiled(one) if compile else one for one in teachers))
         self._tally = Tally(images.device)
         self._order: Tensor | None = None
@@ -169,12 +169,18 @@ class Member:
         return self._carried if self._order is None else self._carried + time.perf_counter() - self._since
 
 
-def _compiled(network: nn.Module, mode: str | None = None) -> nn.Module:
-    """Fused, one compilation for all networks of a kind.
+def _compiled(network: nn.Module, *, graph: bool = False) -> nn.Module:
+    """Fused, one compilation for all networks of a kind, of kernels that are not chosen by their speed at the moment.
 
-    "reduce-overhead" replays it as a CUDA graph: launching many small kernels takes longer than running them.
+    A ``graph`` of CUDA is replayed: launching many small kernels takes longer than running them.
     """
-    return torch.compile(network, mode=mode, dynamic=False)  # type: ignore[return-value]
+    return torch.compile(network, options=_options(graph), dynamic=False)  # type: ignore[return-value]
+
+
+def _options(graph: bool) -> dict[str, Any]:
+    wanted = {"triton.cudagraphs": graph, "deterministic": True}
+    known = torch._inductor.list_options()
+    return {name: value for name, value in wanted.items() if name in known}
 
 
 def _prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

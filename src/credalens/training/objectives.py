@@ -57,6 +57,7 @@ def distillation(
         members = said[batch] if batch in said else ask(images)
         if again:
             said[batch] = members
-        return distillation_loss(logits, members.float(), temperature=schedule.heat(step / steps))
+        heat = schedule.heat(step / steps)
+        return distillation_loss(logits, members.float(), temperature=heat, limit=schedule.limit)
 
     return loss

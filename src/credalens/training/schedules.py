@@ -39,7 +39,8 @@ class Schedule:
     during ``warmup``, a share of the training, then linearly to zero). Weight decay leaves biases and normalisation
     alone. The weight of the KL divergence is ``kl_scale`` / number of training images, after a linear rise over
     ``kl_warmup`` epochs; the deviations of Bayesian weights start at ``initial_std``. Students start at ``temperature``,
-    which after half of the share ``cooled`` of the training sinks, and is 1 from its end on. ``padding`` is the largest
+    which after half of the share ``cooled`` of the training sinks, and is 1 from its end on; ``limit`` is the longest
+    gradient of an image with respect to their logits. ``padding`` is the largest
     shift as a share of the image: 4 pixels of 32. ``most_steps`` cuts an epoch short. Of ``views`` epochs of a
     student each has its order and augmentation, which come back in turn, so that its teachers are asked about every
     batch once; None draws all epochs anew.
@@ -59,6 +60,7 @@ class Schedule:
     initial_std: float | None = None
     temperature: float = 1.0
     cooled: float = CYCLE
+    limit: float | None = None
     padding: float = 0.125
     flip: bool = True
     most_steps: int | None = None
@@ -132,7 +134,7 @@ class Schedule:
         return {**later, **stored}
 
 
-STUDENT: Final = Schedule("adam", 40, 256, 3e-3, "one_cycle", temperature=10.0, cooled=0.9, views=8)
+STUDENT: Final = Schedule("adam", 40, 256, 3e-3, "one_cycle", temperature=10.0, limit=10.0, views=8)
 """The fast schedule of EDD. Its likelihood has no upper bound where all teachers agree, and at a temperature near 1 and
 a large rate a student forgets the other images for these; so it cools late, when the rate is small."""
 
