@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
+from tests.report.drawing import legend_of
 
 from credalens.core.intervals import intersection_probability
 from credalens.report import simplex, simplex_geometry
@@ -162,10 +163,6 @@ def test_merging_refuses_classes_that_are_not_two(classes):
 def test_merging_two_classes_leaves_no_rest():
     with pytest.raises(ValueError, match="at least 3 classes"):
         merge_to_three([[0.5, 0.5]], classes=(0, 1))
-
-
-def legend_of(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 @law
