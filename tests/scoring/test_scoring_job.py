@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from tests.scoring.folders import names
 from tests.strategies import batch_of
 
 from credalens import wrap, wrap_logits
@@ -18,10 +19,6 @@ from credalens.storage import save_predictions
 from credalens.storage.parquet_files import from_fixed_lists
 
 FORMATS = (".npy", ".npz", ".parquet", ".safetensors")
-
-
-def names(folder) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
 
 
 def load(path) -> dict[str, np.ndarray]:

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.scoring.folders import parts
 from tests.scoring.tables import read_columns, write_model, write_part
 from tests.strategies import batch_of
 
@@ -26,10 +27,6 @@ def write_models(folder, layouts, ids=IDS):
     for number, places in enumerate(layouts):
         write_model(folder / f"model-{number}", VALUES[number], ids, places)
     return [folder / f"model-{number}" for number in range(len(layouts))]
-
-
-def parts(folder):
-    return sorted(folder.glob("part-*.parquet"))
 
 
 def assert_joined(folder, *, ids=IDS) -> None:

@@ -12,6 +12,8 @@ import time
 
 import numpy as np
 import pytest
+from tests.scoring.folders import names
+from tests.scoring.stopping import Stop, stop_after
 from tests.strategies import batch_of
 
 from credalens.scoring import score_file
@@ -22,27 +24,6 @@ from credalens.storage import save_predictions
 def source(tmp_path):
     save_predictions(tmp_path / "in.npy", batch_of("mixed", 3, 40, 4))
     return tmp_path / "in.npy"
-
-
-def names(folder) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
-
-
-class Stop(BaseException):
-    """Not an Exception, so that nothing on the way may take it for bad input."""
-
-
-def stop_after(monkeypatch, name: str, calls: int):
-    """Let ``os.<name>`` work a few times and then stop the run."""
-    real, left = getattr(os, name), [calls]
-
-    def stopping(*args, **kwargs):
-        left[0] -= 1
-        if left[0] < 0:
-            raise Stop
-        return real(*args, **kwargs)
-
-    monkeypatch.setattr(os, name, stopping)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".npz"])

@@ -1,0 +1,32 @@
+"""A small table of three members in three parts, and what its scored folder must hold, for tests."""
+
+from __future__ import annotations
+
+import numpy as np
+from tests.scoring.tables import read_columns
+from tests.strategies import batch_of
+
+from credalens.scoring import COLUMNS
+from credalens.scoring.columns import score_columns
+
+VALUES = batch_of("mixed", 3, 60, 4)
+SIZES = (25, 20, 15)
+
+
+def names(folder) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def parts(folder) -> list:
+    return sorted(folder.glob("part-*.parquet"))
+
+
+def assert_scored(folder, prediction, *, rule="maximality") -> None:
+    found, expected = read_columns(parts(folder)), score_columns(prediction, rule)
+    assert set(COLUMNS) <= set(found)
+    for name, column in expected.items():
+        np.testing.assert_array_equal(found[name], column, err_msg=name)
+
+
+def truncate(path) -> None:
+    path.write_bytes(path.read_bytes()[:-30])

@@ -1,0 +1,78 @@
+"""Folders and options that are refused before anything is touched."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.scoring.folders import names
+
+from credalens.scoring import score_folder
+
+
+def test_an_unknown_address_is_refused(tmp_path, source):
+    with pytest.raises(ValueError, match="no file system for this address"):
+        score_folder(source, "carrier-pigeon://nest/out")
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_folder_of_someone_else_is_left_alone(tmp_path, source, restart):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.parquet").write_text("precious")
+    with pytest.raises(ValueError, match=r"files of another origin \(.*thesis.parquet\)"):
+        score_folder(source, tmp_path / "out", restart=restart)
+    assert names(tmp_path / "out") == ["thesis.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("in", "the input is in"),
+        ("in/out", "the input is in"),
+        ("other/../in/out", "the input is in"),
+        ("link/out", "the input is in"),
+        ("file", "it is a file"),
+    ],
+)
+def test_bad_targets_are_refused(tmp_path, source, target, message):
+    (tmp_path / "file").touch()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "link").symlink_to(source)
+    before = names(source)
+    with pytest.raises((ValueError, NotADirectoryError), match=message):
+        score_folder(source, tmp_path / target)
+    assert names(source) == before
+
+
+def test_bad_sources_are_refused(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in.npy").touch()
+    with pytest.raises(FileNotFoundError, match="absent: no such folder"):
+        score_folder(tmp_path / "absent", tmp_path / "out")
+    with pytest.raises(ValueError, match="holds no Parquet files"):
+        score_folder(tmp_path / "in", tmp_path / "out")
+    with pytest.raises(ValueError, match="must be a folder of Parquet files"):
+        score_folder(tmp_path / "in.npy", tmp_path / "out")
+    with pytest.raises(ValueError, match="name at least one folder"):
+        score_folder([], tmp_path / "out")
+    pq.write_table(pa.table({"x": [1.0]}), tmp_path / "in" / "a.parquet")
+    with pytest.raises(ValueError, match=r"a.parquet: fixed-size lists are looked for under 'probs'; found x: double"):
+        score_folder(tmp_path / "in", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"on_error": "ignore"}, "on_error must be one of 'fail', 'skip'"),
+        ({"rule": "best"}, "rule must be one of"),
+        ({"base": 1}, "base must be finite and above 1"),
+        ({"chunk_rows": 0}, "chunk_rows must be at least 1"),
+        ({"threads": 0}, "threads must be at least 1"),
+        ({"id_column": "label"}, "cannot be in 'label'"),
+        ({"id_column": "key"}, "has no column 'key' of row ids; it has probs"),
+    ],
+)
+def test_bad_options_are_refused(tmp_path, source, options, message):
+    with pytest.raises(ValueError, match=message):
+        score_folder(source, tmp_path / "out", **options)

@@ -1,0 +1,101 @@
+"""A scored folder is gone on with: only what is new, damaged or missing is scored again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+from tests.scoring.folders import VALUES, assert_scored, names, parts, truncate
+from tests.scoring.stopping import Stop, stop_after
+from tests.scoring.tables import spoil_row, write_part
+from tests.strategies import batch_of
+
+from credalens import wrap
+from credalens.scoring import score_folder
+
+
+def test_a_finished_folder_is_found_finished(tmp_path, source):
+    first = score_folder(source, tmp_path / "out")
+    heard = []
+    again = score_folder(source, tmp_path / "out", progress=lambda *news: heard.append(news))
+    assert heard == [("parts", 3, 3)]
+    assert (again.resumed_parts, again.workers, again.rows_a_second) == (3, 0, None)
+    assert again.scores.means == first.scores.means
+
+
+def test_a_part_that_was_written_again_is_scored_again(tmp_path, source):
+    score_folder(source, tmp_path / "out")
+    other = batch_of("mixed", 3, 20, 4, seed=1)
+    write_part(source / "part-1.parquet", other.transpose(1, 0, 2))
+    os.utime(source / "part-1.parquet", ns=(1, 1))
+    assert score_folder(source, tmp_path / "out").resumed_parts == 2
+    assert_scored(tmp_path / "out", wrap(np.concatenate([VALUES[:, :25], other, VALUES[:, 45:]], axis=1)))
+    spoil_row(source / "part-1.parquet", 11)  # what was scored before is of no use now
+    assert score_folder(source, tmp_path / "out", on_error="skip").parts == 2
+    assert names(tmp_path / "out") == ["_credalens.json", "part-0.parquet", "part-2.parquet"]
+
+
+def test_a_damaged_output_part_is_scored_again(tmp_path, source):
+    score_folder(source, tmp_path / "out")
+    truncate(tmp_path / "out" / "part-2.parquet")
+    assert score_folder(source, tmp_path / "out").resumed_parts == 2
+    assert_scored(tmp_path / "out", wrap(VALUES))
+
+
+def test_other_options_are_refused_until_restarted(tmp_path, source):
+    score_folder(source, tmp_path / "out")
+    with pytest.raises(ValueError, match=r"written with base 2.0 instead of 10.0.*--restart"):
+        score_folder(source, tmp_path / "out", base=10)
+    assert score_folder(source, tmp_path / "out", base=10, restart=True).resumed_parts == 0
+    assert_scored(tmp_path / "out", wrap(VALUES, base=10))
+
+
+def test_parts_of_a_vanished_input_are_not_left_among_the_output(tmp_path, source):
+    score_folder(source, tmp_path / "out")
+    (source / "part-1.parquet").unlink()
+    with pytest.raises(ValueError, match=r"1 parts that the input no longer has, such as part-1.parquet"):
+        score_folder(source, tmp_path / "out")
+    assert score_folder(source, tmp_path / "out", restart=True).parts == 2
+    assert names(tmp_path / "out") == ["_credalens.json", "part-0.parquet", "part-2.parquet"]
+
+
+def test_a_damaged_manifest_is_refused_until_restarted(tmp_path, source):
+    score_folder(source, tmp_path / "out")
+    (tmp_path / "out" / "_credalens.json").write_text("{")
+    with pytest.raises(ValueError, match=r"_credalens.json is damaged.*--restart"):
+        score_folder(source, tmp_path / "out")
+    assert score_folder(source, tmp_path / "out", restart=True).parts == 3
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("left", [".part-0.parquet.1f.partial", "._credalens.json.1f.partial"])
+def test_what_a_killed_run_left_half_written_keeps_no_run_out(tmp_path, source, left, restart):
+    if "credalens" not in left:
+        score_folder(source, tmp_path / "out")
+    (tmp_path / "out").mkdir(exist_ok=True)
+    (tmp_path / "out" / left).write_text("half")
+    assert score_folder(source, tmp_path / "out", restart=restart).parts == 3
+    assert names(tmp_path / "out") == ["_credalens.json", "part-0.parquet", "part-1.parquet", "part-2.parquet"]
+
+
+@pytest.mark.parametrize("name", ["replace", "fsync", "unlink"])
+def test_a_stop_at_any_step_is_made_good(tmp_path, monkeypatch, source, name):
+    score_folder(source, tmp_path / "whole")
+    for calls in range(50):
+        with monkeypatch.context() as patch:
+            stop_after(patch, name, calls)
+            try:
+                score_folder(source, tmp_path / "out")
+            except Stop:
+                done = parts(tmp_path / "out")
+                assert all(path.read_bytes() == (tmp_path / "whole" / path.name).read_bytes() for path in done)
+            else:
+                break
+        assert score_folder(source, tmp_path / "out").parts == 3
+        for path in parts(tmp_path / "whole"):
+            assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()
+        assert names(tmp_path / "out") == names(tmp_path / "whole")
+        shutil.rmtree(tmp_path / "out")
+    assert calls >= 3
