@@ -78,3 +78,14 @@ def write_parquet(path, images, labels, *, image="image", label="label", names=N
         info = {"info": {"features": {label: {"names": names, "_type": "ClassLabel"}}}}
         table = table.replace_schema_metadata({"huggingface": json.dumps(info)})
     pq.write_table(table, path, row_group_size=group)
+
+
+def draw_images(folder, *, classes, count=1):
+    """A folder for each class with so many images of noise."""
+    rng = np.random.default_rng(classes)
+    for label in range(classes):
+        place = folder / f"class{label:04d}"
+        place.mkdir(parents=True)
+        for index in range(count):
+            pixels = rng.integers(0, 255, (32, 32, 3)).astype(np.uint8)
+            Image.fromarray(pixels).save(place / f"{index}.png")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from dataclasses import replace
 
@@ -10,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 from scipy.optimize import linprog
 from sklearn.metrics import roc_auc_score
 from tests.paper.fake_engine import FakeEngine
+from tests.paper.image_files import draw_images
 
 from credalens.core.intervals import ProbabilityIntervals, approximate_intervals
 from credalens.paper import reproduce_exactness
@@ -25,11 +24,7 @@ from credalens.paper.rendering import render_result
 from credalens.paper.reproduce import reproduce
 
 SMOKE = replace(get_preset("smoke"), test_images=40, solver_samples=3)
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
+pytestmark = pytest.mark.usefixtures("hurry")
 
 
 def bounds(seed, rows=6, members=3, classes=5, sharpness=0.5, agreement=20):
@@ -169,20 +164,11 @@ def test_every_model_has_its_runs_its_sets_and_its_classes_kept(tmp_path):
     assert f"3 x {4 * SMOKE.solver_samples}" in text
 
 
-def draw_images(folder, classes, count):
-    rng = np.random.default_rng(classes)
-    for label in range(classes):
-        place = folder / f"class{label:04d}"
-        place.mkdir(parents=True)
-        for index in range(count):
-            Image.fromarray(rng.integers(0, 255, (32, 32, 3)).astype(np.uint8)).save(place / f"{index}.png")
-
-
 def test_what_is_stored_is_shown_without_the_images_and_the_rest_is_named_without_any_training(tmp_path):
     """Predictions of five of six members are left: ensembles without the sixth are measured, the others are named."""
     data, out = tmp_path / "data", tmp_path / "out"
     for name, split, count in (("cifar10", "train", 2), ("cifar10", "test", 3), ("svhn", "test", 3)):
-        draw_images(data / name / split, 10, count)
+        draw_images(data / name / split, classes=10, count=count)
     kept = {"ood_set": {"tiny-imagenet": "textures"}}
     preset = replace(get_preset("fast"), members=6, runs=6, substitutes=kept, solver_samples=2).only(["DE", "vgg16"])
     reproduce(["OODMainTU"], preset=preset, out=out, engine=FakeEngine(), data_folder=data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.paper.fake_engine import FakeEngine
+from tests.paper.runs import SMOKE
 
 from credalens.paper.paper_figures_draw import draw_severities
 from credalens.paper.presets import get_preset
@@ -20,12 +20,7 @@ from credalens.paper.reproduce_figures_inputs import VISIBLE, _confused, _median
 from credalens.paper.reproduce_images import Images
 from credalens.paper.store import Store
 
-SMOKE = replace(get_preset("smoke"), test_images=40)
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
+pytestmark = pytest.mark.usefixtures("hurry")
 
 
 def line(name, *mean):
