@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,8 @@ from credalens.core.intervals import intersection_probability
 from credalens.report.simplex_geometry import merge_to_three
 from credalens.report.summary_scores import KINDS, MEASURES, Scored
 
-__all__ = ["GROUPS", "MOST_CLASSES", "worst_samples"]
+__all__ = ["MOST_CLASSES", "describe_members", "worst_samples"]
 
-GROUPS: Final = ("uncertain", "contradictory", "missed", "wrong")
 MOST_CLASSES = 10
 MOST_SAMPLES, MOST_OF_A_GROUP = 72, 5
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from credalens.report.words_remarks import about, remarks
 
 __all__ = ["joined", "number", "percent", "points", "summary", "unit", "verdict"]
 
 MINUS, SPACE = "\u2212", "\u00a0"  # the space keeps a number and its unit on one line
-NAMES: Final = {
-    "epistemic": "epistemic uncertainty",
-    "total": "total uncertainty",
-    "aleatoric": "aleatoric uncertainty",
-}
 CLOSE_ENOUGH = 0.005
 
 
