@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from credalens.paper.numbers import paper_cells, table_labels
+from credalens.paper.numbers import HIGHER, paper_cells, table_labels
+from credalens.paper.paper_figures import POINTS, SCORES
 from credalens.paper.rendering_names import shown
 from credalens.paper.rendering_values import value_text
 
@@ -14,9 +15,7 @@ __all__ = ["Gap", "Kind", "compared_lines", "find_cells", "gaps", "model_name", 
 
 Result = Mapping[str, Any]
 Cell = Mapping[str, Any]
-HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC"})
-"""Metrics of which more is better; of the others less is."""
-LINES: Final = (("Averaged probability", "Intersection probability"), ("Classical", "Credal"))
+LINES: Final = tuple(tuple(name for name, _ in pair) for pair in (POINTS, SCORES))
 """The classical and the credal line of a figure against severity."""
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from credalens.paper.findings_cells import HIGHER, Cell, Kind, compared_lines, find_cells
+from credalens.paper.findings_cells import Cell, Kind, compared_lines, find_cells
+from credalens.paper.numbers import HIGHER
 from credalens.paper.rendering_markdown import NONE, markdown_table
 from credalens.paper.rendering_names import shown
-from credalens.paper.rendering_values import number_text
+from credalens.paper.rendering_values import number_text, value_text
 from credalens.paper.tables import OOD, WRAPPED
 
 __all__ = ["levels_table", "score_sentence", "scores_table", "severity_table", "size_sentence"]
@@ -145,7 +146,6 @@ def _severities(panel: Result, classical: Result, credal: Result) -> dict[bool, 
 def _severity_row(label: str, panel: Result, classical: Result, credal: Result) -> list[str]:
     metric = panel["metric"].split()[0]
     where, differences = _severities(panel, classical, credal), _differences(classical, credal)
-    digits = 2 if metric in HIGHER else 3
-    ends = [f"{differences[end]:+.{digits}f}" for end in (0, -1)]
+    ends = [value_text(differences[end], metric, sign="+") for end in (0, -1)]
     sides = [", ".join(where[side]) or NONE for side in (True, False)]
     return [f"`{label}`", panel["title"], metric, *sides, *ends, str(min(credal["n"]))]

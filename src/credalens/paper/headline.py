@@ -7,31 +7,34 @@ from typing import Any, Final
 
 import numpy as np
 
-from credalens.paper.rendering import markdown_table
+from credalens.paper.numbers import HIGHER
+from credalens.paper.rendering_markdown import markdown_table
+from credalens.paper.rendering_names import shown
+from credalens.paper.rendering_values import value_text
 from credalens.paper.store import read_json
+from credalens.paper.tables import BOTH, SMALL
 
 __all__ = ["headline"]
 
 ROWS: Final = (
-    ("OOD AUROC by EU, SVHN", "svhn", "AUROC", True),
-    ("OOD AUROC by EU, Tiny-ImageNet", "tiny-imagenet", "AUROC", True),
-    ("ECE on corrupted CIFAR-10", "cifar10-c", "ECE", False),
-    ("ECE on clean CIFAR-10", None, "ECE", False),
-    ("accuracy on clean CIFAR-10", None, "ACC", True),
+    ("OOD AUROC by EU, SVHN", "svhn", "AUROC"),
+    ("OOD AUROC by EU, Tiny-ImageNet", "tiny-imagenet", "AUROC"),
+    ("ECE on corrupted CIFAR-10", "cifar10-c", "ECE"),
+    ("ECE on clean CIFAR-10", None, "ECE"),
+    ("accuracy on clean CIFAR-10", None, "ACC"),
 )
-NAMES: Final = {"vgg16": "VGG16", "resnet18": "ResNet-18"}
 
 
 def headline(result: str | Path, /) -> str:
     """Deep ensembles of five, averaged against credal, from the result file of the table OODMain: a Markdown table."""
     cells = read_json(Path(result))["cells"]
     rows = []
-    for backbone, shown in NAMES.items():
-        for title, ood_set, metric, more in ROWS:
-            classical, credal = (_runs(cells, backbone, kind, ood_set, metric) for kind in ("classical", "credal"))
-            better = int(((credal > classical) if more else (credal < classical)).sum())
-            values = [f"{runs.mean():.{2 if more else 3}f}" for runs in (classical, credal)]
-            rows.append([shown, title, *values, f"{better} of {len(credal)} runs"])
+    for backbone in SMALL:
+        for title, ood_set, metric in ROWS:
+            classical, credal = (_runs(cells, backbone, kind, ood_set, metric) for kind in BOTH)
+            better = int(((credal > classical) if metric in HIGHER else (credal < classical)).sum())
+            values = [value_text(runs.mean(), metric) for runs in (classical, credal)]
+            rows.append([shown(backbone), title, *values, f"{better} of {len(credal)} runs"])
     return markdown_table(["backbone", "", "averaging", "credal", "credal better in"], rows)
 
 

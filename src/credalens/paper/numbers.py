@@ -16,6 +16,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC"})
+"""Metrics of which more is better; of the others less is."""
 KEYS: Final = ("backbone", "method", "variant", "N", "J", "C", "measure", "id_set", "ood_set", "metric")
 
 

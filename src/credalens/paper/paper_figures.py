@@ -8,6 +8,7 @@ from itertools import product
 from typing import Final
 
 from credalens.paper.experiments import CellKey
+from credalens.paper.presets import LARGE
 from credalens.paper.rendering_names import shown
 from credalens.paper.tables import C10, C100, OOD, REDUCED, SIZES, SMALL, WRAPPED
 
@@ -22,8 +23,9 @@ __all__ = [
     "SimplexFigure",
 ]
 
-LARGE: Final = ("resnet50", "efficientnet_b2", "vit_base")
 POINTS: Final = (("Averaged probability", "classical"), ("Intersection probability", "credal"))
+SCORES: Final = (("Classical", "classical"), ("Credal", "credal"))
+"""Lines of a figure by their names: which point prediction, or whose uncertainty."""
 WEATHER: Final = ((0.2, 0.6, 0.2), (0.1, 0.2, 0.7), (0.7, 0.1, 0.2))
 """The three forecasts of the paper's introduction: rainy, sunny, cloudy."""
 
@@ -115,7 +117,7 @@ def _cell(model: CellKey, variant: str | None, metric: str, measure: str | None 
 
 
 def _both(model: CellKey, metric: str, measure: str | None = None) -> tuple[tuple[str, CellKey], ...]:
-    names = POINTS if measure is None else (("Classical", "classical"), ("Credal", "credal"))
+    names = POINTS if measure is None else SCORES
     return tuple((name, _cell(model, variant, metric, measure)) for name, variant in names)
 
 

@@ -11,14 +11,11 @@ import numpy as np
 
 from credalens.paper.cost import cpu_threads, measure_costs
 from credalens.paper.experiments import CellKey, evaluation_sets
-from credalens.paper.numbers import describe, paper_cells
+from credalens.paper.numbers import HIGHER, KEYS, PaperCell, describe, paper_cells
 from credalens.paper.reproduce_work import Need, Workbench
 from credalens.paper.tables import Table
 
-__all__ = ["ALL", "HIGHER", "about_cell", "at_hand", "improvement", "statistics", "table_result"]
-
-HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC"})
-"""Metrics of which more is better; of the others less is."""
+__all__ = ["ALL", "about_cell", "at_hand", "improvement", "statistics", "table_result"]
 
 ALL: Final = "all runs"
 
@@ -138,8 +135,8 @@ def about_cell(work: Workbench, cell: CellKey, /) -> dict[str, Any]:
 
 
 def _entry(work: Workbench, table: Table, cell: CellKey, filled: Filled) -> dict[str, Any]:
-    found = paper_cells(table.label, **{key: getattr(cell, key) for key in CellKey.__dataclass_fields__})
-    entry = {**about_cell(work, cell), "paper": {"mean": found[0].mean, "std": found[0].std} if found else None}
+    printed = _printed(table.label, cell)
+    entry = {**about_cell(work, cell), "paper": {"mean": printed.mean, "std": printed.std} if printed else None}
     if _is_cost(table):
         entry["measured"].pop("backbone", None)  # nothing is trained, so nothing need stand in for it
     if not filled.runs:
@@ -147,6 +144,11 @@ def _entry(work: Workbench, table: Table, cell: CellKey, filled: Filled) -> dict
     values = list(filled.runs.values())
     lacking = {"missing": dict(filled.missing)} if filled.missing else {}
     return {**entry, **statistics(values), "runs": values, **lacking}
+
+
+def _printed(label: str, cell: CellKey) -> PaperCell | None:
+    """The paper's number for a cell; None where the table does not have it."""
+    return next(iter(paper_cells(label, **{key: getattr(cell, key) for key in KEYS})), None)
 
 
 def _improvements(table: Table, filled: Mapping[CellKey, Filled]) -> list[dict[str, Any]]:
@@ -163,15 +165,10 @@ def _improvements(table: Table, filled: Mapping[CellKey, Filled]) -> list[dict[s
 
 
 def _paper_improvement(label: str, cell: CellKey) -> dict[str, Any] | None:
-    def find(key: CellKey) -> float | None:
-        keys = {name: getattr(key, name) for name in CellKey.__dataclass_fields__}
-        found = paper_cells(label, **keys)
-        return found[0].mean if found else None
-
-    ours, theirs = find(cell), find(cell.baseline)
+    ours, theirs = _printed(label, cell), _printed(label, cell.baseline)
     if ours is None or theirs is None:
         return None
-    difference = round(ours - theirs, 6)
+    difference = round(ours.mean - theirs.mean, 6)
     return {"mean": difference, "better": _better(cell.metric, difference)}
 
 

@@ -22,7 +22,6 @@ from credalens.training.spec import TrainSpec
 __all__ = ["LEFT_OUT", "Need", "StopHere", "Workbench"]
 
 Wanted = dict[TrainSpec, dict[EvaluationSet, int]]
-STAGES: Final = ("train", "predict")
 LEFT_OUT: Final = "is left out of this run"
 NOT_STORED: Final = "no predictions of these networks are stored, and no data folder is given to make them from"
 
