@@ -13,7 +13,8 @@ from tests.paper.fake_engine import FakeEngine
 from credalens.paper.experiments import CellKey
 from credalens.paper.numbers import HIGHER, figure_labels, paper_cells, runs, table_labels
 from credalens.paper.presets import get_preset
-from credalens.paper.rendering import markdown_table, render_result, render_results
+from credalens.paper.rendering import render_result, render_results
+from credalens.paper.rendering_markdown import markdown_table
 from credalens.paper.reproduce import check_labels, list_entries, read_results, reproduce
 from credalens.paper.reproduce_tables import improvement, statistics
 from credalens.paper.tables import TABLES

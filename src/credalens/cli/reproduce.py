@@ -193,7 +193,7 @@ def _ray_engine(
 def _list(results: Path, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from credalens.paper.rendering import markdown_table
+    from credalens.paper.rendering_markdown import markdown_table
     from credalens.paper.reproduce import list_entries
 
     entries = list_entries(results if any(results.glob("*.json")) else None)

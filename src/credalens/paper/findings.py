@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from credalens.paper.exactness import EXACTNESS, OWN
+from credalens.paper.experiments import CellKey
 from credalens.paper.findings_cells import model_name, place_name
 from credalens.paper.findings_claims import CLAIMS, claims_table, verdict
 from credalens.paper.findings_notes import corner_note, corruption_note, weakness_note
 from credalens.paper.findings_scores import levels_table, score_sentence, scores_table, severity_table, size_sentence
-from credalens.paper.numbers import figure_labels, table_labels
 from credalens.paper.rendering_exactness import effect_sentence, error_sentence, exactness_parts, reduction_sentence
 from credalens.paper.rendering_markdown import NONE, markdown_table
+from credalens.paper.rendering_provenance import absent_line, unmeasured
 from credalens.paper.rendering_values import difference_text, number_text, paper_difference_text
 
 __all__ = ["render_findings"]
@@ -68,16 +69,12 @@ def _compared(results: Sequence[Result]) -> Iterator[dict[str, Any]]:
     """Measured comparisons of models under the keys of what was measured, those that two tables share only once."""
     seen = set()
     for result in results:
-        own = {_place(cell["keys"]): {**cell["keys"], **cell["measured"]} for cell in result.get("cells", ())}
+        own = {CellKey(**cell["keys"]): {**cell["keys"], **cell["measured"]} for cell in result.get("cells", ())}
         for entry in result.get("improvements", ()):
-            keys = own[_place(entry["keys"])]
-            if "mean" in entry and "id_set" in keys and (same := (_place(keys), entry["mean"])) not in seen:
+            keys = own[CellKey(**entry["keys"])]
+            if "mean" in entry and "id_set" in keys and (same := (CellKey(**keys), entry["mean"])) not in seen:
                 seen.add(same)
                 yield {**entry, "label": result["label"], "keys": keys}
-
-
-def _place(keys: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted(keys.items()))
 
 
 def _short(results: Sequence[Result], compared: Sequence[Result]) -> str:
@@ -154,13 +151,10 @@ def _costs(results: Sequence[Result]) -> str:
 
 def _unmeasured(results: Sequence[Result]) -> str:
     """Labels without a result file, and the reasons that the others give."""
-    known = {result["label"]: result for result in results}
-    absent = [f"`{label}`" for label in (*table_labels(), *figure_labels(), *OWN) if label not in known]
     reasons: dict[str, dict[str, None]] = {}
-    for label, result in known.items():
-        for part in (*result.get("cells", ()), *result.get("parts", ()), *result.get("panels", ())):
-            for reason in (part["reason"],) if "reason" in part else part.get("missing", {}).values():
-                reasons.setdefault(reason, {})[f"`{label}`"] = None
+    for result in results:
+        for _, reason in unmeasured(result):
+            reasons.setdefault(reason, {})[f"`{result['label']}`"] = None
     lines = [f"{reason}: parts of {', '.join(labels)}." for reason, labels in reasons.items()]
-    lines += [f"Without a result file: {', '.join(absent)}."] if absent else []
+    lines = [line for line in (*lines, absent_line(results)) if line]
     return _joined(UNMEASURED, "\n".join(f"- {line}" for line in lines)) if lines else ""

@@ -8,16 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from credalens.paper.exactness import OWN
-from credalens.paper.numbers import figure_labels, table_labels
+from credalens.paper.experiments import CellKey
 from credalens.paper.rendering_exactness import exactness_parts
 from credalens.paper.rendering_figures import figure_parts
 from credalens.paper.rendering_markdown import NONE, anchor, markdown_table
 from credalens.paper.rendering_names import shown
-from credalens.paper.rendering_provenance import machine_line, machine_table, provenance_lines, unmeasured_lines
+from credalens.paper.rendering_provenance import (
+    absent_line,
+    machine_line,
+    machine_table,
+    provenance_lines,
+    unmeasured_lines,
+)
 from credalens.paper.rendering_values import difference_text, number_text, paper_difference_text
 
-__all__ = ["markdown_table", "render_result", "render_results"]
+__all__ = ["render_result", "render_results"]
 
 HEADING: Final = """# Results beside the paper's
 
@@ -39,14 +44,8 @@ def render_results(results: Sequence[Result], /) -> str:
     """
     rows = [[f"[`{r['label']}`]({anchor(r['label'])})", r["kind"], r["status"], r["description"]] for r in results]
     contents = markdown_table(["Label", "Kind", "Status", "What it shows"], rows)
-    parts = (HEADING, contents, _absent(results), "## Where they were measured", machine_table(results))
+    parts = (HEADING, contents, absent_line(results), "## Where they were measured", machine_table(results))
     return "\n\n".join(part for part in (*parts, *map(_section, results)) if part) + "\n"
-
-
-def _absent(results: Sequence[Result]) -> str:
-    found = {result["label"] for result in results}
-    absent = [f"`{label}`" for label in (*table_labels(), *figure_labels(), *OWN) if label not in found]
-    return f"Without a result file: {', '.join(absent)}." if absent else ""
 
 
 def render_result(result: Result, /) -> str:
@@ -70,7 +69,7 @@ def _content(result: Result) -> list[str]:
 
 def _compared(result: Result) -> str:
     """Classical beside credal, ours and the paper's, with sign and size of the improvement in both."""
-    cells = {_identity(cell["keys"]): cell for cell in result["cells"]}
+    cells = {CellKey(**cell["keys"]): cell for cell in result["cells"]}
     improvements = [entry for entry in result["improvements"] if "mean" in entry or entry["paper"] is not None]
     names = _naming(result, [entry["keys"] for entry in improvements])
     rows = [_compared_row(entry, cells, names) for entry in _ordered(improvements, result["layout"])]
@@ -78,10 +77,9 @@ def _compared(result: Result) -> str:
     return markdown_table([*map(shown, names), *head], rows) if rows else ""
 
 
-def _compared_row(entry: Result, cells: Mapping[Any, Result], names: Sequence[str]) -> Row:
-    keys = entry["keys"]
-    metric, credal, classical = keys["metric"], cells[_identity(keys)], cells[_identity(_baseline(keys))]
-    measured = "mean" in entry
+def _compared_row(entry: Result, cells: Mapping[CellKey, Result], names: Sequence[str]) -> Row:
+    keys, own, measured = entry["keys"], CellKey(**entry["keys"]), "mean" in entry
+    metric, credal, classical = own.metric, cells[own], cells[own.baseline]
     return [
         *(_named(keys, name) for name in names),
         number_text(classical, metric),
@@ -96,9 +94,9 @@ def _compared_row(entry: Result, cells: Mapping[Any, Result], names: Sequence[st
 
 def _alone(result: Result) -> str:
     """Cells that are compared with nothing but the paper's: distilled networks, costs, other measures."""
-    compared = {_identity(entry["keys"]) for entry in result["improvements"]}
-    compared |= {_identity(_baseline(entry["keys"])) for entry in result["improvements"]}
-    alone = [cell for cell in result["cells"] if _identity(cell["keys"]) not in compared]
+    credal = [CellKey(**entry["keys"]) for entry in result["improvements"]]
+    compared = {*credal, *(cell.baseline for cell in credal)}
+    alone = [cell for cell in result["cells"] if CellKey(**cell["keys"]) not in compared]
     cells = [cell for cell in alone if "mean" in cell or cell["paper"] is not None]
     names = _naming(result, [cell["keys"] for cell in cells])
     rows = [
@@ -154,15 +152,3 @@ def _ordered(entries: Sequence[Result], layout: Sequence[str]) -> list[Result]:
         for name in layout:
             ranks[name].setdefault(entry["keys"].get(name), len(ranks[name]))
     return sorted(entries, key=lambda entry: [ranks[name][entry["keys"].get(name)] for name in layout])
-
-
-def _identity(keys: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted(keys.items()))
-
-
-def _baseline(keys: Mapping[str, Any]) -> dict[str, Any]:
-    changed = {**keys, "variant": "classical"}
-    changed.pop("J", None)
-    if changed.get("measure") == "GH":
-        changed["measure"] = "EU"
-    return changed

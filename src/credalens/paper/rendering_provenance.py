@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from credalens.paper.exactness import OWN
+from credalens.paper.numbers import figure_labels, table_labels
 from credalens.paper.rendering_markdown import anchor, markdown_table
 from credalens.paper.rendering_names import shown
 from credalens.paper.store import file_name
 
-__all__ = ["machine_line", "machine_table", "provenance_lines", "unmeasured_lines"]
+__all__ = ["absent_line", "machine_line", "machine_table", "provenance_lines", "unmeasured", "unmeasured_lines"]
 
 SIZES: Final = {"DE": ("members", "many_members", "runs"), "BNN": ("bnn_runs",), "EDD": ("edd_runs",)}
 """Numbers of a preset that the command line can change, by the beginning of the methods they are about."""
@@ -104,7 +106,7 @@ def _count(number: int, word: str) -> str:
 
 def _substitutes(result: Result) -> str:
     pairs: dict[str, None] = {}
-    for part in (*result.get("cells", ()), *result.get("parts", ()), *result.get("panels", ())):
+    for part in _parts(result):
         for key, value in part.get("measured", {}).items() if "reason" not in part else ():
             name = "" if isinstance(value, str) else f"{key} = "
             pairs[f"{name}{shown(value)} for {name}{shown(part['keys'][key])}"] = None
@@ -114,19 +116,33 @@ def _substitutes(result: Result) -> str:
 def unmeasured_lines(result: Result, /) -> str:
     """What was not measured, and why."""
     missing: dict[str, list[str]] = {}
-    for place, reason in _missing(result):
+    for place, reason in unmeasured(result):
         missing.setdefault(reason, []).append(place)
     word = "cell" if result["kind"] == "table" else "part"
     return "\n".join(f"- Not measured ({_few(places, word)}): {reason}." for reason, places in missing.items())
 
 
-def _missing(result: Result) -> Iterator[tuple[str, str]]:
-    for part in (*result.get("cells", ()), *result.get("parts", ()), *result.get("panels", ())):
+def unmeasured(result: Result, /) -> Iterator[tuple[str, str]]:
+    """Every place of a result that has no number, or not of all runs, with the reason."""
+    for part in _parts(result):
         place = part["title"] if "title" in part else _place(part["keys"])
         if "reason" in part:
             yield place, part["reason"]
         else:
             yield from ((f"{place}: {name}", reason) for name, reason in part.get("missing", {}).items())
+
+
+def _parts(result: Result) -> Iterator[Result]:
+    """The cells of a table, the parts of an entry of our own or the panels of a figure."""
+    for kind in ("cells", "parts", "panels"):
+        yield from result.get(kind, ())
+
+
+def absent_line(results: Sequence[Result], /) -> str:
+    """The labels that have no result at all."""
+    found = {result["label"] for result in results}
+    absent = [f"`{label}`" for label in (*table_labels(), *figure_labels(), *OWN) if label not in found]
+    return f"Without a result file: {', '.join(absent)}." if absent else ""
 
 
 def _place(keys: Mapping[str, Any]) -> str:
