@@ -66,9 +66,8 @@ def assess_members(
     return Assessment(scores, points)
 
 
-def assess_summary(parts: Mapping[str, Array], /, *, hartley: bool = False, threads: int | None = None) -> Assessment:
-    """The same from the sums over many members: count, lower, upper, probability, entropy."""
-    summary = MemberSummary(int(parts["count"]), parts["lower"], parts["upper"], parts["probability"], parts["entropy"])
+def assess_summary(summary: MemberSummary, /, *, hartley: bool = False, threads: int | None = None) -> Assessment:
+    """The same from the sums over many members."""
     return _assess(summary.prediction(threads=threads), hartley)
 
 

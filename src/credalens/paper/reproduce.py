@@ -11,13 +11,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from credalens.paper.exactness import EXACTNESS, OWN
 from credalens.paper.numbers import describe, figure_labels, runs, table_labels
 from credalens.paper.presets import Preset, get_preset
 from credalens.paper.store import Store, file_name, read_json
 from credalens.paper.store_provenance import provenance
+
+if TYPE_CHECKING:
+    from credalens.paper.reproduce_models import Models
+    from credalens.paper.reproduce_work import Workbench
 
 __all__ = ["Entry", "Outcome", "check_labels", "list_entries", "read_results", "reproduce"]
 
@@ -180,7 +184,7 @@ def _models(
     engine: Any,
     time_limit: float | None,
     log: Callable[[str], None],
-) -> Any:
+) -> Models:
     from credalens.paper.reproduce_engine import TorchEngine
     from credalens.paper.reproduce_images import Images
     from credalens.paper.reproduce_models import Deadline, Models
@@ -191,7 +195,7 @@ def _models(
     return Models(store, preset, images, engine or TorchEngine(), Deadline(time_limit), log)
 
 
-def _measure(work: Any, label: str, measures: Sequence[str], paper_solver: bool) -> dict[str, Any]:
+def _measure(work: Workbench, label: str, measures: Sequence[str], paper_solver: bool) -> dict[str, Any]:
     from credalens.paper.paper_figures import FIGURES
     from credalens.paper.reproduce_exactness import exactness_result
     from credalens.paper.reproduce_figures import figure_result

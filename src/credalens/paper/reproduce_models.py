@@ -135,16 +135,10 @@ class Models:
 
     def _draw(self, network: Any, spec: TrainSpec, one: EvaluationSet, images: Array, samples: int) -> Array:
         """Samples in groups of `draws`, each under its own seed: more samples later leave the first as they are."""
-        stored = self.store.predictions(spec_key(spec), one.key, 1)
         parts = []
-        groups = -(-samples // self.preset.draws)
-        for group in range(groups):
+        for group in range(-(-samples // self.preset.draws)):
             start = group * self.preset.draws
-            known = (
-                self.store.predictions(spec_key(spec), one.key, start + self.preset.draws)
-                if stored is not None
-                else None
-            )
+            known = self.store.predictions(spec_key(spec), one.key, start + self.preset.draws)
             parts.append(known[start:] if known is not None else self._group(network, spec, one, images, group))
         return np.concatenate(parts)
 
@@ -167,12 +161,12 @@ class Models:
         parts = [self._stored(spec, one, ensemble.samples) for spec in ensemble.specs]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def summary(self, ensemble: Ensemble, one: EvaluationSet, /) -> dict[str, Array]:
-        """Stored sums over many samples."""
+    def summary(self, ensemble: Ensemble, one: EvaluationSet, /) -> MemberSummary:
+        """Many samples of one network, from their stored sums."""
         parts = self.store.summary(spec_key(ensemble.specs[0]), one.key)
         if parts is None:
             raise FileNotFoundError(f"no predictions of {spec_key(ensemble.specs[0])} on {one.key}")
-        return parts
+        return _from_parts(parts)
 
     def training_record(self, spec: TrainSpec, /) -> dict[str, Any] | None:
         """How a network was trained, as far as it is known here."""
@@ -188,7 +182,7 @@ class Models:
         stored = self.store.predictions(spec_key(spec), one.key, samples)
         if stored is None:
             raise FileNotFoundError(
-                f"no {samples} predictions of {spec_key(spec)} on {one.key}; run without --only-... first"
+                f"no {samples} predictions of {spec_key(spec)} on {one.key}; run without --only-train first"
             )
         return stored
 

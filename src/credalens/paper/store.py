@@ -1,9 +1,12 @@
 """What the reproduction has made so far, on disk: predictions stored once, evaluations, results.
 
     <folder>/models/<model>/...               written by the training loop
-    <folder>/images/<set>.npy                 corrupted images, generated once
-    <folder>/labels/<set>.npy
+    <folder>/diverged/<model>.json            why a training failed; without it the training is tried again
+    <folder>/images/<set>.npy                 corrupted images, generated once, and sets too large for memory
+    <folder>/labels/<set>.npy                 beside a .json with the names of the classes
     <folder>/predictions/<model>/<set>.npy    (samples, inputs, classes), beside a .json with its fingerprint
+    <folder>/predictions/<model>/<set>.summary.npz    sums over many samples in their place
+    <folder>/predictions/<model>/training.json        how the model was trained
     <folder>/evaluations/<ensemble>.json      numbers of one run, set by set
     <folder>/results/<label>.json             a table or figure with its provenance
     <folder>/figures/<label>.png
