@@ -69,6 +69,27 @@ def check_many_classes() -> None:
     assert_agrees(wrap(half.bfloat16()), on_cpu(wrap, half.bfloat16()))
 
 
+def check_level_that_newton_steps_swing_around() -> None:
+    """Three groups of equal classes, nearly: the mass is steep where a group begins to rise, and flat on both sides."""
+    sizes = torch.tensor([8, 8, 24])
+    masses = torch.tensor([[0.24, 0.04, 0.72], [0.19, 0.16, 0.65], [0.38, 0.08, 0.54]], dtype=torch.float64)
+    p = (masses / sizes).repeat_interleave(sizes, 1)[:, None]
+    p = p * (1 + 1e-3 * torch.randn(3, 4, 40, generator=torch.Generator().manual_seed(0)))
+    p /= p.sum(-1, keepdim=True)
+    for x in (p, p.float()):
+        assert_agrees(wrap(x), on_cpu(wrap, x))
+
+
+def check_nearly_agreeing_members() -> None:
+    """Members within a few digits of each other leave few classes open, and the level is theirs."""
+    p = tensors(("peaked",), (1, 2, 36), torch.float32).repeat(3, 1, 1)
+    p[1] *= 1 + 1e-6 * torch.randn(36, generator=torch.Generator().manual_seed(0))
+    chunk = rows.Chunk(p, torch.zeros(1, dtype=torch.int32, device=p.device), "probs", 1e-5)
+    chunk.describe(rows.Rows.like(p))
+    assert (chunk.size <= 9).all()
+    assert ((chunk.total - on_cpu(wrap, p.double()).total).abs() <= 5e-7).all()
+
+
 def check_no_entropy_is_negative() -> None:
     """A corner of the simplex has none, whatever rounding takes from the certificate."""
     p = torch.zeros(2, 3, 40)

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from credalens.device.phi import phi
-from credalens.device.tiles import list_wide, places, rough_level, row_most, row_sum, row_sums, threshold_range
+from credalens.device.tiles import list_wide, places, rough_level, row_most, row_sum, row_sums, swings, threshold_range
 
 __all__ = ["describe_rows"]
 
@@ -56,6 +56,7 @@ def _water_level(low, high, inside, active, rough, classes):
     t = rough.to(tl.float64)
     floor = tl.zeros_like(t)
     top = floor + 1.0
+    before = floor
     moving = active.to(tl.int32)
     rounds = 2 * classes + 64
     while (tl.max(moving) > 0) & (rounds > 0):
@@ -68,9 +69,11 @@ def _water_level(low, high, inside, active, rough, classes):
         top = tl.where(over, t, top)
         floor = tl.where(over, floor, t)
         step = (1.0 - a - b) / tl.maximum(free, 1.0)
-        step = tl.where((free > 0.0) & (step >= floor) & (step <= top), step, 0.5 * (floor + top))
         moving = tl.where((tl.abs(excess) <= SLACK) | (tl.abs(step - t) <= LAST_DIGIT * t), 0, moving)
+        step = tl.where((free > 0.0) & (step >= floor) & (step <= top), step, 0.5 * (floor + top))
+        step = tl.where(swings(excess, before), 0.5 * (floor + top), step)
         t = tl.where(moving > 0, step, t)
+        before = excess
         rounds -= 1
     return t
 
@@ -153,7 +156,7 @@ def describe_rows(
     low32 = low.to(tl.float32)
     high32 = high.to(tl.float32)
     t = _water_level(low, high, inside, good, rough_level(low32, high32, classes), classes)
-    least, most = threshold_range(low32, high32, width.to(tl.float32), left.to(tl.float32))
+    least, most = threshold_range(low32, high32, width.to(tl.float32), left.to(tl.float32), t.to(tl.float32))
     is_open = inside & (width > 0.0) & good & (high >= least)
     is_up = is_open & (low > most)
     is_open = is_open & (low <= most)

@@ -22,7 +22,7 @@ LANES = 32  # and when it solves the root: a thread's scratch values must never 
 THREAD_CLASSES = 8  # of a thread, where a row lies on many
 SINGLE_CLASSES = 16  # the same where float32 does
 REGISTERS = 128  # of such a thread: sixteen warps on a multiprocessor, and little spilled or nothing
-SHARED_REGISTERS = 96  # where warps share a row in float32: while some wait for each other, more are at work
+SINGLE_REGISTERS = 88  # the same in float32: 22 warps, and little spilled or nothing
 ALIGNED = 4  # integers from one counter to the next: Triton compiles anew for a pointer that is not a multiple of 16
 
 Refine = Callable[[Tensor], Tensor]
@@ -135,13 +135,14 @@ class Chunk:
         if self.single:
             from credalens.device.single import describe_single
 
-            tile, warps = _tile(self.members, SINGLE_CLASSES)
-            most = REGISTERS if warps == 1 else SHARED_REGISTERS
-            describe_single[(-(-self.rows // tile["ROWS"]),)](*arguments, **tile, num_warps=warps, maxnreg=most)
+            tile, warps = _single_tile(self.classes)
+            describe_single[(-(-self.rows // tile["ROWS"]),)](
+                *arguments, **tile, CLASSES=self.classes, num_warps=warps, maxnreg=SINGLE_REGISTERS
+            )
         else:
             from credalens.device.bounds import describe_rows
 
-            tile, warps = _tile(self.members, THREAD_CLASSES)
+            tile, warps = _tile(self.members)
             describe_rows[(-(-self.rows // tile["ROWS"]),)](
                 *arguments, KIND=KINDS[self.kind], **tile, num_warps=warps, maxnreg=REGISTERS
             )
@@ -259,16 +260,25 @@ class Chunk:
         )
 
 
-def _tile(members: Tensor, each: int) -> tuple[dict[str, int], int]:
-    """How rows are laid out with ``each`` classes a thread, and on how many warps: by 16 bytes if the classes allow it."""
+def _tile(members: Tensor) -> tuple[dict[str, int], int]:
+    """How rows are laid out in float64, and on how many warps: by 16 bytes if the classes allow it."""
     classes = members.shape[2]
     width = max(64, 1 << (classes - 1).bit_length())
-    rows = max(1, 32 * each // width)
+    rows = max(1, 32 * THREAD_CLASSES // width)
     multiple = min(4, 16 // members.element_size())
     multiple = 1 if classes % multiple else multiple
-    warps = max(1, width // (32 * each))
+    warps = max(1, width // (32 * THREAD_CLASSES))
     block = 32 * multiple // rows if warps == 1 else width
     return {"ROWS": rows, "BLOCKS": width // block, "BLOCK": block, "MULTIPLE": multiple}, warps
+
+
+def _single_tile(classes: int) -> tuple[dict[str, int], int]:
+    """The same in float32: the classes of a block lie on as many threads, so that no value ever changes its thread."""
+    width = max(64, 1 << (classes - 1).bit_length())
+    rows = max(1, 32 * SINGLE_CLASSES // width)
+    return {"ROWS": rows, "BLOCKS": SINGLE_CLASSES, "BLOCK": width // SINGLE_CLASSES}, max(
+        1, width // (32 * SINGLE_CLASSES)
+    )
 
 
 def _warps(width: int) -> int:

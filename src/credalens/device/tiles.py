@@ -6,10 +6,20 @@ import triton.language as tl
 
 from credalens.device.nodes import ALIGNED
 
-__all__ = ["list_wide", "places", "rough_level", "row_most", "row_sum", "row_sums", "threshold_range"]
+__all__ = [
+    "lane_sums",
+    "list_wide",
+    "places",
+    "rough_level",
+    "row_most",
+    "row_sum",
+    "row_sums",
+    "swings",
+    "threshold_range",
+]
 
 DECADES = tl.constexpr(1e-12)
-HALVINGS = tl.constexpr(7)
+HALVINGS = tl.constexpr(6)
 LEVEL_STEPS = tl.constexpr(4)  # towards the water level
 ROUNDED_SUM = tl.constexpr(1.00001)  # more than a float32 sum of positive terms can be off, relatively
 ROUNDED = tl.constexpr(1.0000002)  # more than a float32 can be off
@@ -34,9 +44,14 @@ def row_sums(x, y):
         one += tl.zeros((1, 1, 1), x.dtype)
         other += tl.zeros((1, 1, 1), y.dtype)
     else:
-        one = row_sum(x)
-        other = row_sum(y)
+        one, other = lane_sums(tl.sum(x, 1, keep_dims=True), tl.sum(y, 1, keep_dims=True))
     return one, other
+
+
+@triton.jit
+def lane_sums(x, y):
+    """``row_sums`` of what the threads have summed over their own blocks."""
+    return tl.split(tl.sum(tl.join(x, y), 2, keep_dims=True))
 
 
 @triton.jit
@@ -56,6 +71,12 @@ def places(mask):
     column = tl.sum(one, 1, keep_dims=True)
     until = tl.cumsum(column, 2)
     return until - column + tl.cumsum(one, 1) - 1, tl.max(until, 2, keep_dims=True)
+
+
+@triton.jit
+def swings(excess, before):
+    """Whether Newton steps go to and fro: the excess has changed its sign and is still more than half of what it was."""
+    return excess * before < -0.5 * before * before
 
 
 @triton.jit
@@ -82,25 +103,29 @@ def _middle(a, b):
 
 
 @triton.jit
-def threshold_range(low, high, width, need):
+def threshold_range(low, high, width, need, t):
     """A range that contains the value of the class between its bounds (``core/kernels/knapsack.py``).
 
-    In float32: sums are trusted to ``ROUNDED_SUM`` and the range is widened by what rounding may have moved.
+    In float32: sums are trusted to ``ROUNDED_SUM`` and the range is widened by what rounding may have moved. The search begins
+    near the water level t; only what a sum has shown becomes an end of the range.
     """
     least = tl.zeros_like(need) + DECADES
     most = tl.zeros_like(need) + 1.0
-    below = least
+    below = tl.minimum(tl.maximum(t, DECADES), 1.0)
     above = most
+    x = _middle(below, most)
+    y = tl.maximum(below * 0.015625, DECADES)
     for _ in range(HALVINGS):
-        x = _middle(below, most)
-        y = _middle(least, above)
-        at_upper, at_lower = row_sums(tl.where(high > x, width, 0.0), tl.where(low > y, width, 0.0))
+        # A product and not a choice: it becomes one instruction with the sum.
+        at_upper, at_lower = row_sums((high > x).to(tl.float32) * width, (low > y).to(tl.float32) * width)
         short = at_upper * ROUNDED_SUM < need
         most = tl.where(short, x, most)
         below = tl.where(short, below, x)
         heavy = at_lower > need * ROUNDED_SUM
         least = tl.where(heavy, y, least)
         above = tl.where(heavy, above, y)
+        x = _middle(below, most)
+        y = _middle(least, above)
     least = tl.where(least > DECADES, least.to(tl.float64) * (1.0 / ROUNDED), 0.0)
     return least, most.to(tl.float64) * ROUNDED
 
