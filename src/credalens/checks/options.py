@@ -11,6 +11,7 @@ import numpy as np
 __all__ = [
     "check_base",
     "check_choice",
+    "check_count",
     "check_few_classes",
     "check_max_nodes",
     "check_reduced_classes",
@@ -40,12 +41,18 @@ def check_threads(threads: int | None, /) -> int | None:
     return threads
 
 
+def check_count(value: int, name: str, /) -> int:
+    """A positive number of something."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a positive integer; got {value!r}.")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1; got {value}.")
+    return value
+
+
 def check_max_nodes(max_nodes: int, /) -> None:
     """A positive work budget."""
-    if not isinstance(max_nodes, int) or isinstance(max_nodes, bool):
-        raise TypeError(f"max_nodes must be a positive integer; got {max_nodes!r}.")
-    if max_nodes < 1:
-        raise ValueError(f"max_nodes must be at least 1; got {max_nodes}.")
+    check_count(max_nodes, "max_nodes")
 
 
 def check_tolerance(tolerance: float, /) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from credalens.checks.options import check_threads
+from credalens.checks.options import check_count, check_threads
 from credalens.engines.ray_cluster import (
     OBJECT_STORE,
     attempts_before,
@@ -54,9 +54,7 @@ def score_folder_on_ray(
     All machines must reach the paths. A part whose worker or machine is lost is done again by another.
     """
     check_threads(threads)
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers must be at least 1; got {workers}.")
-    cpus = None if workers is None else workers * threads
+    cpus = None if workers is None else check_count(workers, "workers") * threads
     limit = None if is_ours(address) else workers  # ours has no more CPUs than that
     with ray_cluster(address, workers=cpus, object_store=OBJECT_STORE):
         _check_room(threads)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from credalens import __version__
-from credalens.checks.options import check_base, check_choice
+from credalens.checks.options import check_base, check_choice, check_count
 from credalens.core.decisions import RULES
 from credalens.storage import Predictions
 
@@ -83,15 +83,7 @@ def make_plan(predictions: Predictions, /, *, base: float, rule: str, chunk_rows
 
 def rows_at_a_time(members: int, classes: int, asked: int | None, /) -> int:
     """As many rows as asked for, or as fit: about three float64 copies of the members and sixteen (rows, classes) arrays."""
-    return max(1, MEMORY // (8 * classes * (3 * members + 16))) if asked is None else _check_chunk_rows(asked)
-
-
-def _check_chunk_rows(chunk_rows: int) -> int:
-    if not isinstance(chunk_rows, int) or isinstance(chunk_rows, bool):
-        raise TypeError(f"chunk_rows must be a positive integer; got {chunk_rows!r}.")
-    if chunk_rows < 1:
-        raise ValueError(f"chunk_rows must be at least 1; got {chunk_rows}.")
-    return chunk_rows
+    return max(1, MEMORY // (8 * classes * (3 * members + 16))) if asked is None else check_count(asked, "chunk_rows")
 
 
 def fingerprint(path: Path, /) -> str:

@@ -12,7 +12,7 @@ from credalens.torch.calling import Function
 if TYPE_CHECKING:
     from credalens.torch.wrapper import CredalWrapper
 
-__all__ = ["check_count", "check_options", "member_name", "read_members"]
+__all__ = ["check_options", "member_name", "read_members"]
 
 
 def read_members(members: Iterable[Callable[..., Any]] | Callable[..., Any], samples: int | None, /) -> nn.ModuleList:
@@ -48,15 +48,6 @@ def _as_module(member: Any, n: int) -> nn.Module:
 def member_name(n: int, member: nn.Module, /) -> str:
     """How errors call a member."""
     return f"member {n} ({member.extra_repr() if isinstance(member, Function) else type(member).__name__})"
-
-
-def check_count(value: int, name: str, /) -> int:
-    """A positive number of something."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a positive integer; got {value!r}.")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1; got {value}.")
-    return value
 
 
 def check_options(wrapper: CredalWrapper, /) -> None:

@@ -17,11 +17,10 @@ from torch import Tensor
 
 from credalens.arrays import Origin
 from credalens.checks.members import Members
-from credalens.checks.options import check_choice
+from credalens.checks.options import check_choice, check_count
 from credalens.core.classical import ClassicalUncertainty
 from credalens.prediction import CredalPrediction
 from credalens.torch.calling import call_of_batch, moved
-from credalens.torch.members import check_count
 from credalens.torch.parts import Arrays, InFolder, InMemory, Parts, digest, read_manifest, read_parts
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from credalens.checks.options import check_base, check_choice
+from credalens.checks.options import check_base, check_choice, check_count
 from credalens.core.members import MemberSummary
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.torch.calling import Call, input_device, resolved
 from credalens.torch.folding import Fold, Keep, Sink, Watch, runs_ahead
 from credalens.torch.gradients import credal_prediction
-from credalens.torch.members import check_count, check_options, member_name, read_members
+from credalens.torch.members import check_options, member_name, read_members
 from credalens.torch.modes import check_device, check_mode, sampling
 from credalens.torch.outputs import OUTPUTS, output_tensor, probabilities
 from credalens.torch.predicting import BATCH_SIZE, predict
