@@ -7,11 +7,17 @@ from typing import Annotated, Any, Final
 
 import typer
 
-__all__ = ["Address", "Cpus", "Engine", "Gpus", "check_engine"]
+__all__ = ["Address", "Cpus", "Device", "Engine", "Gpus", "SideBySide", "check_engine"]
 
 PANEL: Final = "Other machines"
 ENGINES: Final = ("local", "ray")
 
+Device = Annotated[
+    str | None, typer.Option(help="cpu, cuda, ...", show_default="CUDA if there is one", rich_help_panel="Run")
+]
+SideBySide = Annotated[
+    int, typer.Option(metavar="N", help="Networks trained at once on the device.", rich_help_panel="Run")
+]
 Engine = Annotated[
     str, typer.Option(metavar="local|ray", help="This process, or a Ray cluster.", rich_help_panel=PANEL)
 ]
@@ -24,7 +30,6 @@ Address = Annotated[
         rich_help_panel=PANEL,
     ),
 ]
-
 Cpus = Annotated[
     int | None,
     typer.Option(

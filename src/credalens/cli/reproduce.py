@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from credalens.cli.engine import Address, Cpus, Engine, Gpus, check_engine
+from credalens.cli.engine import Address, Cpus, Device, Engine, Gpus, SideBySide, check_engine
 
 if TYPE_CHECKING:
     from credalens.paper.reproduce import Outcome
@@ -67,12 +67,8 @@ def reproduce(
         str | None,
         typer.Option(metavar="FOLDER", help="Pretrained ResNet-50 for the ImageNet entries.", show_default=False),
     ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, ...", show_default="CUDA if there is one", rich_help_panel="Run")
-    ] = None,
-    side_by_side: Annotated[
-        int, typer.Option(metavar="N", help="Networks trained at once on the device.", rich_help_panel="Run")
-    ] = 1,
+    device: Device = None,
+    side_by_side: SideBySide = 1,
     compiled: Annotated[
         bool,
         typer.Option(

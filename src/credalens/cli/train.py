@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from credalens.cli.engine import Address, Cpus, Engine, Gpus, check_engine
+from credalens.cli.engine import Address, Cpus, Device, Engine, Gpus, SideBySide, check_engine
 from credalens.cli.train_engine import LocalTrainer, RayTrainer
 
 if TYPE_CHECKING:
@@ -62,12 +62,8 @@ def train(
     pretrained: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Weights to start from.", show_default=False)
     ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, ...", show_default="CUDA if there is one", rich_help_panel="Run")
-    ] = None,
-    side_by_side: Annotated[
-        int, typer.Option(metavar="N", help="Networks trained at once on the device.", rich_help_panel="Run")
-    ] = 1,
+    device: Device = None,
+    side_by_side: SideBySide = 1,
     precision: Annotated[
         str, typer.Option(help="auto, float32 or bfloat16; auto is bfloat16 on CUDA.", rich_help_panel="Run")
     ] = "auto",
