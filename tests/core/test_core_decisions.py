@@ -8,7 +8,17 @@ from hypothesis import given, settings
 from tests import oracles
 from tests.strategies import batch_of, ensembles
 
-from credalens import credal_decision, probability_intervals, set_utility
+from credalens import credal_decision, probability_intervals, set_utility, wrap
+
+CAUTIOUS = ("interval_dominance", "maximality", "e_admissibility")
+FLOATS = ("float16", "bfloat16", "float32", "float64", "longdouble")
+
+
+def narrowed(members, dtype):
+    """``members`` in a NumPy dtype; NumPy knows bfloat16 only by a package that comes with JAX."""
+    if dtype == "bfloat16":
+        return members.astype(pytest.importorskip("ml_dtypes").bfloat16)
+    return members.astype(dtype)
 
 
 @settings(max_examples=40)
@@ -39,6 +49,47 @@ def test_rules_are_nested_and_never_empty(members):
     assert (dominance | ~maximal).all()
     assert credal_decision(low, high, "gamma_maximin")[low.argmax()]
     assert credal_decision(low, high, "gamma_maximax")[high.argmax()]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(1, 3), (2, 3), (3, 4), (5, 10), (40, 30)])
+def test_a_class_that_some_member_ranks_top_stays_in_every_dtype(dtype, shape):
+    members, classes = shape
+    p = narrowed(batch_of("rounded", members, 400, classes), dtype)
+    tops = (p == p.max(axis=-1, keepdims=True)).any(axis=0)
+    prediction = wrap(p)
+    bounds = p.min(axis=0), p.max(axis=0)
+    for rule in CAUTIOUS:
+        assert (prediction.predict_set(rule) | ~tops).all(), rule
+        assert (credal_decision(*bounds, rule) | ~tops).all(), rule
+
+
+def test_a_tie_in_float32_by_hand():
+    # Member 0 ranks classes 0 and 1 both top.
+    prediction = wrap(np.array([[0.4, 0.4, 0.2], [0.5, 0.3, 0.2]], dtype=np.float32))
+    for rule in CAUTIOUS:
+        np.testing.assert_array_equal(prediction.predict_set(rule), [True, True, False])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("kind", ["flat", "rounded", "agreeing", "mixed", "near"])
+def test_rules_are_nested_up_to_the_last_digit(dtype, kind):
+    if kind == "near":  # two classes that differ by a few roundings
+        difference = np.linspace(-2e-12, 2e-12, 401)
+        p = np.stack([0.5 + difference, 0.5 - difference], axis=-1)[None]
+    else:
+        p = batch_of(kind, 3, 500, 6)
+    prediction = wrap(narrowed(p, dtype))
+    dominance, maximal, admissible = (prediction.predict_set(rule) for rule in CAUTIOUS)
+    assert admissible.any(axis=-1).all()
+    assert (maximal | ~admissible).all()
+    assert (dominance | ~maximal).all()
+
+
+def test_two_classes_that_rounding_tells_apart_are_a_tie_for_every_rule():
+    prediction = wrap([[0.5000000000000002, 0.4999999999999997]])
+    for rule in CAUTIOUS:
+        np.testing.assert_array_equal(prediction.predict_set(rule), [True, True])
 
 
 def test_one_distribution_decides_for_its_mode():

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from credalens.arrays import Origin, origin_of, to_numpy
 
-__all__ = ["as_array", "check_classes", "index_in", "read_array", "restored", "row_tolerance"]
+__all__ = ["as_array", "check_classes", "index_in", "read_array", "restored", "rounding", "row_tolerance"]
 
 # How far a row of probabilities may be from summing to one. A float64 array often holds what a float32 softmax gave.
 ROW_TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-5, "float64": 1e-5}
+ROUNDING = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}  # relative
 REAL_DTYPES = ("float", "bfloat", "int", "uint", "bool")
 
 
@@ -63,6 +64,11 @@ def check_classes(classes: int, name: str, shape: tuple[int, ...]) -> None:
 def row_tolerance(dtype: str, /) -> float:
     """How far from one a row's sum may be for an array of this dtype."""
     return ROW_TOLERANCE.get(dtype, ROW_TOLERANCE["float64"])
+
+
+def rounding(dtype: str, /) -> float:
+    """The distance from one to the next number of this dtype."""
+    return ROUNDING.get(dtype, 2.0**-52)
 
 
 def index_in(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import Origin
-from credalens.checks.arrays import as_array, check_classes, index_in, restored, row_tolerance
+from credalens.checks.arrays import as_array, check_classes, index_in, restored, rounding, row_tolerance
 
 __all__ = ["Intervals", "check_same_classes", "read_intervals"]
 
@@ -25,6 +25,8 @@ class Intervals:
     upper: NDArray[np.float64]
     batch: tuple[int, ...]
     origin: Origin
+    rounding: float
+    """The relative rounding of the narrower of the two dtypes."""
 
     def restore(self, array: NDArray, /) -> Any:
         """Give ``array`` (rows, ...) the caller's batch shape, precision and library."""
@@ -52,7 +54,7 @@ def read_intervals(lower: Any, upper: Any, /, *, reachable: bool = True) -> Inte
     _repair(low, high)
     if reachable:
         _check_reachable(low, high, batch, tolerance)
-    return Intervals(low, high, batch, origin)
+    return Intervals(low, high, batch, origin, max(rounding(origin.dtype), rounding(other.dtype)))
 
 
 def _check_bounds(low: NDArray, high: NDArray, batch: tuple[int, ...], tolerance: float) -> None:

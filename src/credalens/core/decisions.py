@@ -26,29 +26,32 @@ def credal_decision(lower: Any, upper: Any, rule: str) -> Any:
     And two that name one class (all of them in a tie): ``"gamma_maximin"`` (highest lower probability) and
     ``"gamma_maximax"`` (highest upper probability).
 
+    The first three drop a class only for more than the rounding of the bounds' dtype explains: ties stay ties in float32.
+
     >>> credal_decision([0.5, 0.2, 0.0], [0.8, 0.4, 0.1], "maximality")
     array([ True, False, False])
     """
     decide = RULES[check_choice(rule, RULES, "rule")]
     intervals = read_intervals(lower, upper)
-    return intervals.restore(decide(intervals.lower, intervals.upper))
+    slack = max(ROUNDING, ROUNDINGS * intervals.rounding)
+    return intervals.restore(decide(intervals.lower, intervals.upper, slack))
 
 
-def _interval_dominance(low: NDArray, high: NDArray) -> NDArray:
+def _interval_dominance(low: NDArray, high: NDArray, slack: float) -> NDArray:
     """j is out if some l_i > u_j."""
-    return high >= low.max(axis=-1, keepdims=True)
+    return low.max(axis=-1, keepdims=True) - high <= slack
 
 
-def _maximality(low: NDArray, high: NDArray) -> NDArray:
+def _maximality(low: NDArray, high: NDArray, slack: float) -> NDArray:
     """j is out if max(l_i - u_j, l_i + S_l - l_j - 1, u_i + 1 - S_u - u_j) > 0 for another class i, with S the sums over all.
 
     The three terms are the least of p_i - p_j where no mass, only j, or only i can give way. They grow with l_i and u_i, so
     the largest of the other classes decide: O(classes) for a row.
     """
     low_i, high_i = _largest_other(low), _largest_other(high)
-    room_low, room_high = low.sum(axis=-1, keepdims=True) - 1, 1 - high.sum(axis=-1, keepdims=True)
-    margin = np.maximum(low_i - high, np.maximum(low_i + room_low - low, high_i + room_high - high))
-    return margin <= ROUNDING
+    below, above = low.sum(axis=-1, keepdims=True), high.sum(axis=-1, keepdims=True)
+    fixed = np.maximum(low_i - high, low_i + (below - 1) - low)
+    return (fixed <= slack) & (high_i + (1 - above) - high <= slack * np.maximum(above, 1))
 
 
 def _largest_other(x: NDArray) -> NDArray:
@@ -58,27 +61,31 @@ def _largest_other(x: NDArray) -> NDArray:
     return np.where(x < first, first, second)
 
 
-def _e_admissibility(low: NDArray, high: NDArray) -> NDArray:
-    """Raise class i to t = min(u_i, 1 - sum_{j != i} l_j): in if t >= max l and t + sum_{j != i} min(u_j, t) >= 1."""
-    top = np.minimum(high, 1 - (low.sum(axis=-1, keepdims=True) - low))
-    keep = np.empty(low.shape, dtype=bool)
+def _e_admissibility(low: NDArray, high: NDArray, slack: float) -> NDArray:
+    """Raise class i to t = min(u_i, 1 - sum_{j != i} l_j): in if t >= max l and t + sum_{j != i} min(u_j, t) >= 1.
+
+    Such a class is maximal, which is asked as well: the slack of one rule must not let in what that of the other drops.
+    """
+    top = np.minimum(high, 1 - (low.sum(axis=-1, keepdims=True) - low)) + slack
+    keep = _maximality(low, high, slack) & (top >= low.max(axis=-1, keepdims=True))
     for i in range(low.shape[-1]):
-        t = top[:, i : i + 1]
-        room = np.minimum(high, t).sum(axis=-1) - np.minimum(high[:, i], t[:, 0]) + t[:, 0]
-        keep[:, i] = (t[:, 0] >= low.max(axis=-1) - ROUNDING) & (room >= 1 - ROUNDING)
+        t = top[:, i]
+        room = np.minimum(high, t[:, None]).sum(axis=-1) - np.minimum(high[:, i], t) + t
+        keep[:, i] &= room >= 1 - slack
     return keep
 
 
-def _gamma_maximin(low: NDArray, high: NDArray) -> NDArray:
+def _gamma_maximin(low: NDArray, high: NDArray, slack: float) -> NDArray:
     return low == low.max(axis=-1, keepdims=True)
 
 
-def _gamma_maximax(low: NDArray, high: NDArray) -> NDArray:
+def _gamma_maximax(low: NDArray, high: NDArray, slack: float) -> NDArray:
     return high == high.max(axis=-1, keepdims=True)
 
 
-ROUNDING = 1e-12
-RULES: dict[str, Callable[[NDArray, NDArray], NDArray]] = {
+ROUNDING = 1e-12  # what sums and differences in float64 may be off by
+ROUNDINGS = 4  # of the bounds' own dtype: each of two bounds was rounded, and again where a sum had to be repaired
+RULES: dict[str, Callable[[NDArray, NDArray, float], NDArray]] = {
     "interval_dominance": _interval_dominance,
     "maximality": _maximality,
     "e_admissibility": _e_admissibility,
