@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from tests.strategies import batch_of
 
-from credalens import MemberSummary, intersection_probability, lower_entropy, upper_entropy, wrap, wrap_logits
+from credalens import (
+    ConvexHull,
+    MemberSummary,
+    intersection_probability,
+    lower_entropy,
+    upper_entropy,
+    wrap,
+    wrap_logits,
+)
 from credalens.arrays import to_numpy
 
 ARRAYS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic")
@@ -59,6 +67,22 @@ class TestTorch:
         assert prediction.total.shape == prediction.classical.total.shape == prediction.hartley.shape == ()
         assert upper_entropy(prediction.lower, prediction.upper).shape == ()
 
+    @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+    def test_the_hull_of_whatever_wrap_took(self, name):
+        members = self.torch.softmax(self.torch.randn(5, 7, 4, generator=self.torch.manual_seed(0)), -1)
+        members = members.to(getattr(self.torch, name))
+        expected = ConvexHull(members.double() / members.double().sum(-1, keepdim=True))
+        hull, wide = wrap(members).hull, self.torch.promote_types(members.dtype, self.torch.float32)
+        for value, exact in [
+            (hull.upper_entropy(), expected.upper_entropy()),
+            (hull.lower_entropy(), expected.lower_entropy()),
+            (hull.lower_probability([0, 2]), expected.lower_probability([0, 2])),
+        ]:
+            assert value.dtype == wide
+            close(value, exact, 2e-6)
+        logits = wrap_logits(members)
+        assert logits.hull.upper_entropy().dtype == logits.hull.probs.dtype == logits.total.dtype == wide
+
     def test_a_list_of_tensors_comes_back_as_tensors(self):
         members = [self.torch.tensor(p, requires_grad=True) for p in BATCH]
         close(wrap(members).total, wrap(BATCH).total, 0)
@@ -88,6 +112,15 @@ class TestJax:
             assert value.dtype == np.float32
             close(value, getattr(expected, field), 2e-6)
 
+    @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
+    def test_the_hull_of_whatever_wrap_took(self, name):
+        members = self.jax.numpy.asarray(BATCH, dtype=name)
+        for prediction in (wrap(members), wrap_logits(members)):
+            value = prediction.hull.upper_entropy()
+            assert isinstance(value, self.jax.Array)
+            assert value.dtype == np.float32
+        close(wrap(members).hull.lower_entropy(), wrap(BATCH).hull.lower_entropy(), 5e-2)
+
     def test_logits_and_summaries(self):
         logits = self.jax.numpy.asarray(np.log(BATCH), dtype="float32")
         close(wrap_logits(logits).total, wrap(BATCH).total, 2e-5)
@@ -103,6 +136,14 @@ def test_array_api_arrays_come_back_in_their_namespace():
     prediction = wrap(members)
     assert type(prediction.total) is type(members)
     close(np.from_dlpack(prediction.total), wrap(BATCH).total, 0)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_the_hull_of_narrow_numpy_arrays(name):
+    dtype = np.float16 if name == "float16" else pytest.importorskip("ml_dtypes").bfloat16
+    prediction = wrap(BATCH.astype(dtype))
+    assert prediction.hull.upper_entropy().dtype == np.float32
+    close(prediction.hull.upper_entropy(), wrap(BATCH).hull.upper_entropy(), 5e-2)
 
 
 def test_cupy_arrays_are_fetched_and_handed_back(monkeypatch):

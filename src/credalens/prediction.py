@@ -88,9 +88,7 @@ class CredalPrediction:
         """The convex hull of the members, a smaller credal set. Needs the members, which a summary does not keep."""
         if self._members is None:
             raise_without_members()
-        members = self._members.read()
-        probs = members.array.reshape((len(members.array), *members.batch, members.array.shape[-1]))
-        return ConvexHull(members.origin.restore(probs))
+        return ConvexHull.of_members(self._members.read())
 
     def predict(self) -> Any:
         """The class with the highest intersection probability, (*batch)."""

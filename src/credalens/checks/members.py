@@ -17,6 +17,7 @@ __all__ = [
     "check_member_axis",
     "check_merge",
     "check_not_empty_summary",
+    "distributions",
     "raise_bad_rows",
     "raise_no_members",
     "raise_without_members",
@@ -63,7 +64,11 @@ def read_members(probs: Any, /, *, member_axis: int = 0, name: str = "probs") ->
 
 def read_distributions(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> Members:
     """Member predictions with their values checked, renormalised in float64."""
-    members = read_members(probs, member_axis=member_axis, name=name)
+    return distributions(read_members(probs, member_axis=member_axis, name=name), name)
+
+
+def distributions(members: Members, name: str = "probs", /) -> Members:
+    """The same members with their values checked, renormalised in float64."""
     p = members.array.astype(np.float64, order="C")
     total = p.sum(axis=-1, keepdims=True)
     if not ((p >= 0).all() and (np.abs(total - 1) <= row_tolerance(members.origin.dtype)).all()):

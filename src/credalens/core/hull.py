@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.members import Members, read_distributions
+from credalens.checks.members import Members, distributions, read_distributions
 from credalens.checks.options import check_base, check_few_classes, check_subset
 from credalens.core.batches import for_each_chunk
 from credalens.core.entropy import shannon_entropy
@@ -33,11 +33,22 @@ class ConvexHull:
 
     probs: Any
     member_axis: int = 0
+    _members: Members | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        read_distributions(self.probs, member_axis=self.member_axis)
+        if self._members is None:
+            self._read()
+
+    @classmethod
+    def of_members(cls, members: Members, /) -> ConvexHull:
+        """The hull of members that were read before: how far their rows may be from one follows the dtype they had."""
+        count, _, classes = members.array.shape
+        probs = members.array.reshape(count, *members.batch, classes).astype(members.origin.result_dtype, copy=False)
+        return cls(members.origin.restore(probs), _members=members)
 
     def _read(self) -> Members:
+        if self._members is not None:
+            return distributions(self._members)
         return read_distributions(self.probs, member_axis=self.member_axis)
 
     def upper_entropy(

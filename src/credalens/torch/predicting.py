@@ -159,7 +159,8 @@ def _arrays(prediction: CredalPrediction) -> Arrays:
     if prediction._members is None:
         own = prediction.classical
         return {**arrays, **{f"classical_{part}": np.asarray(getattr(own, part).cpu()) for part in CLASSICAL}}
-    return {**arrays, "members": prediction._members.read().array}
+    members = prediction._members.read()
+    return {**arrays, "members": members.array, "members_dtype": np.array(members.origin.dtype)}
 
 
 def _joined(parts: list[Arrays], base: float, n_members: int, returns: str) -> CredalPrediction:
@@ -170,7 +171,8 @@ def _joined(parts: list[Arrays], base: float, n_members: int, returns: str) -> C
     members = classical = None
     if "members" in parts[0]:
         batch = (sum(len(part["lower"]) for part in parts), *parts[0]["lower"].shape[1:-1])
-        members = Members(_concatenated(parts, "members", 1), batch, origin)
+        narrow = Origin(returns, "cpu", str(parts[0].get("members_dtype", origin.dtype)))  # what their rows may miss one by follows it
+        members = Members(_concatenated(parts, "members", 1), batch, narrow)
     else:
         classical = ClassicalUncertainty(
             *(origin.restore(_concatenated(parts, f"classical_{part}", 0)) for part in CLASSICAL)
