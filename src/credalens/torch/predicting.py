@@ -171,8 +171,8 @@ def _joined(parts: list[Arrays], base: float, n_members: int, returns: str) -> C
     members = classical = None
     if "members" in parts[0]:
         batch = (sum(len(part["lower"]) for part in parts), *parts[0]["lower"].shape[1:-1])
-        narrow = Origin(returns, "cpu", str(parts[0].get("members_dtype", origin.dtype)))  # what their rows may miss one by follows it
-        members = Members(_concatenated(parts, "members", 1), batch, narrow)
+        dtype = str(parts[0].get("members_dtype", origin.dtype))  # what their rows may miss one by follows it
+        members = Members(_concatenated(parts, "members", 1), batch, Origin(returns, "cpu", dtype))
     else:
         classical = ClassicalUncertainty(
             *(origin.restore(_concatenated(parts, f"classical_{part}", 0)) for part in CLASSICAL)
