@@ -16,6 +16,7 @@ from credalens.paper import reproduce_engine
 from credalens.paper.numbers import figure_labels, table_labels
 
 LABELS = (*table_labels(), *figure_labels(), "Exactness")
+RealEngine = reproduce_engine.TorchEngine
 
 
 @pytest.fixture(autouse=True)
@@ -159,6 +160,13 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, tmp_path, args, message):
     assert err.startswith("error: ")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_a_device_that_torch_cannot_use_is_bad_input_and_no_defect(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduce_engine, "TorchEngine", RealEngine)
+    code, out, err = run(capsys, "PIA", "--device", "foo", "--out", tmp_path)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "device must be 'cpu', 'cuda', 'cuda:1' or another name that torch knows; got 'foo'" in err
 
 
 def test_an_interrupt_says_that_the_run_can_go_on(capsys, tmp_path, monkeypatch):

@@ -117,6 +117,14 @@ def test_bad_calls_are_refused_on_one_line(capsys, tmp_path, args, message):
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize("device", ["foo", "meta", "cuda:-1"])
+def test_a_device_that_torch_cannot_use_is_bad_input_and_no_defect(capsys, tmp_path, device):
+    message = refused(capsys, *TINY, "--out", tmp_path / "runs", "--device", device)
+    assert "device" in message
+    assert repr(device) in message
+    assert not (tmp_path / "runs").exists()
+
+
 def test_another_configuration_is_refused(capsys, tmp_path):
     trained(capsys, tmp_path, "--members", 1, "--epochs", 1)
     message = refused(capsys, *TINY, "--out", tmp_path, "--members", 1, "--epochs", 2)

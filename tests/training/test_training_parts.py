@@ -10,7 +10,7 @@ from tests.training.tiny import SPEC, blobs, build
 from torch import nn
 
 from credalens.bayes import BayesianLayer, kl, to_bayesian
-from credalens.training.devices import fast_math, find_device, find_precision, mixed, placed
+from credalens.training.devices import fast_math, find_device, find_precision, mixed, named_device, placed
 from credalens.training.distillation import distillation_loss
 from credalens.training.images import DeviceImages
 from credalens.training.jobs import Job, Setting
@@ -220,6 +220,17 @@ def test_devices_and_precisions():
         find_precision("float16", CPU)
     with pytest.raises(ValueError, match=r"cuda:99.*device='cpu'"):
         find_device("cuda:99")
+    for name in ("foo", "", "cuda:-1"):
+        with pytest.raises(ValueError, match=f"device must be 'cpu', 'cuda', .* got '{name}'"):
+            find_device(name)
+    with pytest.raises(ValueError, match="device='meta' was asked for and this torch cannot compute there"):
+        find_device("meta")
+
+
+def test_a_device_can_be_named_that_only_other_machines_have():
+    assert named_device("cuda:99") == torch.device("cuda", 99)
+    with pytest.raises(ValueError, match="device must be 'cpu', 'cuda'"):
+        named_device("foo")
 
 
 def test_mixed_precision_is_bfloat16_where_asked_for():

@@ -22,13 +22,41 @@ def find_device(device: str | torch.device | None = None, /) -> torch.device:
     """
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    found = torch.device(device)
+    found = named_device(device)
     if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
         raise ValueError(
             f"device={str(device)!r} was asked for and torch sees {torch.cuda.device_count()} CUDA devices; use "
             "device='cpu', or install a torch build for your GPU."
         )
+    if found.type not in ("cpu", "cuda"):
+        _check_usable(found)
     return found
+
+
+def named_device(device: str | torch.device, /) -> torch.device:
+    """The device of that name, whether this machine has it or not; Ray's workers may have what this one lacks.
+
+    >>> named_device("cuda:7")
+    device(type='cuda', index=7)
+    """
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(
+            f"device must be 'cpu', 'cuda', 'cuda:1' or another name that torch knows; got {str(device)!r}. Leave it "
+            "out to use CUDA where there is some and the CPU elsewhere."
+        ) from error
+
+
+def _check_usable(device: torch.device) -> None:
+    """Refuse what torch has a name for but cannot compute on; each kind of device fails in its own way."""
+    try:
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise ValueError(
+            f"device={str(device)!r} was asked for and this torch cannot compute there; use device='cpu', or install a "
+            "torch build for that device."
+        ) from error
 
 
 def find_precision(precision: str, device: torch.device, /) -> str:
