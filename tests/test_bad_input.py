@@ -171,3 +171,25 @@ def test_the_message_counts_the_bad_rows():
     p[0, 1], p[1, 0] = 0.3, 0.4
     with pytest.raises(ValueError, match=r"2 of 6 rows of probs.*first is at index \(0, 1\)"):
         cl.wrap(p)
+
+
+def refusal(function, *arguments):
+    """What an error says; nothing if there is none."""
+    try:
+        function(*arguments)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("classes", [9, 30])
+def test_rows_at_the_edge_of_the_tolerance_are_refused_with_a_row_or_accepted_for_good(classes):
+    # Their sums depend on the order of summation, which differs between what decides and what words the error.
+    rows = np.random.default_rng(0).dirichlet(np.ones(classes), 2000)[:, None, None] * (1 + 1e-5)
+    functions = (cl.wrap, cl.classical_uncertainty, cl.ConvexHull, lambda p: cl.MemberSummary().update(p))
+    said = [refusal(function, row) for row in rows for function in functions]
+    assert all(message.startswith("1 of 1 rows of probs") for message in said if message)
+    assert {bool(message) for message in said} == {False, True}
+    for row, message in zip(rows, said[:: len(functions)], strict=True):
+        if not message:
+            assert cl.wrap(row).classical.total.shape == cl.wrap(row).hull.lower_entropy().shape == (1,)

@@ -75,7 +75,7 @@ class CredalPrediction:
         if self._members is None:
             return self._classical
         if isinstance(self._members, Members):
-            return decompose_members(self._members, base=self.base)
+            return decompose_members(self._members.read_again(), base=self.base)
         return self._members.classical(base=self.base)
 
     @cached_property
@@ -88,7 +88,7 @@ class CredalPrediction:
         """The convex hull of the members, a smaller credal set. Needs the members, which a summary does not keep."""
         if self._members is None:
             raise_without_members()
-        return ConvexHull.of_members(self._members.read())
+        return ConvexHull.of_members(self._members.read().read_again())
 
     def predict(self) -> Any:
         """The class with the highest intersection probability, (*batch)."""

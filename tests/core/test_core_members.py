@@ -105,6 +105,23 @@ def test_an_axis_too_few_or_too_many_is_refused_with_how_to_pass_it(batch, shape
     assert (summary.count, summary.lower.shape) == (2, (*batch, 4))
 
 
+def test_a_bad_row_has_the_index_that_wrap_gives_it():
+    batch = batch_of("flat", 5, 7, 4)
+    batch[3, 2] *= 1.1
+    for function in (wrap, MemberSummary().update):
+        with pytest.raises(
+            ValueError, match=r"1 of 35 rows of probs.*index \(3, 2\) \(member, \*batch\).*sums to 1\.1"
+        ):
+            function(batch)
+    with pytest.raises(ValueError, match=r"1 of 35 rows.*index \(3, 2\) \(member, \*batch\)"):
+        MemberSummary().update(np.moveaxis(batch, 0, 1), member_axis=1)
+    with pytest.raises(ValueError, match=r"1 of 7 rows.*index \(2,\) \(\*batch\)"):
+        MemberSummary().update(batch[3], member_axis=None)
+    narrow = batch.astype(np.float16)
+    with pytest.raises(ValueError, match=r"1 of 35 rows.*within 0\.01"):
+        MemberSummary().update(narrow)
+
+
 @given(ensembles())
 def test_classical_decomposition(members):
     result = classical_uncertainty(members)

@@ -18,6 +18,7 @@ __all__ = [
     "check_merge",
     "check_not_empty_summary",
     "distributions",
+    "raise_bad_members",
     "raise_bad_rows",
     "raise_no_members",
     "raise_without_members",
@@ -26,6 +27,7 @@ __all__ = [
     "read_members",
 ]
 
+EDGE = 1e-6  # of the tolerance: more than the order of summation can move a row's sum
 NOT_PROBABILITIES = "If these are logits, call wrap_logits; if they are counts or votes, divide by their sum first."
 
 
@@ -36,6 +38,16 @@ class Members:
     array: NDArray
     batch: tuple[int, ...]
     origin: Origin
+    accepted: bool = False
+
+    @property
+    def tolerance(self) -> float:
+        """How far from one a row's sum may be; a little more where rows were accepted that are now summed in another order."""
+        return row_tolerance(self.origin.dtype) * (1 + EDGE if self.accepted else 1)
+
+    def read_again(self) -> Members:
+        """The same members, whose rows have been accepted before."""
+        return Members(self.array, self.batch, self.origin, accepted=True)
 
     def read(self) -> Members:
         """Themselves; members on a GPU have to be fetched."""
@@ -71,7 +83,7 @@ def distributions(members: Members, name: str = "probs", /) -> Members:
     """The same members with their values checked, renormalised in float64."""
     p = members.array.astype(np.float64, order="C")
     total = p.sum(axis=-1, keepdims=True)
-    if not ((p >= 0).all() and (np.abs(total - 1) <= row_tolerance(members.origin.dtype)).all()):
+    if not ((p >= 0).all() and (np.abs(total - 1) <= members.tolerance).all()):
         raise_bad_rows(members, name)
     return Members(p / total, members.batch, members.origin)
 
@@ -139,19 +151,29 @@ def raise_no_members(name: str, shape: tuple[int, ...]) -> NoReturn:
     raise ValueError(f"{name} has no members (shape {shape}); at least one prediction per input is needed.")
 
 
-def raise_bad_rows(members: Members, name: str = "probs") -> NoReturn:
-    """Word the error for member rows that the kernel refused."""
+def raise_bad_rows(members: Members, name: str = "probs", *, one_member: bool = False) -> NoReturn:
+    """Word the error for member rows that were refused; those of ``one_member`` have an index of the batch alone."""
     p = members.array.astype(np.float64, order="C")
-    tolerance = row_tolerance(members.origin.dtype)
     total = p.sum(axis=-1)
-    bad = ~((p.min(axis=-1) >= 0) & (np.abs(total - 1) <= tolerance))
+    bad = ~((p.min(axis=-1) >= 0) & (np.abs(total - 1) <= members.tolerance))
+    if not bad.any():  # at the very edge another order of summation decides: it refused the sum that is farthest off
+        bad = np.abs(total - 1) == np.abs(total - 1).max()
     n, row = index_in(int(bad.argmax()), bad.shape)
-    where = (n, *index_in(row, members.batch))
-    values = p[n, row]
+    at = index_in(row, members.batch)
+    where, axes = (at, "*batch") if one_member else ((n, *at), "member, *batch")
     raise ValueError(
         f"{int(bad.sum())} of {bad.size} rows of {name} are not probability distributions; the first is at index {where} "
-        f"(member, *batch): {_fault(values, float(total[n, row]), tolerance)} {NOT_PROBABILITIES}"
+        f"({axes}): {_fault(p[n, row], float(total[n, row]), members.tolerance)} {NOT_PROBABILITIES}"
     )
+
+
+def raise_bad_members(probs: Any, member_axis: int | None, name: str = "probs") -> NoReturn:
+    """Word the error for members that a summary refused: several along ``member_axis``, or None for one alone."""
+    if member_axis is not None:
+        raise_bad_rows(read_members(probs, member_axis=member_axis, name=name), name)
+    array, origin = as_array(probs, name)
+    batch, classes = array.shape[:-1], array.shape[-1]
+    raise_bad_rows(Members(array.reshape(1, math.prod(batch), classes), batch, origin), name, one_member=True)
 
 
 def _fault(values: NDArray, total: float, tolerance: float) -> str:

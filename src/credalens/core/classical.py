@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.arrays import row_tolerance
 from credalens.checks.members import Members, raise_bad_rows, read_members
 from credalens.checks.options import check_base
 from credalens.core.batches import for_each_chunk
@@ -50,12 +49,11 @@ def decompose_members(members: Members, /, *, base: float, threads: int | None =
     from credalens.core.kernels.bounds import bounds_rows
 
     _, rows, classes = members.array.shape
-    tolerance = row_tolerance(members.origin.dtype)
     total = np.empty(rows)
 
     def work(start: int, stop: int) -> None:
         low, high, mean = np.empty((3, stop - start, classes))
-        if not bounds_rows(*members.rows(start, stop), tolerance, low, high, mean):
+        if not bounds_rows(*members.rows(start, stop), members.tolerance, low, high, mean):
             raise_bad_rows(members)
         total[start:stop] = shannon_entropy(mean)
 

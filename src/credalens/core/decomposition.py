@@ -7,7 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.arrays import row_tolerance
 from credalens.checks.members import Members
 from credalens.checks.options import check_base
 from credalens.core.entropy import epistemic_part, phi_pair
@@ -44,7 +43,7 @@ class Decomposition:
         wide, narrow = tuple(x[start:stop] for x in outputs), np.empty((3, rows))
         place, known, roots = open_rows(rows, classes)
         found = decompose_rows(
-            *members.rows(start, stop), row_tolerance(members.origin.dtype), tolerance, wide, tuple(narrow),
+            *members.rows(start, stop), members.tolerance, tolerance, wide, tuple(narrow),
             place, known, roots, *scratch(classes),
         )  # fmt: skip
         if found < 0:
@@ -65,7 +64,7 @@ class Decomposition:
         ours = self.lower[rows], self.upper[rows], self.mean[rows]
         exact = self.lower.dtype == np.float64
         low, high, mean = ours if exact else (aligned_empty(x.shape) for x in ours)
-        if not bounds_rows(*members.rows(start, stop), row_tolerance(members.origin.dtype), low, high, mean):
+        if not bounds_rows(*members.rows(start, stop), members.tolerance, low, high, mean):
             return False
         if exact:
             self._solve(low, high, start, stop, max_nodes=max_nodes, tolerance=tolerance)

@@ -132,11 +132,10 @@ def probability_intervals(probs: Any, *, member_axis: int = 0, threads: int | No
     _, rows, classes = members.array.shape
     dtype = members.origin.result_dtype
     lower, upper = np.empty((rows, classes), dtype), np.empty((rows, classes), dtype)
-    tolerance = row_tolerance(members.origin.dtype)
 
     def work(start: int, stop: int) -> None:
         low, high, mean = np.empty((3, stop - start, classes))
-        if not bounds_rows(*members.rows(start, stop), tolerance, low, high, mean):
+        if not bounds_rows(*members.rows(start, stop), members.tolerance, low, high, mean):
             raise_bad_rows(members)
         lower[start:stop], upper[start:stop] = low, high
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import Origin, all_reduce, namespace, origin_of, to_numpy, widen
+from credalens.arrays import Origin, all_reduce, namespace, origin_of, widen
 from credalens.checks.arrays import check_classes, read_array, row_tolerance
-from credalens.checks.members import check_member_axis, check_merge, raise_bad_rows, raise_no_members, read_members
+from credalens.checks.members import check_member_axis, check_merge, raise_bad_members, raise_no_members
 
 __all__ = ["MemberSummary"]
 
@@ -52,14 +53,11 @@ class MemberSummary:
         """
         probs = read_array(probs, "probs")
         self._check_continues(tuple(probs.shape), member_axis)
-        if member_axis is None:
-            return self._become(self.merge(_summary_of_one(probs)))
-        axis = check_member_axis(member_axis, len(probs.shape), "probs")
-        if probs.shape[axis] == 0:
-            raise_no_members("probs", tuple(probs.shape))
         merged = self
-        for n in range(probs.shape[axis]):
-            merged = merged.merge(_summary_of_one(probs[(slice(None),) * axis + (n,)]))
+        for member in _each_member(probs, member_axis):
+            if (one := _summary_of_one(member)) is None:
+                raise_bad_members(probs, member_axis)
+            merged = merged.merge(one)
         return self._become(merged)
 
     def merge(self, other: MemberSummary, /) -> MemberSummary:
@@ -132,8 +130,20 @@ class MemberSummary:
         return self
 
 
-def _summary_of_one(p: Any) -> MemberSummary:
-    """The summary of one member (*batch, classes), its rows checked and renormalised in its own library."""
+def _each_member(probs: Any, member_axis: int | None) -> Iterator[Any]:
+    """One member (*batch, classes) after the other."""
+    if member_axis is None:
+        yield probs
+        return
+    axis = check_member_axis(member_axis, len(probs.shape), "probs")
+    if probs.shape[axis] == 0:
+        raise_no_members("probs", tuple(probs.shape))
+    for n in range(probs.shape[axis]):
+        yield probs[(slice(None),) * axis + (n,)]
+
+
+def _summary_of_one(p: Any) -> MemberSummary | None:
+    """The summary of one member (*batch, classes), its rows renormalised in its own library; None if one is no distribution."""
     origin = origin_of(p)
     xp = namespace(origin)
     if len(p.shape) < 1:
@@ -143,7 +153,7 @@ def _summary_of_one(p: Any) -> MemberSummary:
     total = q.sum(-1)[..., None]
     good = ((q >= 0).all() & (abs(total - 1) <= row_tolerance(origin.dtype)).all()) if q.shape[0] else True
     if not bool(good):
-        raise_bad_rows(read_members(to_numpy(p)[0][None]))
+        return None
     q = q / total
     terms = q * xp.log2(xp.where(q > 0, q, xp.ones_like(q)))
     return MemberSummary(1, q, q, q, -terms.sum(-1), origin)
