@@ -65,6 +65,30 @@ def test_wrong_usage_is_one_line_and_exit_code_2(capsys, args, message):
     assert "--help" in err
 
 
+COUNTS = {
+    ("score", "x.npy", "-o", "y.npz"): ["--chunk-rows", "--threads", "--workers"],
+    ("evaluate", "--id", "x.npz", "-o", "y"): ["--bins", "--replicates", "--threads"],
+    ("train", "--data", "digits"): ["--members", "--samples", "--epochs", "--size", "--side-by-side", "--cpus"],
+    ("reproduce", "PIA"): [
+        "--threads", "--side-by-side", "--cpus", "--members", "--many-members", "--runs", "--bnn-runs", "--edd-runs",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "option"),
+    [(call, option) for call, options in COUNTS.items() for option in options],
+    ids=lambda one: one[:9],
+)
+def test_no_work_begins_with_a_number_that_is_too_small(capsys, call, option):
+    """Refused by the parser, whatever the rest of the call is about; the help shows the least value."""
+    code, out, err = run(capsys, *call, option, 0)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(
+        f"error: Invalid value for '{option}': "
+    )  # the rest is typer's, and differs from release to release
+
+
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [

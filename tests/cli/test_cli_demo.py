@@ -74,6 +74,14 @@ def test_bad_output_is_said_before_anything_is_trained(capsys, tmp_path):
     assert "there is no folder" in err
 
 
+def test_a_bad_seed_is_said_before_anything_is_trained(capsys, tmp_path):
+    code, out, err = run(capsys, "demo", "--seed", -1, "-o", tmp_path / "out")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "Invalid value for '--seed'" in err
+    with pytest.raises(ValueError, match="seed must be a whole number from 0 to 4294967295; got -1"):
+        run_demo(tmp_path / "out", seed=-1)
+
+
 def test_the_same_seed_gives_the_same_files(tmp_path):
     first, second = (run_demo(tmp_path / name, count=8, epochs=1).folder for name in ("a", "b"))
     for path in first.rglob("*.*"):

@@ -195,7 +195,9 @@ def spoil(folder):
         ({"--classes": "names.txt"}, "2 names for 4 classes"),
         ({"--classes": "missing.txt"}, "No such file or directory"),
         ({"--false-alarm-rate": 2}, "false_alarm_rate must lie strictly between 0 and 1"),
-        ({"--threads": 0}, "threads must be at least 1"),
+        ({"--threads": 0}, "Invalid value for '--threads'"),
+        ({"--replicates": 39}, "Invalid value for '--replicates'"),
+        ({"--seed": -1}, "Invalid value for '--seed'"),
         ({"--base": "one"}, "'one' is neither a number nor 'e'"),
     ],
 )

@@ -208,8 +208,8 @@ def test_the_input_is_not_overwritten(capsys, tmp_path):
     [
         (["--rule", "best"], "rule must be one of 'interval_dominance', 'maximality'"),
         (["--base", "1"], "base must be finite and above 1"),
-        (["--chunk-rows", "0"], "chunk_rows must be at least 1"),
-        (["--threads", "0"], "threads must be at least 1"),
+        (["--chunk-rows", "0"], "Invalid value for '--chunk-rows'"),
+        (["--threads", "0"], "Invalid value for '--threads'"),
     ],
 )
 def test_bad_options_are_refused(capsys, tmp_path, source, options, message):

@@ -102,7 +102,7 @@ def test_a_set_without_a_test_split_is_trained_all_the_same(capsys, tmp_path):
     ("args", "message"),
     [
         (("--data", "digits", "--method", "swag"), "method must be one of"),
-        (("--data", "digits", "--members", "0"), "at least one network"),
+        (("--data", "digits", "--members", "0"), "Invalid value for '--members'"),
         (("--data", "digits", "--schedule", "slow"), "schedule must be one of"),
         (("--data", "digits", "--backbone", "alexnet"), "unknown backbone"),
         (("--data", "digits", "--method", "edd", "--members", "1"), "at least two teachers"),

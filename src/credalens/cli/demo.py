@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -13,12 +13,16 @@ from credalens.cli.progress import progress_bar
 
 __all__ = ["demo"]
 
+LARGEST_SEED: Final = 2**32 - 1  # of scikit-learn's random states
+
 
 def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write the report and the predictions.")
     ] = Path("credalens-report"),
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the split and of the images.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, max=LARGEST_SEED, help="Seed of the split and of the images.")
+    ] = 0,
 ) -> None:
     """Train five small networks on digits and see how well they notice what is no digit.
 

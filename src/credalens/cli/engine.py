@@ -16,7 +16,7 @@ Device = Annotated[
     str | None, typer.Option(help="cpu, cuda, ...", show_default="CUDA if there is one", rich_help_panel="Run")
 ]
 SideBySide = Annotated[
-    int, typer.Option(metavar="N", help="Networks trained at once on the device.", rich_help_panel="Run")
+    int, typer.Option(metavar="N", min=1, help="Networks trained at once on the device.", rich_help_panel="Run")
 ]
 Engine = Annotated[
     str, typer.Option(metavar="local|ray", help="This process, or a Ray cluster.", rich_help_panel=PANEL)
@@ -34,6 +34,7 @@ Cpus = Annotated[
     int | None,
     typer.Option(
         metavar="N",
+        min=1,
         help="CPUs and threads of each network.",
         show_default="as many threads as torch has here; 1 beside a GPU",
         rich_help_panel=PANEL,
@@ -42,7 +43,11 @@ Cpus = Annotated[
 Gpus = Annotated[
     float | None,
     typer.Option(
-        metavar="SHARE", help="GPU of each network.", show_default="1 where the cluster has one", rich_help_panel=PANEL
+        metavar="SHARE",
+        min=0,
+        help="GPU of each network.",
+        show_default="1 where the cluster has one",
+        rich_help_panel=PANEL,
     ),
 ]
 

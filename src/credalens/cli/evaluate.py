@@ -64,14 +64,19 @@ def evaluate(
     base: Annotated[
         float, typer.Option(parser=parse_base, metavar="NUMBER|e", help="Base of the logarithm: 2 is bits, e nats.")
     ] = "2",  # type: ignore[assignment]
-    bins: Annotated[int, typer.Option(metavar="N", help="Bins of the calibration error.")] = 15,
+    bins: Annotated[int, typer.Option(metavar="N", min=1, help="Bins of the calibration error.")] = 15,
     replicates: Annotated[
         int,
-        typer.Option(metavar="N", help="Bootstrap draws behind intervals of AUPRC and FPR95.", rich_help_panel="Run"),
+        typer.Option(
+            metavar="N",
+            min=40,
+            help="Bootstrap draws behind intervals of AUPRC and FPR95; at least 40, for a 95 % interval.",
+            rich_help_panel="Run",
+        ),
     ] = 300,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of those draws.", rich_help_panel="Run")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of those draws.", rich_help_panel="Run")] = 0,
     threads: Annotated[
-        int | None, typer.Option(metavar="N", help="Threads; by default all cores.", rich_help_panel="Run")
+        int | None, typer.Option(metavar="N", min=1, help="Threads; by default all cores.", rich_help_panel="Run")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the results as JSON and no progress bar.", rich_help_panel="Run")

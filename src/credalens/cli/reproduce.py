@@ -23,7 +23,8 @@ TIME_IS_UP: Final = 3
 
 
 def _size(text: str) -> Any:
-    return typer.Option(metavar="N", help=text, show_default="the preset's", rich_help_panel="Size of the reproduction")
+    panel = "Size of the reproduction"
+    return typer.Option(metavar="N", min=1, help=text, show_default="the preset's", rich_help_panel=panel)
 
 
 def reproduce(
@@ -86,7 +87,7 @@ def reproduce(
         typer.Option(metavar="SECONDS", help="Stop cleanly after that; exit code 3.", rich_help_panel="Run"),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(metavar="N", help="Threads of the measures.", rich_help_panel="Run")
+        int | None, typer.Option(metavar="N", min=1, help="Threads of the measures.", rich_help_panel="Run")
     ] = None,
     dtype: Annotated[
         str, typer.Option(help="Stored predictions: float32, float16.", rich_help_panel="Run")

@@ -60,12 +60,17 @@ def score(
     chunk_rows: Annotated[
         int | None,
         typer.Option(
-            metavar="ROWS", help="Rows scored at a time; by default what fits in about 128 MB.", rich_help_panel="Run"
+            metavar="ROWS",
+            min=1,
+            help="Rows scored at a time; by default what fits in about 128 MB.",
+            rich_help_panel="Run",
         ),
     ] = None,
     threads: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Threads; by default all cores, on Ray 1 for each part.", rich_help_panel="Run"),
+        typer.Option(
+            metavar="N", min=1, help="Threads; by default all cores, on Ray 1 for each part.", rich_help_panel="Run"
+        ),
     ] = None,
     restart: Annotated[
         bool, typer.Option("--restart", help="Drop what an earlier run has left.", rich_help_panel="Run")
@@ -96,7 +101,9 @@ def score(
     address: Address = None,
     workers: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Parts worked on at a time.", show_default="all CPUs", rich_help_panel=PANEL),
+        typer.Option(
+            metavar="N", min=1, help="Parts worked on at a time.", show_default="all CPUs", rich_help_panel=PANEL
+        ),
     ] = None,
 ) -> None:
     """Score saved predictions: intersection probability, bounds, uncertainty, label and set of each row.

@@ -37,7 +37,7 @@ def train(
     method: Annotated[
         str, typer.Option(metavar="NAME", help="ensemble, bnnr, bnnf, edd or edd_fair (from an ensemble's members).")
     ] = "ensemble",
-    members: Annotated[int, typer.Option(metavar="N", help="Networks, from the seeds 0 to N - 1.")] = 5,
+    members: Annotated[int, typer.Option(metavar="N", min=1, help="Networks, from the seeds 0 to N - 1.")] = 5,
     schedule: Annotated[
         str, typer.Option(metavar="NAME", help="fast, paper (100 to 150 epochs) or smoke (a few steps).")
     ] = "fast",
@@ -50,14 +50,18 @@ def train(
             show_default=False,
         ),
     ] = None,
-    samples: Annotated[int, typer.Option(metavar="N", help="Samples of each Bayesian network's prediction.")] = 5,
+    samples: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Samples of each Bayesian network's prediction.")
+    ] = 5,
     epochs: Annotated[
-        int | None, typer.Option(metavar="N", help="Stretch or shorten the schedule.", show_default=False)
+        int | None, typer.Option(metavar="N", min=1, help="Stretch or shorten the schedule.", show_default=False)
     ] = None,
     width: Annotated[float, typer.Option(metavar="FACTOR", help="Multiplies the number of channels.")] = 1.0,
     size: Annotated[
         int | None,
-        typer.Option(metavar="PIXELS", help="Side of the images.", show_default="32; 224 for large networks; digits 8"),
+        typer.Option(
+            metavar="PIXELS", min=8, help="Side of the images.", show_default="32; 224 for large networks; digits 8"
+        ),
     ] = None,
     pretrained: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Weights to start from.", show_default=False)
@@ -122,8 +126,6 @@ def _specs(method: str, members: int, **shared: Any) -> list[TrainSpec]:
     from credalens.training.run import TrainSpec
 
     check_choice(method, ("ensemble", "bnnr", "bnnf", "edd", "edd_fair"), "method")
-    if members < 1:
-        raise typer.BadParameter(f"at least one network is trained, got --members {members}.")
     kind = method if method.startswith("bnn") else "snn"
     specs = [TrainSpec(method=kind, seed=seed, **shared) for seed in range(members)]
     if not method.startswith("edd"):

@@ -22,6 +22,7 @@ __all__ = ["Demo", "run_demo"]
 
 TITLE = "Credal report: five small networks on digits"
 PREDICTIONS = "predictions"
+LARGEST_SEED = 2**32 - 1  # of scikit-learn's random states
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,8 @@ def run_demo(
     ``folder`` then holds the report, its numbers, a threshold, and the members' predictions to evaluate again. The
     same seed gives the same files.
     """
+    if not 0 <= seed <= LARGEST_SEED:
+        raise ValueError(f"seed must be a whole number from 0 to {LARGEST_SEED}; got {seed!r}.")
     report = progress or (lambda what, done, of: None)
     target = Path(folder)
     with atomic_folder(target) as scratch:
