@@ -81,6 +81,7 @@ TRAIN = ("train", "--data", "digits", "--schedule", "smoke")
         (("score", "x.npy", "-o", "y", "--id", "key"), "--id and --on-error are for folders"),
         ((*TRAIN, "--cpus", "2"), "--cpus is for --engine ray"),
         ((*TRAIN, "--engine", "ray", "--side-by-side", "2"), "--side-by-side is for --engine local"),
+        ((*TRAIN, "--engine", "ray", "--device", "foo"), "device must be 'cpu', 'cuda', 'cuda:1' or another name"),
         (("reproduce", "PIA", "--gpus", "0.5"), "--gpus is for --engine ray"),
         (("reproduce", "PIA", "--engine", "ray", "--side-by-side", "2"), "--side-by-side is for --engine local"),
     ],

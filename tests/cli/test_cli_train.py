@@ -104,7 +104,13 @@ def test_a_set_without_a_test_split_is_trained_all_the_same(capsys, tmp_path):
         (("--data", "digits", "--method", "swag"), "method must be one of"),
         (("--data", "digits", "--members", "0"), "Invalid value for '--members'"),
         (("--data", "digits", "--schedule", "slow"), "schedule must be one of"),
-        (("--data", "digits", "--backbone", "alexnet"), "unknown backbone"),
+        (("--data", "digits", "--backbone", "alexnet"), "backbone must be one of 'vgg16', 'resnet18'"),
+        (("--data", "digits", "--width", "inf"), "--width multiplies the number of channels and must be finite"),
+        (("--data", "digits", "--width", "0"), "width multiplies the number of channels and must be positive"),
+        (("--data", "digits", "--precision", "float64"), "precision must be one of 'auto', 'float32', 'bfloat16'"),
+        (("--data", "digits", "--size", "0"), "Invalid value for '--size'"),
+        (("--data", "digits", "--method", "bnnr", "--samples", "0"), "Invalid value for '--samples'"),
+        (("--data", "digits", "--predictions", "nowhere/p.npz"), "there is no folder nowhere; create it first"),
         (("--data", "digits", "--method", "edd", "--members", "1"), "at least two teachers"),
         (("--data", "digits", "--predictions", "p.csv"), ".npz, .parquet or .safetensors"),
         (("--data", "cifar10", "--folder", "nowhere"), "Download"),
@@ -115,6 +121,34 @@ def test_a_set_without_a_test_split_is_trained_all_the_same(capsys, tmp_path):
 def test_bad_calls_are_refused_on_one_line(capsys, tmp_path, args, message):
     assert message in refused(capsys, *args, "--out", tmp_path / "runs", "--device", "cpu")
     assert not (tmp_path / "runs").exists()
+
+
+def test_an_output_that_is_a_file_is_refused_as_one(capsys, tmp_path):
+    (tmp_path / "file").touch()
+    for out in (tmp_path / "file", tmp_path / "file" / "runs"):
+        message = refused(capsys, *TINY, "--out", out, "--members", 1)
+        assert f"cannot write into {out}: {tmp_path / 'file'} is a file; name a folder." in message
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--method", "swag"),
+        ("--schedule", "slow"),
+        ("--backbone", "alexnet"),
+        ("--precision", "float64"),
+        ("--device", "foo"),
+        ("--width", "-1"),
+        ("--predictions", "nowhere/p.npz"),
+    ],
+    ids=lambda option: option[0],
+)
+def test_bad_options_are_refused_before_the_data_are_read(capsys, tmp_path, monkeypatch, option):
+    def unread(*args, **options):
+        raise AssertionError("the data were read")
+
+    monkeypatch.setattr("credalens.paper.data.load_images", unread)
+    refused(capsys, *TINY, "--out", tmp_path / "runs", *option)
 
 
 @pytest.mark.parametrize("device", ["foo", "meta", "cuda:-1"])

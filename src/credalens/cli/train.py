@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from credalens.cli.engine import Address, Cpus, Device, Engine, Gpus, SideBySide, check_engine
+from credalens.cli.targets import check_file, check_folder
 from credalens.cli.train_engine import LocalTrainer, RayTrainer
 
 if TYPE_CHECKING:
@@ -95,10 +97,15 @@ def train(
     on_ray = check_engine(engine, address=address, cpus=cpus, gpus=gpus)
     if on_ray and side_by_side != 1:
         raise typer.BadParameter("--side-by-side is for --engine local; on Ray, --gpus 0.2 puts five members on a GPU.")
+    check_folder(out)
+    _check_predictions(predictions)
+    _check_device(device, precision, elsewhere=on_ray)
     pixels = size or _usual_size(data, backbone)
-    training, test = _load(data, folder, "train", pixels), _test_split(data, folder, pixels, predictions)
     shape = {"backbone": backbone, "width": width, "image_size": pixels, "pretrained": pretrained}
-    specs = _specs(method, members, data=data, schedule=schedule, classes=len(training.class_names), **shape)
+    specs_for = partial(_specs, method, members, data=data, schedule=schedule, **shape)
+    specs_for(classes=2)  # whatever the data, so that bad options are refused before any are read
+    training, test = _load(data, folder, "train", pixels), _test_split(data, folder, pixels, predictions)
+    specs = specs_for(classes=len(training.class_names))
     options: dict[str, Any] = {"device": device, "precision": precision}
     local = nullcontext(LocalTrainer(side_by_side=side_by_side, shown=not as_json))
     try:
@@ -123,14 +130,35 @@ def train(
 
 def _specs(method: str, members: int, **shared: Any) -> list[TrainSpec]:
     from credalens.checks.options import check_choice
+    from credalens.paper.backbones import BACKBONES
     from credalens.training.run import TrainSpec
 
     check_choice(method, ("ensemble", "bnnr", "bnnf", "edd", "edd_fair"), "method")
+    check_choice(shared["backbone"], BACKBONES, "backbone")
+    if math.isinf(shared["width"]):
+        raise typer.BadParameter("--width multiplies the number of channels and must be finite, got inf.")
     kind = method if method.startswith("bnn") else "snn"
     specs = [TrainSpec(method=kind, seed=seed, **shared) for seed in range(members)]
     if not method.startswith("edd"):
         return specs
     return [*specs, TrainSpec(method=method, seed=0, teachers=tuple(range(members)), **shared)]
+
+
+def _check_predictions(path: Path | None) -> None:
+    if path is not None and check_file(path).suffix not in (".npz", ".parquet", ".safetensors"):
+        raise typer.BadParameter(f"--predictions ends in .npz, .parquet or .safetensors, got {path}.")
+
+
+def _check_device(device: str | None, precision: str, *, elsewhere: bool) -> None:
+    """Other machines may have a device that this one lacks, but a name must be one."""
+    from credalens.checks.options import check_choice
+    from credalens.training.devices import PRECISIONS, find_device, named_device
+
+    check_choice(precision, PRECISIONS, "precision")
+    if not elsewhere:
+        find_device(device)
+    elif device is not None:
+        named_device(device)
 
 
 def _usual_size(data: str, backbone: str) -> int:
@@ -152,11 +180,6 @@ def _load(data: str, folder: Path | None, split: str, pixels: int) -> ImageSet:
 
 def _test_split(data: str, folder: Path | None, pixels: int, predictions: Path | None) -> ImageSet | None:
     """The test split, or None where there is none and nobody asked for its predictions."""
-    if predictions is not None:
-        from credalens.storage.atomic import check_target
-
-        if check_target(predictions).suffix not in (".npz", ".parquet", ".safetensors"):
-            raise typer.BadParameter(f"--predictions ends in .npz, .parquet or .safetensors, got {predictions}.")
     try:
         return _load(data, folder, "test", pixels)
     except FileNotFoundError:

@@ -1,0 +1,30 @@
+"""Where a command will write, looked at before it begins its work."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["check_file", "check_folder"]
+
+
+def check_folder(path: Path, /) -> Path:
+    """A folder to write into: it is there, or can be made below one that is."""
+    near = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not near.is_dir():
+        raise NotADirectoryError(f"cannot write into {path}: {near} is a file; name a folder.")
+    if not os.access(near, os.W_OK | os.X_OK):
+        raise PermissionError(
+            f"cannot write into {path}: there is no permission to write in {near}; name another folder."
+        )
+    return path
+
+
+def check_file(path: Path, /, *, make_folder: bool = False) -> Path:
+    """A file to write or replace; its folder must be there, unless it will be made."""
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {path}: it is a folder; name a file in it.")
+    if not (make_folder or path.parent.exists()):
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}; create it first.")
+    check_folder(path.parent)
+    return path
