@@ -12,6 +12,7 @@ from tests.strategies import batch_of
 from credalens import (
     ConvexHull,
     MemberSummary,
+    ProbabilityIntervals,
     intersection_probability,
     lower_entropy,
     upper_entropy,
@@ -22,6 +23,15 @@ from credalens.arrays import to_numpy
 
 ARRAYS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic")
 BATCH = batch_of("peaked", 5, 16, 10)
+READERS = {
+    "wrap": wrap,
+    "wrap_logits": wrap_logits,
+    "update": lambda x: MemberSummary().update(x),
+    "ConvexHull": ConvexHull,
+    "intervals": lambda x: ProbabilityIntervals(x, x),
+    "contains": lambda x: ProbabilityIntervals(np.zeros(3), np.ones(3)).contains(x),
+    "lower_entropy": lambda x: lower_entropy(x, x),
+}
 
 
 def close(array, expected, atol):
@@ -92,6 +102,40 @@ class TestTorch:
         with pytest.raises(ValueError, match="rectangular"):
             wrap([members[0], members[0][:3]])
 
+    def test_lists_of_tensors_may_be_nested_and_mix_subclasses(self):
+        class Named(self.torch.Tensor):
+            pass
+
+        tensors = self.torch.tensor(BATCH)
+        for members in (
+            [list(member) for member in tensors],
+            [self.torch.nn.Parameter(tensors[0]), *tensors[1:]],
+            tensors.as_subclass(Named),
+            list(tensors.as_subclass(Named)),
+            self.torch._neg_view(-tensors),
+        ):
+            for total in (wrap(members).total, MemberSummary().update(members).prediction().total):
+                assert isinstance(total, self.torch.Tensor)
+                close(total, wrap(BATCH).total, 1e-12)
+        narrow = wrap(tensors.bfloat16().as_subclass(Named))
+        close(narrow.total, wrap(tensors.bfloat16()).total, 0)
+        logits = wrap_logits(self.torch._neg_view(-tensors.log()))
+        close(logits.total, wrap(BATCH).total, 1e-12)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda x: x.to_sparse(), r"sparse_coo.*to_dense"),
+            (lambda x: x.to("meta"), "meta"),
+            (lambda x: x.to(TestTorch.torch.float8_e4m3fn), r"(?i)float8.*float32"),
+        ],
+        ids=["sparse", "meta", "float8"],
+    )
+    @pytest.mark.parametrize("function", READERS.values(), ids=READERS)
+    def test_tensors_without_values_that_can_be_read(self, function, change, message):
+        with pytest.raises(TypeError, match=message):
+            function(change(self.torch.eye(3)))
+
     def test_a_tensor_that_needs_gradients_is_read_without_them(self):
         members = self.torch.tensor(BATCH, requires_grad=True)
         assert not wrap(members).total.requires_grad
@@ -129,13 +173,78 @@ class TestJax:
         assert isinstance(summary.lower, self.jax.Array)
         close(summary.prediction().total, wrap(BATCH).total, 2e-5)
 
+    @pytest.mark.parametrize("transform", ["jit", "grad", "vmap"])
+    @pytest.mark.parametrize("function", READERS.values(), ids=READERS)
+    def test_traced_arrays_are_refused_with_the_reason(self, function, transform):
+        members = self.jax.numpy.asarray(np.eye(3), dtype="float32")
+        with pytest.raises(TypeError, match=r"JAX is tracing it.*outside of the transformed function"):
+            getattr(self.jax, transform)(lambda x: function(x[None] if transform == "vmap" else x))(members)
 
-def test_array_api_arrays_come_back_in_their_namespace():
+
+class TestArrayApi:
     strict = pytest.importorskip("array_api_strict")
-    members = strict.asarray(BATCH)
-    prediction = wrap(members)
-    assert type(prediction.total) is type(members)
-    close(np.from_dlpack(prediction.total), wrap(BATCH).total, 0)
+
+    @pytest.mark.parametrize("name", ["float32", "float64"])
+    def test_arrays_come_back_in_their_namespace(self, name):
+        members = self.strict.asarray(BATCH.astype(name))
+        exact = wrap(BATCH.astype(name))
+        predictions = [
+            wrap(members),
+            wrap([members[n, ...] for n in range(5)]),
+            MemberSummary().update(members).prediction(),
+            MemberSummary().update(members[:2, ...]).merge(MemberSummary().update(members[2:, ...])).prediction(),
+            wrap(self.strict.moveaxis(members, 0, 1), member_axis=1),
+        ]
+        for prediction in predictions:
+            for field in ARRAYS:
+                value = getattr(prediction, field)
+                assert type(value) is type(members)
+                assert value.dtype == members.dtype
+                close(np.from_dlpack(value), getattr(exact, field), 1e-12 if name == "float64" else 1e-6)
+            np.testing.assert_array_equal(np.from_dlpack(prediction.predict()), exact.predict())
+            np.testing.assert_array_equal(np.from_dlpack(prediction.predict_set()), exact.predict_set())
+            close(np.from_dlpack(prediction.classical.total), exact.classical.total, 1e-6)
+
+    def test_intervals_and_hulls(self):
+        members = self.strict.asarray(BATCH)
+        intervals, hull = wrap(members).intervals, wrap(members).hull
+        results = (
+            intervals.contains(members),
+            intervals.contains(members[0, ...]),
+            intervals.is_reachable,
+            intervals.tighten().lower,
+            hull.upper_entropy(),
+            hull.lower_probability([0, 1]),
+        )
+        assert all(type(result) is type(members) for result in results)
+        assert np.from_dlpack(results[0]).all()
+        assert type(wrap(members[:, 0, ...]).intervals.contains(members[0, 0, ...])) is type(members)
+
+
+class Frame:
+    """Has a shape and values, as data frames do, and none of an array's operations."""
+
+    def __init__(self, values):
+        self.values, self.shape = values, values.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "other"])
+def test_data_frames_are_read_as_numpy_arrays(library):
+    frame = Frame if library == "other" else pytest.importorskip(library).DataFrame
+    one_input = MemberSummary().update(frame(BATCH[:, 0]))
+    close(one_input.prediction().total, wrap(BATCH[:, 0]).total, 1e-12)
+    summary = MemberSummary()
+    for member in BATCH:
+        summary.update(frame(member), member_axis=None)
+    close(summary.prediction().total, wrap(BATCH).total, 1e-12)
+    intervals = wrap(BATCH).intervals
+    assert intervals.contains(frame(BATCH[0])).all()
+    same = ProbabilityIntervals(frame(intervals.lower), frame(intervals.upper))
+    assert isinstance(same.lower, np.ndarray)
+    close(wrap([frame(member) for member in BATCH]).total, wrap(BATCH).total, 0)
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])

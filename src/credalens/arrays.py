@@ -14,9 +14,11 @@ __all__ = [
     "Origin",
     "all_reduce",
     "gpu_tensor",
+    "in_its_library",
     "namespace",
     "origin_of",
     "to_numpy",
+    "top_class",
     "widen",
 ]
 
@@ -57,32 +59,64 @@ NUMPY = Origin("numpy", "cpu", "float64")
 def to_numpy(x: Any, /) -> tuple[NDArray, Origin]:
     """View ``x`` as a NumPy array and remember its origin.
 
-    Float16 stays float16; bfloat16, which NumPy does not have, becomes float32. Nothing is validated here.
+    Float16 stays float16; bfloat16, which NumPy does not have, becomes float32. Nothing is validated here: ValueError if
+    the entries of a list do not fit together, TypeError if ``x`` has no values that NumPy could read.
     """
-    x = _stacked(x)
-    if isinstance(x, list | tuple):
-        x = np.asarray(x)
+    x = in_its_library(x)
     origin = origin_of(x)
-    if origin.library == "torch":
-        x = x.detach().cpu()
-        return (x.float() if origin.dtype == "bfloat16" else x).numpy(), origin
-    if origin.library == "cupy":
+    if origin.library == "numpy":
+        array = x
+    elif origin.library == "torch":
+        return _values_of_tensor(x, origin.dtype), origin
+    elif origin.library == "cupy":
         return x.get(), origin
-    array = np.asarray(x) if origin.library in ("numpy", "jax") else np.from_dlpack(x)
+    else:
+        array = np.asarray(x) if origin.library == "jax" else np.from_dlpack(x)
     return (array.astype(np.float32) if origin.dtype == "bfloat16" else array), origin
 
 
+def in_its_library(x: Any, /) -> Any:
+    """``x`` as an array of the library it belongs to: lists of arrays are stacked, whatever belongs to none is NumPy's."""
+    if isinstance(x, list | tuple):
+        x = _stacked(x)
+    return np.asarray(x) if _library_of(x) == "numpy" else x
+
+
+def _library_of(x: Any) -> str:
+    """The library whose array ``x`` is, subclasses included; "numpy" for lists, numbers, data frames and the like."""
+    if isinstance(x, np.ndarray | np.generic | list | tuple | float | int):
+        return "numpy"
+    if isinstance(x, getattr(sys.modules.get("torch"), "Tensor", ())):
+        return "torch"
+    if isinstance(x, getattr(sys.modules.get("jax"), "Array", ())):
+        return "jax"
+    if type(x).__module__.partition(".")[0] == "cupy":
+        return "cupy"
+    return x.__array_namespace__().__name__ if hasattr(x, "__array_namespace__") else "numpy"
+
+
 def _stacked(x: Any) -> Any:
-    """A list of tensors as one tensor, so that it comes back in kind; everything else as it is."""
-    if not isinstance(x, list | tuple) or not x:
+    """A list of arrays of one library, nested or not, as one array of it; everything else as it is."""
+    first = x
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    if (library := _library_of(first)) == "numpy":
         return x
-    library = type(x[0]).__module__.partition(".")[0]
-    if library == "torch" and all(isinstance(one, type(x[0])) for one in x):
-        try:
-            return sys.modules["torch"].stack(list(x))
-        except RuntimeError as error:
-            raise ValueError(str(error)) from error
-    return sys.modules["jax"].numpy.stack(x) if library in ("jax", "jaxlib") else x
+    parts = [_stacked(one) if isinstance(one, list | tuple) else one for one in x]
+    if any(_library_of(part) != library for part in parts):
+        return x
+    try:
+        return namespace(library).stack(parts)
+    except RuntimeError as error:  # torch's, for shapes that differ
+        raise ValueError(str(error)) from error
+
+
+def _values_of_tensor(x: Any, dtype: str) -> NDArray:
+    x = x.detach()
+    try:
+        return (x.float() if dtype == "bfloat16" else x).cpu().resolve_neg().numpy()
+    except (RuntimeError, NotImplementedError) as error:  # such as a tensor without values, on the meta device
+        raise TypeError(str(error)) from error
 
 
 def gpu_tensor(x: Any, /) -> Any:
@@ -92,45 +126,47 @@ def gpu_tensor(x: Any, /) -> Any:
     if torch is None or not torch.version.cuda or not isinstance(first, torch.Tensor) or not first.is_cuda:
         return None
     try:
-        x = _stacked(x)
+        x = in_its_library(x)
     except ValueError:
         return None
-    return x if isinstance(x, torch.Tensor) else None
+    return x.resolve_neg() if isinstance(x, torch.Tensor) and x.layout == torch.strided else None
 
 
 def origin_of(x: Any, /) -> Origin:
     """Library, device and dtype of ``x``. Lists and numbers count as NumPy's."""
-    library = type(x).__module__.partition(".")[0]
-    if library == "torch":
-        return Origin("torch", x.device, str(x.dtype).removeprefix("torch."))
-    if library in ("jax", "jaxlib"):
+    library = _library_of(x)
+    if library == "numpy":
+        dtype = np.asarray(x).dtype
+        return Origin("numpy", "cpu", NAMES.get(dtype) or dtype.name)
+    if library == "jax" and isinstance(x, sys.modules["jax"].core.Tracer):
+        raise TypeError("JAX is tracing it, as in jit, grad or vmap; call this outside of the transformed function")
+    if library == "torch" and (x.layout != sys.modules["torch"].strided or x.is_meta):
+        raise TypeError(f"it is a tensor of layout {x.layout} on {x.device}; .to_dense() makes sparse ones dense")
+    if library == "jax":
         return Origin("jax", next(iter(x.devices())), str(x.dtype))
-    if library == "cupy":
-        return Origin("cupy", x.device, str(x.dtype))
-    if not isinstance(x, np.ndarray | np.generic) and hasattr(x, "__array_namespace__"):
-        return Origin(x.__array_namespace__().__name__, x.device, str(x.dtype).rpartition(".")[2])
-    dtype = np.asarray(x).dtype
-    return Origin("numpy", "cpu", NAMES.get(dtype) or dtype.name)
+    return Origin(library, x.device, str(x.dtype).rpartition(".")[2])
 
 
-def namespace(origin: Origin, /) -> Any:
-    """The module with ``minimum``, ``maximum``, ``where`` and ``log2`` for arrays of this origin."""
-    if origin.library == "numpy":
+def namespace(library: str, /) -> Any:
+    """The module with ``stack``, ``minimum``, ``where``, ``log2``, ... for arrays of this library."""
+    if library == "numpy":
         return np
-    if origin.library == "jax":
-        return sys.modules["jax"].numpy
-    return sys.modules[origin.library]
+    return sys.modules["jax"].numpy if library == "jax" else sys.modules[library]
+
+
+def top_class(p: Any, /) -> Any:
+    """The index of the largest value on the last axis."""
+    return namespace(_library_of(p)).argmax(p, axis=-1)
 
 
 def widen(x: Any, origin: Origin, /) -> Any:
     """``x`` in float64 where its library has it (JAX only with 64-bit enabled), on its device."""
     if origin.library == "torch":
         return x.double()
+    xp = namespace(origin.library)
     if origin.library == "jax":
-        return x.astype(namespace(origin).float64 if sys.modules["jax"].config.jax_enable_x64 else "float32")
-    if origin.library in ("numpy", "cupy"):
-        return x.astype(np.float64)
-    return namespace(origin).astype(x, namespace(origin).float64)
+        return x.astype(xp.float64 if sys.modules["jax"].config.jax_enable_x64 else "float32")
+    return x.astype(np.float64) if origin.library in ("numpy", "cupy") else xp.astype(x, xp.float64)
 
 
 def all_reduce(x: Any, operation: str, /, *, group: Any = None) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from credalens.arrays import NUMPY, Origin, gpu_tensor, to_numpy
+from credalens.arrays import NUMPY, Origin, gpu_tensor, to_numpy, top_class
 from credalens.checks.members import (
     Members,
     check_not_empty_summary,
@@ -92,7 +92,7 @@ class CredalPrediction:
 
     def predict(self) -> Any:
         """The class with the highest intersection probability, (*batch)."""
-        return self.probability.argmax(-1)
+        return top_class(self.probability)
 
     def predict_set(self, rule: str = "maximality") -> Any:
         """The classes that remain possible under ``rule`` (see ``credal_decision``), a mask (*batch, classes)."""

@@ -2,54 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import Origin, origin_of, to_numpy
+from credalens.arrays import Origin, in_its_library, origin_of, to_numpy
 
 __all__ = ["as_array", "check_classes", "index_in", "read_array", "restored", "rounding", "row_tolerance"]
 
 # How far a row of probabilities may be from summing to one. A float64 array often holds what a float32 softmax gave.
 ROW_TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-5, "float64": 1e-5}
 ROUNDING = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}  # relative
-REAL_DTYPES = ("float", "bfloat", "int", "uint", "bool")
+REAL_DTYPES = ("float16", "bfloat16", "float32", "float64", "float96", "float128", "longdouble", "int", "uint", "bool")
+Result = TypeVar("Result")
 
 
 def as_array(x: Any, name: str) -> tuple[NDArray, Origin]:
     """``x`` as a numeric NumPy array, or an error that says what it was."""
-    _refuse_mask(x, name)
-    try:
-        array, origin = to_numpy(x)
-    except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"{name} must be a rectangular array of numbers; got {type(x).__name__} that does not form one ({error}). "
-            "Give every row the same number of entries."
-        ) from error
+    array, origin = _read(to_numpy, x, name)
     if array.dtype.kind not in "fiub":
         raise TypeError(
             f"{name} must hold real numbers; got dtype {array.dtype} from {type(x).__name__}. "
-            "Convert it to floating point first."
+            "Convert it to float32 or float64 first."
         )
     return array, origin
 
 
-def _refuse_mask(x: Any, name: str) -> None:
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array, and masks are not understood; select the rows you want first.")
-
-
 def read_array(x: Any, name: str) -> Any:
     """``x`` in its own library, or as a NumPy array if it has none; of real numbers in any case."""
-    _refuse_mask(x, name)
-    if not hasattr(x, "shape"):
-        array, origin = as_array(x, name)
-        return origin.restore(array)
-    dtype = origin_of(x).dtype
+    array = _read(in_its_library, x, name)
+    dtype = _read(origin_of, array, name).dtype
     if not dtype.startswith(REAL_DTYPES):
-        raise TypeError(f"{name} must hold real numbers; got dtype {dtype}. Convert it to floating point first.")
-    return x
+        raise TypeError(f"{name} must hold real numbers; got dtype {dtype}. Convert it to float32 or float64 first.")
+    return array
+
+
+def _read(read: Callable[[Any], Result], x: Any, name: str) -> Result:
+    """What ``read`` makes of ``x``, with errors that say what it was."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, and masks are not understood; select the rows you want first.")
+    try:
+        return read(x)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be a rectangular array of numbers; got {type(x).__name__} that does not form one ({error}). "
+            "Give every row the same number of entries."
+        ) from error
+    except (TypeError, RuntimeError) as error:
+        raise TypeError(
+            f"{name} must be an array of numbers; got {type(x).__name__}, whose values cannot be read ({error}). "
+            "Give a dense array of values in float64, float32, float16 or bfloat16."
+        ) from error
 
 
 def check_classes(classes: int, name: str, shape: tuple[int, ...]) -> None:

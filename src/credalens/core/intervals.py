@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.arrays import read_array, row_tolerance
+from credalens.checks.arrays import as_array, read_array, row_tolerance
 from credalens.checks.intervals import check_same_classes, read_intervals
 from credalens.checks.members import raise_bad_rows, read_members
 from credalens.checks.options import check_few_classes, check_reduced_classes
@@ -47,14 +47,12 @@ class ProbabilityIntervals:
     def contains(self, p: Any, /) -> Any:
         """Whether each distribution (..., *batch, classes) lies in its credal set, up to the rounding of its dtype."""
         intervals = read_intervals(self.lower, self.upper, reachable=False)
-        p = read_array(p, "p")
-        classes = intervals.lower.shape[-1]
-        check_same_classes(tuple(p.shape), classes, intervals.batch, "p")
-        members = read_members(p[None], name="p")
-        q, tolerance = members.array.reshape(p.shape), row_tolerance(members.origin.dtype)
+        q, origin = as_array(p, "p")
+        classes, tolerance = intervals.lower.shape[-1], row_tolerance(origin.dtype)
+        check_same_classes(q.shape, classes, intervals.batch, "p")
         low, high = (x.reshape(*intervals.batch, classes) for x in (intervals.lower, intervals.upper))
         inside = ((q >= low - tolerance) & (q <= high + tolerance)).all(axis=-1)
-        return members.origin.restore(inside & (np.abs(q.sum(axis=-1, dtype=np.float64) - 1) <= tolerance))
+        return origin.restore(inside & (np.abs(q.sum(axis=-1, dtype=np.float64) - 1) <= tolerance))
 
     @property
     def is_reachable(self) -> Any:

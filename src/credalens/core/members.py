@@ -65,7 +65,7 @@ class MemberSummary:
         check_merge(self, other)
         if self.origin is None or other.origin is None:
             return other._copy() if self.origin is None else self._copy()
-        xp = namespace(self.origin)
+        xp = namespace(self.origin.library)
         return MemberSummary(
             self.count + other.count,
             xp.minimum(self.lower, other.lower),
@@ -139,24 +139,23 @@ def _each_member(probs: Any, member_axis: int | None) -> Iterator[Any]:
     if probs.shape[axis] == 0:
         raise_no_members("probs", tuple(probs.shape))
     for n in range(probs.shape[axis]):
-        yield probs[(slice(None),) * axis + (n,)]
+        yield probs[(slice(None),) * axis + (n, ...)]
 
 
 def _summary_of_one(p: Any) -> MemberSummary | None:
     """The summary of one member (*batch, classes), its rows renormalised in its own library; None if one is no distribution."""
     origin = origin_of(p)
-    xp = namespace(origin)
+    xp = namespace(origin.library)
     if len(p.shape) < 1:
         raise ValueError(f"a member's prediction must have shape (*batch, classes); got shape {tuple(p.shape)}.")
     check_classes(p.shape[-1], "probs", tuple(p.shape))
     q = widen(p, origin)
-    total = q.sum(-1)[..., None]
-    good = ((q >= 0).all() & (abs(total - 1) <= row_tolerance(origin.dtype)).all()) if q.shape[0] else True
-    if not bool(good):
+    total = xp.sum(q, axis=-1, keepdims=True)
+    if not bool(xp.all((q >= 0) & (abs(total - 1) <= row_tolerance(origin.dtype)))):
         return None
     q = q / total
     terms = q * xp.log2(xp.where(q > 0, q, xp.ones_like(q)))
-    return MemberSummary(1, q, q, q, -terms.sum(-1), origin)
+    return MemberSummary(1, q, q, q, -xp.sum(terms, axis=-1), origin)
 
 
 def _agreed_shape(shape: tuple[int, ...] | None, group: Any) -> tuple[int, ...] | None:
