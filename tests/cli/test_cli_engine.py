@@ -83,6 +83,8 @@ TRAIN = ("train", "--data", "digits", "--schedule", "smoke")
         ((*TRAIN, "--engine", "ray", "--side-by-side", "2"), "--side-by-side is for --engine local"),
         ((*TRAIN, "--engine", "ray", "--device", "foo"), "device must be 'cpu', 'cuda', 'cuda:1' or another name"),
         (("reproduce", "PIA", "--gpus", "0.5"), "--gpus is for --engine ray"),
+        (("reproduce", "PIA", "--engine", "ray", "--preset", "huge"), "unknown preset 'huge'"),
+        (("reproduce", "PIA", "--engine", "ray", "--time-limit", "0"), "the time limit is a positive number"),
         (("reproduce", "PIA", "--engine", "ray", "--side-by-side", "2"), "--side-by-side is for --engine local"),
     ],
 )

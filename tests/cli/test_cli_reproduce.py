@@ -152,11 +152,24 @@ def test_sizes_of_the_preset_can_be_changed(capsys, tmp_path, engines):
         (["PIA", "--data-folder", "/nowhere"], "the data folder /nowhere does not exist"),
         (["PIA", "--measure", "XY"], "no other measure 'XY'"),
         (["--from-results", "/nowhere"], "no result files"),
+        (["--list", "--preset", "huge"], "unknown preset 'huge'"),
+        (["Exactness", "--threads", "0"], "Invalid value for '--threads'"),
+        (["PIA", "--only", "foo"], "only must be one of 'DE'"),
+        (["PIA", "--time-limit", "0"], "the time limit is a positive number of seconds, got 0.0"),
+        (["PIA", "--dtype", "int8"], "predictions are stored as float32 or float16, got 'int8'"),
+        (["PIA", "--pretrained", "/nowhere"], "no config.json in /nowhere; pretrained weights are a folder with"),
+        (["PIA", "--markdown", "/nowhere/x.md"], "cannot write /nowhere/x.md: there is no folder /nowhere"),
+        (["PIA", "--findings", "/nowhere/x.md"], "cannot write /nowhere/x.md: there is no folder /nowhere"),
+        (["PIA", "--findings", "/"], "cannot write /: it is a folder; name a file in it"),
+        (["PIA", "--only-train", "--only-predict"], "give it or --only-predict"),
+        (["PIA", "--out", __file__], "is a file; name a folder"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(capsys, tmp_path, args, message):
-    code, out, err = run(capsys, *args, "--out", tmp_path)
+    """Before any work: the store stays empty."""
+    code, out, err = run(capsys, "--out", tmp_path, *args)
     assert (code, out) == (2, "")
+    assert list(tmp_path.iterdir()) == []
     assert err.startswith("error: ")
     assert message in err
     assert err.count("\n") == 1

@@ -124,11 +124,14 @@ def test_a_missing_data_folder_is_refused_at_once(tmp_path):
         ({"stop_after": "lunch"}, "one can stop after train or predict, got 'lunch'"),
         ({"measures": ["XY"]}, "no other measure 'XY'; there is GH"),
         ({"dtype": "int8"}, "stored as float32 or float16"),
+        ({"threads": 0}, "threads must be at least 1"),
+        ({"pretrained": "nowhere"}, "no config.json in nowhere"),
     ],
 )
-def test_options_are_checked(tmp_path, options, message):
-    with pytest.raises(ValueError, match=message):
+def test_options_are_checked_before_anything_is_trained(tmp_path, options, message):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
         run(tmp_path, "OODMain", engine=FakeEngine(), **options)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_unknown_labels_are_refused_with_the_closest_known_ones(tmp_path):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from credalens.cli.engine import Address, Cpus, Device, Engine, Gpus, SideBySide, check_engine
+from credalens.cli.targets import check_file, check_folder
 
 if TYPE_CHECKING:
     from credalens.paper.reproduce import Outcome
@@ -118,36 +119,47 @@ def reproduce(
         credalens reproduce all --preset fast --data-folder /shared/data --out /shared/runs --engine ray
     """
     from credalens.paper import reproduce as paper
+    from credalens.paper.presets import get_preset
 
     on_ray = check_engine(engine, address=address, cpus=cpus, gpus=gpus)
+    own_preset = get_preset(preset)
     if list_them:
         return _list(out / preset / "results" if from_results is None else from_results, as_json=as_json)
+    for path in (markdown, findings):
+        if path is not None:
+            check_file(path)
     if from_results is not None:
         wanted = paper.check_labels(labels or ["all"])
         found = [result for result in paper.read_results(from_results) if result["label"] in wanted]
         for result in () if as_json else found:
             _print(result)
         return _conclude(paper.Outcome(found, {}), markdown, findings, as_json=as_json)
-    from credalens.paper.presets import get_preset
-
     wanted = paper.check_labels(labels or [])
     sizes = {"members": members, "many_members": many_members, "runs": runs, "bnn_runs": bnn_runs, "edd_runs": edd_runs}
+    own_preset = own_preset.changed(**sizes).only(only or [])
+    if only_train and only_predict:
+        raise typer.BadParameter("--only-train stops before anything is predicted; give it or --only-predict.")
+    options: dict[str, Any] = {
+        "data_folder": data_folder,
+        "pretrained": pretrained,
+        "measures": measure or [],
+        "stop_after": "train" if only_train else "predict" if only_predict else None,
+        "time_limit": time_limit,
+        "threads": threads,
+    }
+    paper.check_options(**options)
+    check_folder(out)
     here: dict[str, Any] = {"device": device, "side_by_side": side_by_side, "compile": compiled}
     try:
         with _ray_engine(address, cpus, gpus, **here) if on_ray else _local_engine(**here) as own:
             outcome = paper.reproduce(
                 wanted,
-                preset=get_preset(preset).changed(**sizes).only(only or []),
-                data_folder=data_folder,
+                preset=own_preset,
                 out=out,
                 engine=own,
-                pretrained=pretrained,
-                measures=measure or [],
                 paper_solver=paper_solver,
-                stop_after="train" if only_train else "predict" if only_predict else None,
-                time_limit=time_limit,
                 dtype=dtype,
-                threads=threads,
+                **options,
                 log=lambda line: typer.echo(line, err=True),
                 finished=(lambda result: None) if as_json else _print,
             )

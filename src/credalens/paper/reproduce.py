@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from credalens.checks.options import check_threads
 from credalens.paper.exactness import EXACTNESS, OWN
 from credalens.paper.numbers import describe, figure_labels, runs, table_labels
 from credalens.paper.presets import Preset, get_preset
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from credalens.paper.reproduce_models import Models
     from credalens.paper.reproduce_work import Workbench
 
-__all__ = ["Entry", "Outcome", "check_labels", "list_entries", "read_results", "reproduce"]
+__all__ = ["Entry", "Outcome", "check_labels", "check_options", "list_entries", "read_results", "reproduce"]
 
 GROUPS: Final = {
     "all": (*table_labels(), *figure_labels(), *OWN),
@@ -33,6 +34,7 @@ GROUPS: Final = {
 }
 MEASURES: Final = ("GH",)
 STAGES: Final = ("train", "predict")
+PRETRAINED: Final = ("config.json", "model.safetensors")
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,14 @@ def reproduce(
     from credalens.paper.reproduce_work import StopHere, Workbench
 
     wanted, own = check_labels(labels), get_preset(preset)
-    _check_options(measures, stop_after, time_limit)
+    check_options(
+        data_folder=data_folder,
+        pretrained=pretrained,
+        measures=measures,
+        stop_after=stop_after,
+        time_limit=time_limit,
+        threads=threads,
+    )
     models = _models(own, data_folder, Store(Path(out) / own.name, dtype=dtype), engine, time_limit, log)
     work = Workbench(models, Evaluator(models, threads), pretrained, stop_after)
     results: list[dict[str, Any]] = []
@@ -167,7 +176,22 @@ def read_results(folder: str | Path, /) -> list[dict[str, Any]]:
     return [found[label] for label in GROUPS["all"] if label in found]
 
 
-def _check_options(measures: Sequence[str], stop_after: str | None, time_limit: float | None) -> None:
+def check_options(
+    *,
+    data_folder: str | Path | None = None,
+    pretrained: str | None = None,
+    measures: Sequence[str] = (),
+    stop_after: str | None = None,
+    time_limit: float | None = None,
+    threads: int | None = None,
+) -> None:
+    """Refuse options of `reproduce` that would fail it later: hours may lie between its start and their use.
+
+    >>> check_options(threads=0)
+    Traceback (most recent call last):
+    ValueError: threads must be at least 1, or None for all cores; got 0.
+    """
+    check_threads(threads)
     unknown = sorted(set(measures) - set(MEASURES))
     if unknown:
         raise ValueError(f"no other measure {unknown[0]!r}; there is {', '.join(MEASURES)}")
@@ -175,6 +199,19 @@ def _check_options(measures: Sequence[str], stop_after: str | None, time_limit: 
         raise ValueError(f"one can stop after {' or '.join(STAGES)}, got {stop_after!r}")
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"the time limit is a positive number of seconds, got {time_limit!r}")
+    if data_folder is not None and not Path(data_folder).is_dir():
+        raise NotADirectoryError(f"the data folder {data_folder} does not exist; name the one that holds the data sets")
+    if pretrained is not None:
+        _check_pretrained(Path(pretrained))
+
+
+def _check_pretrained(folder: Path) -> None:
+    for file in PRETRAINED:
+        if not (folder / file).is_file():
+            raise FileNotFoundError(
+                f"no {file} in {folder}; pretrained weights are a folder with {' and '.join(PRETRAINED)}, as "
+                "save_pretrained of transformers writes it"
+            )
 
 
 def _models(
@@ -189,8 +226,6 @@ def _models(
     from credalens.paper.reproduce_images import Images
     from credalens.paper.reproduce_models import Deadline, Models
 
-    if data_folder is not None and not Path(data_folder).is_dir():
-        raise NotADirectoryError(f"the data folder {data_folder} does not exist; name the one that holds the data sets")
     images = Images(store, preset, data_folder)
     return Models(store, preset, images, engine or TorchEngine(), Deadline(time_limit), log)
 
