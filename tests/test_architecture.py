@@ -25,6 +25,7 @@ LAYERS = [
     {"engines"},
     {"demo", "bench"},
     {"cli"},
+    {"__main__"},
 ]
 FRAMEWORKS = {"torch", "jax", "cupy", "matplotlib", "pandas", "polars", "pyarrow", "ray", "transformers", "sklearn"}
 

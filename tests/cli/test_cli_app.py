@@ -134,8 +134,10 @@ def test_the_help_imports_nothing_heavy():
     assert done.returncode == 0, done.stderr
 
 
-def test_it_runs_as_a_module():
-    done = subprocess.run(
-        [sys.executable, "-m", "credalens.cli", "--version"], capture_output=True, text=True, check=True
-    )
+@pytest.mark.parametrize("module", ["credalens", "credalens.cli"])
+def test_it_runs_as_a_module(module):
+    done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"credalens {credalens.__version__}\n"
+    failed = subprocess.run([sys.executable, "-m", module, "scor"], capture_output=True, text=True, check=False)
+    assert failed.returncode == 2
+    assert "did you mean 'score'? Try 'credalens --help'" in failed.stderr
