@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from credalens.bench import decomposition, growth, hard, measure
 from credalens.bench.contenders import classical_numpy, slsqp
-from credalens.cli.app import app
+from credalens.cli.app import app, main
 from credalens.core.classical import classical_uncertainty
 
 
@@ -63,6 +63,17 @@ def test_the_command_prints_and_writes(small, tmp_path):
     assert goals["GPU: ours / classical, C = 10"] is None
     for words in ("SLSQP", "members^", "not reached", "not measured", "skipped, no GPU"):
         assert words in result.output
+
+
+def test_a_place_that_cannot_be_written_is_said_before_anything_is_measured(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(measure, "measure_all", lambda **_: pytest.fail("measured"))
+    (tmp_path / "file").touch()
+    for out, reason in ((tmp_path, "it is a folder"), (tmp_path / "file" / "bench.json", "file is a file")):
+        with pytest.raises(SystemExit) as left:
+            main(["bench", "--out", str(out)])
+        err = capsys.readouterr().err
+        assert (left.value.code, err.count("\n")) == (2, 1)
+        assert reason in err
 
 
 def test_parts_are_announced_and_stored_under_their_names(small, monkeypatch):

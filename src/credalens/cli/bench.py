@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from credalens.cli.targets import check_file
+
 __all__ = ["bench"]
 
 COLUMNS = (
@@ -25,7 +27,10 @@ VERDICTS = {True: "reached", False: "[bold]not reached[/bold]", None: "not measu
 
 def bench(
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the numbers there as JSON.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the numbers there as JSON; an older file is replaced.", show_default=False
+        ),
     ] = None,
     quick: Annotated[
         bool,
@@ -62,6 +67,8 @@ def bench(
     from credalens.bench.measure import measure_all
     from credalens.storage import atomic_file
 
+    if out is not None:
+        check_file(out, make_folder=True)
     with _progress(hidden=as_json) as step:
         measured = measure_all(quick=quick, parts=part or (), step=step)
     text = json.dumps(measured, indent=2)
