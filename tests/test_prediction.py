@@ -107,6 +107,12 @@ def test_logits_are_softmaxed():
     np.testing.assert_allclose(shifted.total, wrap(p).total, atol=1e-10)
 
 
+def test_logits_that_differ_by_more_than_float64_holds():
+    prediction = wrap_logits([[1e308, -1e308], [0.0, 0.0]])
+    np.testing.assert_array_equal(prediction.upper, [1, 0.5])
+    np.testing.assert_array_equal(prediction.lower, [0.5, 0])
+
+
 def test_a_ruled_out_class_has_zero_probability():
     prediction = wrap_logits(np.array([[0.0, 0.0, -np.inf], [1.0, 0.0, -np.inf]]))
     assert prediction.upper[2] == 0

@@ -120,3 +120,28 @@ def test_utilities(reward, a, b):
     assert set_utility(1, True) == 1.0
     with pytest.raises(ValueError, match="at least one class"):
         set_utility(0, True)
+
+
+@pytest.mark.parametrize(
+    ("size", "correct", "error", "message"),
+    [
+        ([1, 2.5], [True, True], ValueError, r"1 of 2 values of size.*2\.5 at index \(1,\)"),
+        ([np.nan], [True], ValueError, "nan"),
+        ([np.inf], [True], ValueError, "inf"),
+        ([2], [0.3], ValueError, r"correct.*0\.3 at index \(0,\)"),
+        ([1, 2, 3], [True, False], ValueError, r"same shape.*\(3,\) and \(2,\)"),
+        ([[1], [2]], [True, False], ValueError, "same shape"),
+        ([True, False], [True, True], TypeError, "Sum a mask"),
+        (["two"], [True], TypeError, "real numbers"),
+    ],
+)
+def test_what_is_no_set_has_no_utility(size, correct, error, message):
+    with pytest.raises(error, match=message):
+        set_utility(size, correct)
+
+
+def test_utilities_come_back_in_kind():
+    torch = pytest.importorskip("torch")
+    utility = set_utility(torch.tensor([1, 2]), torch.tensor([True, True]))
+    assert utility.tolist() == [1.0, 0.65]
+    np.testing.assert_array_equal(set_utility([1.0, 2.0], [1, 0]), [1, 0])

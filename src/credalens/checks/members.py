@@ -107,8 +107,9 @@ def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -
             f"{name} rule out every class (all -inf) for member {n} at batch index "
             f"{index_in(row, batch)}; a distribution needs at least one possible class."
         )
-    z -= top
-    np.exp(z, out=z)
+    with np.errstate(over="ignore", under="ignore"):  # a difference that float64 cannot hold is a probability of zero
+        z -= top
+        np.exp(z, out=z)
     z /= z.sum(axis=-1, keepdims=True)
     return Members(z, batch, Origin(origin.library, origin.device, origin.result_dtype.name))
 

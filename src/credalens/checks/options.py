@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from credalens.checks.arrays import as_array
+
 __all__ = [
     "check_base",
     "check_choice",
@@ -90,7 +92,13 @@ def check_choice(value: str, choices: Iterable[str], name: str) -> str:
 
 def check_subset(subset: Any, classes: int, /) -> list[int]:
     """Distinct class indices."""
-    chosen = [int(k) for k in np.atleast_1d(np.asarray(subset, dtype=np.int64))] if np.size(subset) else []
-    if len(set(chosen)) != len(chosen) or not all(0 <= k < classes for k in chosen):
+    array, _ = as_array(subset, "subset")
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(
+            f"subset must hold class indices, integers from 0 to {classes - 1}; got {array.dtype} ({subset!r}). "
+            "For a mask over the classes pass np.flatnonzero(mask)."
+        )
+    chosen = [int(k) for k in array.reshape(-1)]
+    if array.ndim > 1 or len(set(chosen)) != len(chosen) or not all(0 <= k < classes for k in chosen):
         raise ValueError(f"subset must hold distinct class indices from 0 to {classes - 1}; got {subset!r}.")
     return chosen

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from credalens.checks.intervals import read_intervals
 from credalens.checks.options import check_choice
+from credalens.checks.sets import read_sets
 
 __all__ = ["RULES", "credal_decision", "set_utility"]
 
@@ -99,16 +100,13 @@ def set_utility(size: Any, correct: Any, /, *, reward: float = 0.65) -> Any:
 
     .. math:: u(n) = (a / n) - (b / n^2) \ \text{with}\ u(1) = 1,\ u(2) = reward; \quad 0 \text{ if the true class is missing}
 
-    u65 = 1.6/n - 0.6/n^2 and u80 = 2.2/n - 1.2/n^2.
+    u65 = 1.6/n - 0.6/n^2 and u80 = 2.2/n - 1.2/n^2. ``correct`` says for each set whether it holds the true class.
+
+    >>> set_utility([1, 2, 2], [True, True, False])
+    array([1.  , 0.65, 0.  ])
     """
-    if np.asarray(size).dtype == bool:
-        raise TypeError(
-            "size holds the number of classes in each set; got booleans. Sum a mask over its classes first."
-        )
-    n = np.asarray(size, dtype=np.float64)
     if not 0.5 <= reward <= 1:
         raise ValueError(f"reward is the utility of a correct pair and lies in [0.5, 1]; got {reward}.")
-    if not (n >= 1).all():
-        raise ValueError("every set needs at least one class; an empty decision has no utility.")
+    n, held, origin = read_sets(size, correct)
     a = 4 * reward - 1
-    return np.where(correct, a / n - (a - 1) / n**2, 0.0)
+    return origin.restore(np.where(held, a / n - (a - 1) / n**2, 0.0))
