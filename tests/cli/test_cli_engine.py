@@ -65,6 +65,10 @@ def test_several_folders_are_joined_by_the_column_that_is_named(capsys, tmp_path
     models = [tmp_path / "model-0", tmp_path / "model-1"]
     code, out, _ = run(capsys, "score", *models, "-o", tmp_path / "out", "--id", "id", "--json")
     assert (code, json.loads(out)["members"]) == (0, 2)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("model-*/*")}
+    for out in (models[1], models[1] / "scored", tmp_path):
+        assert "the input is in" in refused(capsys, "score", *models, "-o", out, "--id", "id")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("model-*/*")} == before
     assert "no column 'key' of row ids" in refused(capsys, "score", *models, "-o", tmp_path / "no", "--id", "key")
 
 

@@ -199,8 +199,12 @@ def test_bad_outputs_are_refused(capsys, tmp_path, source, target, message):
 def test_the_input_is_not_overwritten(capsys, tmp_path):
     save_predictions(tmp_path / "in.npz", VALUES)
     content = (tmp_path / "in.npz").read_bytes()
-    assert "it is the file that is being scored" in refused(capsys, tmp_path / "in.npz", "-o", tmp_path / "in.npz")
+    (tmp_path / "link.npz").symlink_to(tmp_path / "in.npz")
+    (tmp_path / "same.npz").hardlink_to(tmp_path / "in.npz")
+    for name in ("in.npz", "link.npz", "same.npz"):
+        assert "it is the file that is being scored" in refused(capsys, tmp_path / "in.npz", "-o", tmp_path / name)
     assert (tmp_path / "in.npz").read_bytes() == content
+    assert names(tmp_path) == ["in.npz", "link.npz", "same.npz"]
 
 
 @pytest.mark.parametrize(

@@ -48,10 +48,16 @@ def reproduce(
         typer.Option(metavar="FOLDER", help="Print result files of this folder; train nothing.", show_default=False),
     ] = None,
     markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the Markdown there too.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the Markdown there too, in place of what is there.", show_default=False
+        ),
     ] = None,
     findings: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write what the results say there too.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write what the results say there too, in place of what is there.", show_default=False
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
     measure: Annotated[

@@ -42,7 +42,11 @@ def score(
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", metavar="OUT", help="Where to write: .parquet or .npz; or a folder.", show_default=False
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="Where to write: .parquet or .npz, where an older file is replaced, but never the input; or a folder.",
+            show_default=False,
         ),
     ],
     logits: Annotated[bool, typer.Option("--logits", help="They are logits, not probabilities.")] = False,

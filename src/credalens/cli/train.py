@@ -48,7 +48,8 @@ def train(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write what the members predict on the test split, with its labels: .npz, .parquet, .safetensors.",
+            help="Write what the members predict on the test split, with its labels: .npz, .parquet, .safetensors; an "
+            "older file is replaced.",
             show_default=False,
         ),
     ] = None,
