@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -14,6 +15,8 @@ from tests.strategies import batch_of, ensembles
 from credalens import (
     ProbabilityIntervals,
     approximate_intervals,
+    credal_decision,
+    generalized_hartley,
     intersection_probability,
     lower_entropy,
     probability_intervals,
@@ -179,3 +182,23 @@ def test_member_axis_moves_the_members(axis):
     np.testing.assert_array_equal(
         probability_intervals(moved, member_axis=axis).lower, probability_intervals(batch).lower
     )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        upper_entropy,
+        lower_entropy,
+        generalized_hartley,
+        intersection_probability,
+        ProbabilityIntervals,
+        functools.partial(approximate_intervals, classes=2),
+        functools.partial(credal_decision, rule="maximality"),
+    ],
+)
+def test_functions_of_bounds_take_them_by_name(function):
+    low, high = probability_intervals(WEATHER)
+    by_name, by_place = function(upper=high, lower=low), function(low, high)
+    if isinstance(by_name, ProbabilityIntervals):
+        by_name, by_place = tuple(by_name), tuple(by_place)
+    np.testing.assert_array_equal(by_name, by_place)

@@ -23,7 +23,6 @@ ROUNDING = 1e-13  # bits
 def upper_entropy(
     lower: Any,
     upper: Any,
-    /,
     *,
     base: float = 2,
     return_distribution: bool = False,
