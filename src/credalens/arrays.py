@@ -39,6 +39,10 @@ class Origin:
         """float32 for inputs of float32 or narrower, float64 for everything else."""
         return np.dtype(np.float32 if self.dtype in NARROW_FLOATS else np.float64)
 
+    def wider(self, other: Origin, /) -> Origin:
+        """The one of the two whose results keep more digits."""
+        return other if other.result_dtype.itemsize > self.result_dtype.itemsize else self
+
     def restore(self, array: NDArray, /) -> Any:
         """Hand ``array`` back as the caller's kind of array, without a copy where the library allows it."""
         if self.library == "numpy":

@@ -48,6 +48,17 @@ def test_merging_is_associative_commutative_and_has_an_identity():
     assert a.count == 2
 
 
+@pytest.mark.parametrize(
+    "dtypes", [("float64", "float32"), ("float16", "float64"), ("float16", "float32"), ("int64", "float32")]
+)
+def test_merging_takes_the_wider_dtype_in_either_order(dtypes):
+    batch = np.eye(3)[None]
+    one, two = (MemberSummary().update(batch.astype(dtype)) for dtype in dtypes)
+    expected = np.float32 if dtypes == ("float16", "float32") else np.float64
+    for merged in (one.merge(two), two.merge(one), MemberSummary().merge(one).merge(two)):
+        assert merged.prediction().total.dtype == merged.prediction().classical.total.dtype == expected
+
+
 def test_updates_fold_in_place_and_chain():
     batch = batch_of("flat", 5, 3, 4)
     summary = MemberSummary()

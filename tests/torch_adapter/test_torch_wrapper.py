@@ -52,6 +52,15 @@ def assert_same(one, two, atol=0.0):
 # Members
 
 
+@pytest.mark.parametrize("outputs", ["logits", "probabilities"])
+def test_members_of_two_precisions_give_the_wider_in_either_order(outputs):
+    row = torch.tensor([[0.25, 0.75]])
+    members = [lambda x: row, lambda x: row.double()]
+    for order in (members, members[::-1]):
+        assert CredalWrapper(order, outputs=outputs)(row).total.dtype == torch.float64
+    assert CredalWrapper(members[:1] * 2, outputs=outputs)(row).total.dtype == torch.float32
+
+
 @settings(derandomize=True, deadline=None, max_examples=40)
 @given(
     st.integers(1, 6),

@@ -61,7 +61,7 @@ class MemberSummary:
         return self._become(merged)
 
     def merge(self, other: MemberSummary, /) -> MemberSummary:
-        """The summary of all members of both, as a new summary."""
+        """The summary of all members of both, as a new summary; results are as precise as those of the more precise one."""
         check_merge(self, other)
         if self.origin is None or other.origin is None:
             return other._copy() if self.origin is None else self._copy()
@@ -72,7 +72,7 @@ class MemberSummary:
             xp.maximum(self.upper, other.upper),
             self.sum_probability + other.sum_probability,
             self.sum_entropy + other.sum_entropy,
-            self.origin,
+            self.origin.wider(other.origin),
         )
 
     def __add__(self, other: MemberSummary) -> MemberSummary:

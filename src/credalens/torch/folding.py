@@ -55,12 +55,12 @@ class Fold(Sink):
 
     def _take(self, raw: Tensor, who: str, /) -> None:
         try:
-            self.summary.update(probabilities(raw, self.kind), member_axis=None)
+            one = MemberSummary().update(probabilities(raw, self.kind), member_axis=None)
         except ValueError:
             check_values(raw, self.kind, who)  # says which member it was, and what about it
             raise
-        if self.summary.count == 1:
-            self.summary.origin = _origin(raw, self.kind)
+        one.origin = _origin(raw, self.kind)
+        self.summary = self.summary.merge(one)
 
 
 def _origin(raw: Tensor, kind: str) -> Origin:
