@@ -13,6 +13,7 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from tests.scoring.tables import write_table
 from tests.strategies import batch_of
 
 from credalens import wrap, wrap_logits
@@ -82,6 +83,23 @@ def test_a_compressed_npz_is_said_to_be_loaded_whole(capsys, tmp_path):
     assert "loaded whole" in " ".join(out.split())
 
 
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet", ".safetensors", ""])
+@pytest.mark.parametrize("dtype", ["int64", "uint8"])
+def test_votes_are_scored_as_wrap_scores_them(capsys, tmp_path, suffix, dtype):
+    """Members that are certain, as integers: in every format, and in a folder."""
+    votes = np.eye(4, dtype=dtype)[np.random.default_rng(0).integers(0, 4, (3, 20))]
+    source = tmp_path / f"in{suffix}"
+    if suffix:
+        save_predictions(source, votes)
+    else:
+        write_table(source, votes, (12, 8))
+    code, out, err = run(capsys, source, "-o", tmp_path / ("out.parquet" if suffix else "out"), "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["means"]["epistemic"] == pytest.approx(wrap(votes).epistemic.mean())
+    scored = pq.read_table(tmp_path / ("out.parquet" if suffix else "out"))
+    np.testing.assert_array_equal(scored["label"].to_numpy(), wrap(votes).predict())
+
+
 def test_an_existing_output_is_replaced(capsys, tmp_path, source):
     (tmp_path / "out.parquet").write_bytes(b"old")
     assert run(capsys, source, "-o", tmp_path / "out.parquet")[0] == 0
@@ -136,7 +154,7 @@ def bad_file(tmp_path, kind: str):
         ("missing", "bad.npy: no such file"),
         ("unknown", "unknown format '.pkl'"),
         ("two axes", "must have shape (members, rows, classes); got (40, 4)"),
-        ("integers", "got int64"),
+        ("integers", "bad.npy: row 0, member 0: it sums to 0; a row must sum to 1"),
         ("objects", "holds pickled Python objects"),
         ("truncated .npy", "bad.npy: cannot be read, it is damaged, cut short"),
         ("truncated .npz", "bad.npz: cannot be read, it is damaged, cut short"),

@@ -18,7 +18,8 @@ from credalens.storage.stored import BFLOAT16, Stored
 
 __all__ = ["Predictions", "check_predictions", "open_predictions", "renormalised"]
 
-FLOATS = ("float16", BFLOAT16, "float32", "float64")
+NUMBERS = ("float16", BFLOAT16, "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
+"""What all formats can hold: probabilities and logits, and votes of members that are certain, which are zeros and ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +125,8 @@ def check_predictions(shape: tuple[int, ...], dtype: str, what: str, /) -> tuple
             f"{what} must have shape (members, rows, classes); got {shape}. "
             "For a single member save array[None]; merge other axes with reshape(members, -1, classes)."
         )
-    if dtype not in FLOATS:
-        raise ValueError(f"{what} must hold one of {', '.join(FLOATS)}; got {dtype}.")
+    if dtype not in NUMBERS:
+        raise ValueError(f"{what} must hold one of {', '.join(NUMBERS)}; got {dtype}.")
     members, rows, classes = shape
     if members == 0:
         raise_no_members(what, shape)
