@@ -42,8 +42,9 @@ def run(capsys, *args: object) -> tuple[int, str, str]:
 
 
 def test_the_list_names_all_labels_without_any_result(capsys, tmp_path):
-    code, out, _ = run(capsys, "--list", "--out", tmp_path)
+    code, out, err = run(capsys, "--list", "--out", tmp_path)
     assert code == 0
+    assert f"{tmp_path}/smoke/results holds no results yet; --from-results FOLDER" in err
     assert [line.split("|")[1].strip() for line in out.splitlines()[2:]] == list(LABELS)
     code, out, _ = run(capsys, "--list", "--json", "--out", tmp_path)
     assert [entry["label"] for entry in json.loads(out)] == list(LABELS)
@@ -57,7 +58,7 @@ def test_the_list_needs_no_torch(tmp_path):
         "sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
     assert "OODMain" in done.stdout
 
 
@@ -67,8 +68,12 @@ def test_a_table_is_printed_beside_the_papers_numbers_and_listed_as_measured(cap
     assert "## OODMainTU" in out
     assert "88.18 ± 1.30" in out
     assert "training digits-resnet18" in err
-    _, out, _ = run(capsys, "--list", "--json", "--out", tmp_path)
+    _, out, err = run(capsys, "--list", "--json", "--out", tmp_path)
     assert {entry["label"]: entry["status"] for entry in json.loads(out)}["OODMainTU"] == "measured"
+    assert err == ""
+    _, out, err = run(capsys, "--list", "--from-results", tmp_path / "smoke" / "results")
+    assert "| OODMainTU | table | measured |" in " ".join(out.split())
+    assert f"{tmp_path}/smoke/results was looked at for results" in err
 
 
 def test_results_are_printed_again_without_training(capsys, tmp_path, engines):
@@ -153,6 +158,7 @@ def test_sizes_of_the_preset_can_be_changed(capsys, tmp_path, engines):
         (["PIA", "--measure", "XY"], "no other measure 'XY'"),
         (["--from-results", "/nowhere"], "no result files"),
         (["--list", "--preset", "huge"], "unknown preset 'huge'"),
+        (["--list", "--from-results", "/nowhere"], "no result files (<label>.json) in /nowhere"),
         (["Exactness", "--threads", "0"], "Invalid value for '--threads'"),
         (["PIA", "--only", "foo"], "only must be one of 'DE'"),
         (["PIA", "--time-limit", "0"], "the time limit is a positive number of seconds, got 0.0"),

@@ -33,7 +33,14 @@ def reproduce(
         list[str] | None,
         typer.Argument(metavar="LABEL", help="Tables and figures, or all, tables, figures, ours.", show_default=False),
     ] = None,
-    list_them: Annotated[bool, typer.Option("--list", help="List all tables and figures, and leave.")] = False,
+    list_them: Annotated[
+        bool,
+        typer.Option(
+            "--list",
+            help="List all tables and figures, and leave. Which are measured is looked up in OUT/PRESET/results, or in the "
+            "folder of --from-results.",
+        ),
+    ] = False,
     preset: Annotated[
         str, typer.Option(help="smoke (minutes), fast (CIFAR-10, one GPU) or full (the paper's).")
     ] = "smoke",
@@ -118,6 +125,7 @@ def reproduce(
     **Examples**
 
         credalens reproduce --list
+        credalens reproduce --list --from-results results/fast
         credalens reproduce all --preset smoke
         credalens reproduce OODMain OODMainTU --preset fast --data-folder data --compile
         credalens reproduce OODMain --preset fast --data-folder data --only-train --time-limit 500
@@ -130,7 +138,7 @@ def reproduce(
     on_ray = check_engine(engine, address=address, cpus=cpus, gpus=gpus)
     own_preset = get_preset(preset)
     if list_them:
-        return _list(out / preset / "results" if from_results is None else from_results, as_json=as_json)
+        return _list(from_results, out / preset / "results", as_json=as_json)
     for path in (markdown, findings):
         if path is not None:
             check_file(path)
@@ -205,18 +213,22 @@ def _ray_engine(
         yield TorchEngine(**options, crew=RayCrew(**options, cpus=cpus, gpus=gpus))
 
 
-def _list(results: Path, *, as_json: bool) -> None:
+def _list(asked: Path | None, own: Path, *, as_json: bool) -> None:
+    """All entries, with their status in the folder that was asked for, or in one's own, which may be empty."""
     from dataclasses import asdict
 
     from credalens.paper.rendering_markdown import markdown_table
     from credalens.paper.reproduce import list_entries
 
-    entries = list_entries(results if any(results.glob("*.json")) else None)
+    empty = asked is None and not any(own.glob("*.json"))
+    entries = list_entries(None if empty else asked or own)
     if as_json:
         typer.echo(json.dumps([asdict(entry) for entry in entries]))
         return
     rows = [[entry.label, entry.kind, entry.status, entry.description] for entry in entries]
     typer.echo(markdown_table(["Label", "Kind", "Status", "What it shows"], rows))
+    found = "holds no results yet" if empty else "was looked at for results"
+    typer.echo(f"{asked or own} {found}; --from-results FOLDER, or --out and --preset, name another place.", err=True)
 
 
 def _print(result: dict[str, Any]) -> None:
