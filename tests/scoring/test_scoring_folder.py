@@ -146,7 +146,9 @@ def test_memory_does_not_grow_with_a_part(tmp_path):
     assert int(done.stdout) < 0.4 * rows.nbytes * 600
 
 
-@pytest.mark.parametrize(("dtype", "logits"), [("float16", False), ("float32", True), ("float64", False)])
+@pytest.mark.parametrize(
+    ("dtype", "logits"), [("float16", False), ("float32", True), ("float64", False), ("int64", False)]
+)
 def test_a_rehearsal_is_like_a_part_and_leaves_no_trace(tmp_path, monkeypatch, dtype, logits):
     called = "wrap_logits" if logits else "wrap"
     compute, seen = getattr(folder_part, called), []
@@ -157,7 +159,8 @@ def test_a_rehearsal_is_like_a_part_and_leaves_no_trace(tmp_path, monkeypatch, d
         assert names(tmp_path / "out") == ["_credalens.json"]
         return one_by_one(job, numbers)
 
-    write_table(tmp_path / "in", VALUES.astype(dtype), SIZES, name="logits" if logits else "probs")
+    values = np.eye(4)[VALUES.argmax(-1)] if dtype == "int64" else VALUES
+    write_table(tmp_path / "in", values.astype(dtype), SIZES, name="logits" if logits else "probs")
     score_folder(tmp_path / "in", tmp_path / "out", logits=logits, base=10, threads=1, spread=rehearsed)
     (rehearsal, options), (part, its_options), *_ = seen
     assert (rehearsal.shape, rehearsal.dtype) == ((3, 1, 4), part.dtype)
