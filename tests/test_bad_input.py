@@ -139,6 +139,12 @@ OPTIONS = [
     (lambda: cl.lower_entropy(LOW, HIGH, max_nodes=0), ValueError, "max_nodes"),
     (lambda: cl.lower_entropy(LOW, HIGH, max_nodes=1.0), TypeError, "max_nodes"),
     (lambda: cl.wrap(GOOD, max_nodes=0), ValueError, "max_nodes"),
+    (lambda: cl.wrap(GOOD, max_nodes=True), TypeError, "max_nodes"),
+    (lambda: cl.wrap(GOOD, max_nodes=np.float64(5)), TypeError, "max_nodes"),
+    (lambda: cl.wrap(GOOD, threads=np.bool_(True)), TypeError, "threads"),
+    (lambda: cl.wrap(GOOD, tolerance=1e-3j), TypeError, "tolerance"),
+    (lambda: cl.wrap(GOOD, base=2j), TypeError, "base"),
+    (lambda: cl.wrap(GOOD, base=np.complex128(2)), TypeError, "base"),
     (lambda: cl.wrap(GOOD, tolerance=float("nan")), ValueError, "tolerance"),
     (lambda: cl.wrap_logits(GOOD, max_nodes=1.0), TypeError, "max_nodes"),
     (lambda: cl.wrap_logits(GOOD, tolerance=-1e-9), ValueError, "tolerance"),
@@ -162,6 +168,11 @@ OPTIONS = [
 
 def test_numpy_numbers_are_numbers():
     assert cl.wrap(GOOD, base=np.int64(2)).total[0] == cl.wrap(GOOD, base=np.float32(2)).total[0] == 2
+    options = {"max_nodes": np.int32(50), "threads": np.int64(2), "tolerance": np.float32(1e-3)}
+    assert cl.wrap(GOOD, **options).total[0] == cl.wrap_logits(GOOD, **options).total[0] == 2
+    assert cl.lower_entropy(LOW, HIGH, **options).shape == (2,)
+    assert cl.generalized_hartley(LOW, HIGH, tolerance=np.float16(0.5), threads=np.uint8(1)).shape == (2,)
+    assert cl.approximate_intervals(LOW, HIGH, np.int8(2)).lower.shape == (2, 2)
 
 
 @pytest.mark.parametrize(("call", "error", "message"), OPTIONS)

@@ -122,8 +122,7 @@ def wrap(
     >>> prediction.probability.round(4), round(float(prediction.epistemic), 3)
     (array([0.325 , 0.2875, 0.3875]), 0.428)
     """
-    check_max_nodes(max_nodes)
-    check_tolerance(tolerance)
+    max_nodes, tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
     if (found := _on_gpu(probs, "probs", member_axis, base, max_nodes, tolerance)) is not None:
         return found
     members = read_members(probs, member_axis=member_axis)
@@ -140,8 +139,7 @@ def wrap_logits(
     threads: int | None = None,
 ) -> CredalPrediction:
     """Turn the logits of N members into a credal prediction: a softmax in float64 over the last axis, then ``wrap``."""
-    check_max_nodes(max_nodes)
-    check_tolerance(tolerance)
+    max_nodes, tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
     if (found := _on_gpu(logits, "logits", member_axis, base, max_nodes, tolerance)) is not None:
         return found
     members = read_logits(logits, member_axis=member_axis)

@@ -25,7 +25,7 @@ __all__ = [
 
 def check_base(base: float, /) -> float:
     """The logarithm's base as a float: finite and above 1."""
-    if isinstance(base, bool) or not isinstance(base, int | float | np.number):
+    if isinstance(base, bool) or not isinstance(base, int | float | np.integer | np.floating):
         raise TypeError(f"base must be a number above 1, such as 2 (bits) or math.e (nats); got {base!r}.")
     if not (math.isfinite(base) and base > 1):
         raise ValueError(f"base must be finite and above 1, such as 2 (bits) or math.e (nats); got {base!r}.")
@@ -36,33 +36,34 @@ def check_threads(threads: int | None, /) -> int | None:
     """A positive number of threads, or None for all cores."""
     if threads is None:
         return None
-    if not isinstance(threads, int) or isinstance(threads, bool):
+    if not isinstance(threads, int | np.integer) or isinstance(threads, bool):
         raise TypeError(f"threads must be a positive integer or None; got {threads!r}.")
     if threads < 1:
         raise ValueError(f"threads must be at least 1, or None for all cores; got {threads}.")
-    return threads
+    return int(threads)
 
 
 def check_count(value: int, name: str, /) -> int:
     """A positive number of something."""
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
         raise TypeError(f"{name} must be a positive integer; got {value!r}.")
     if value < 1:
         raise ValueError(f"{name} must be at least 1; got {value}.")
-    return value
+    return int(value)
 
 
-def check_max_nodes(max_nodes: int, /) -> None:
+def check_max_nodes(max_nodes: int, /) -> int:
     """A positive work budget."""
-    check_count(max_nodes, "max_nodes")
+    return check_count(max_nodes, "max_nodes")
 
 
-def check_tolerance(tolerance: float, /) -> None:
-    """A finite tolerance of at least zero."""
-    if not isinstance(tolerance, int | float) or isinstance(tolerance, bool):
+def check_tolerance(tolerance: float, /) -> float:
+    """A finite tolerance of at least zero, as a float: kernels would be compiled once more for another type."""
+    if not isinstance(tolerance, int | float | np.integer | np.floating) or isinstance(tolerance, bool):
         raise TypeError(f"tolerance must be a number of bits, at least 0; got {tolerance!r}.")
     if not (math.isfinite(tolerance) and tolerance >= 0):
         raise ValueError(f"tolerance must be finite and at least 0; got {tolerance!r}.")
+    return float(tolerance)
 
 
 def check_few_classes(classes: int, most: int, what: str) -> None:

@@ -45,7 +45,7 @@ def for_each_chunk(
     ``threads=None`` uses every core this process may run on, but no more threads than there is work for. The calling
     thread is one of them, and each takes the next chunk when it is done with one.
     """
-    check_threads(threads)
+    threads = check_threads(threads)
     useful = rows * classes // ENOUGH
     workers = 1 if useful <= 1 else min(threads or usable_cores(), useful, rows)
     size = chunk_rows(rows, classes, workers)

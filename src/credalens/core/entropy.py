@@ -73,8 +73,7 @@ def lower_entropy(
     (1.1568, True)
     """
     bits_per_unit = 1.0 / math.log2(check_base(base))
-    check_max_nodes(max_nodes)
-    check_tolerance(tolerance)
+    max_nodes, tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
     intervals = read_intervals(lower, upper)
     entropy, bound, distribution = lower_entropy_bits(
         intervals.lower, intervals.upper, max_nodes=max_nodes, tolerance=tolerance, threads=threads

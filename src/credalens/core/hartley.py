@@ -42,7 +42,7 @@ def generalized_hartley(
     2.0
     """
     scale = 1.0 / math.log2(check_base(base))
-    check_tolerance(tolerance)
+    tolerance = check_tolerance(tolerance)
     intervals = read_intervals(lower, upper)
     low, high = hartley_bits(intervals.lower, intervals.upper, tolerance=tolerance, threads=threads)
     value = intervals.restore(0.5 * (low + high) * scale)
