@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 import typer
 
 import credalens
@@ -98,7 +99,14 @@ def test_no_work_begins_with_a_number_that_is_too_small(capsys, call, option):
         (PermissionError(errno.EACCES, "Permission denied", "/x"), 2, "error: Permission denied: /x\n"),
         (FileNotFoundError("a.npy: no such file."), 2, "error: a.npy: no such file.\n"),
         (ModuleNotFoundError("No module named 'torch'"), 2, "error: No module named 'torch'; install"),
-        (MemoryError(), 2, "error: out of memory"),
+        (MemoryError(), 2, "error: out of memory; do less at a time: fewer rows (score --chunk-rows)"),
+        (torch.OutOfMemoryError("CUDA out of memory"), 2, "error: out of memory; do less at a time"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: 6 TB"),
+            2,
+            "error: out of memory; do less at a time",
+        ),
+        (RuntimeError("shapes do not fit"), 1, "error: RuntimeError: shapes do not fit. This is a defect"),
         (typer.Abort(), 130, "error: interrupted.\n"),
         (
             ZeroDivisionError("oh"),

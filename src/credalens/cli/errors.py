@@ -7,6 +7,10 @@ import typer
 __all__ = ["BAD_INPUT", "DEFECT", "exit_code_of"]
 
 BAD_INPUT, DEFECT = 2, 1
+OUT_OF_MEMORY = (
+    "out of memory; do less at a time: fewer rows (score --chunk-rows), fewer networks (--side-by-side), narrower ones "
+    "(train --width) or smaller images (train --size)"
+)
 # Newer releases of typer carry a click of their own, older ones import it: BadParameter's base is right for both.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -22,11 +26,18 @@ def exit_code_of(error: Exception, /) -> int:
         return _say(f"{error.strerror}: {error.filename}" if error.filename else error.strerror, BAD_INPUT)
     if isinstance(error, ValueError | TypeError | OSError):
         return _say(str(error), BAD_INPUT)
-    if isinstance(error, MemoryError):
-        return _say("out of memory; use fewer rows at a time (--chunk-rows).", BAD_INPUT)
+    if _out_of_memory(error):
+        return _say(f"{OUT_OF_MEMORY} ({type(error).__name__}: {error})." if str(error) else OUT_OF_MEMORY, BAD_INPUT)
     if isinstance(error, ModuleNotFoundError):
         return _say(f"{error}; install what this command needs: pip install 'credalens[paper]'.", BAD_INPUT)
     return _say(f"{type(error).__name__}: {error}. This is a defect of credalens; --debug shows where.", DEFECT)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Of this process or of a GPU; torch raises a RuntimeError for both, by a name of its own for the GPU alone."""
+    if isinstance(error, RuntimeError):
+        return type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError)
 
 
 def _hint(error: Exception) -> str:
