@@ -139,6 +139,8 @@ def test_an_output_that_is_a_file_is_refused_as_one(capsys, tmp_path):
         ("--precision", "float64"),
         ("--device", "foo"),
         ("--width", "-1"),
+        ("--pretrained", "."),
+        ("--backbone", "vit_base", "--pretrained", "nowhere"),
         ("--predictions", "nowhere/p.npz"),
     ],
     ids=lambda option: option[0],
