@@ -116,7 +116,8 @@ def wrap(
 
     ``probs`` is (members, *batch, classes); ``member_axis`` says otherwise. Rows must sum to one. Results come back in the
     same array library, device and batch shape, in float64 for float64 input and float32 for narrower; everything is
-    computed in float64. ``probs`` is not copied: the lazy ``classical`` and ``hull`` read it again.
+    computed in float64. ``probs`` is not copied: the lazy ``classical`` and ``hull`` read it again. ``max_nodes`` and
+    ``tolerance`` are the budget of the lowest entropy (see ``lower_entropy``).
 
     >>> prediction = wrap([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
     >>> prediction.probability.round(4), round(float(prediction.epistemic), 3)
@@ -165,8 +166,17 @@ def _on_gpu(
     return CredalPrediction(**vars(rows), base=base, n_members=len(members.tensor), _members=members)
 
 
-def from_summary(summary: MemberSummary, /, *, base: float = 2, threads: int | None = None) -> CredalPrediction:
+def from_summary(
+    summary: MemberSummary,
+    /,
+    *,
+    base: float = 2,
+    max_nodes: int = MAX_NODES,
+    tolerance: float = TOLERANCE,
+    threads: int | None = None,
+) -> CredalPrediction:
     """The credal prediction of a summary's members."""
+    max_nodes, tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
     check_not_empty_summary(summary.count)
     origin = summary.origin or NUMPY
     lower, upper, total = (to_numpy(x)[0] for x in (summary.lower, summary.upper, summary.sum_probability))
@@ -177,7 +187,7 @@ def from_summary(summary: MemberSummary, /, *, base: float = 2, threads: int | N
 
     def work(start: int, stop: int) -> None:
         rows = slice(start, stop)
-        found.solve_bounds(low[rows], high[rows], mean[rows], start, stop, max_nodes=MAX_NODES, tolerance=TOLERANCE)
+        found.solve_bounds(low[rows], high[rows], mean[rows], start, stop, max_nodes=max_nodes, tolerance=tolerance)
 
     for_each_chunk(work, len(low), classes, threads=threads)
     entropy = np.asarray(to_numpy(summary.sum_entropy)[0], np.float64).reshape(-1) / summary.count

@@ -78,6 +78,22 @@ def test_merging_leaves_its_parts_alone():
     assert (a.count, b.count, merged.count) == (2, 2, 5)
 
 
+def test_the_budget_is_that_of_wrap():
+    batch = batch_of("flat", 20, 3, 100)
+    summary = MemberSummary().update(batch)
+    for options in ({"max_nodes": 1}, {"tolerance": 0.1}, {"max_nodes": 2000, "tolerance": 1e-3}):
+        assert_same_prediction(summary.prediction(**options), wrap(batch, **options))
+    gap, narrower = (
+        (found.aleatoric - found.aleatoric_bound).max()
+        for found in (summary.prediction(max_nodes=1), summary.prediction(max_nodes=2000))
+    )
+    assert gap > narrower
+    with pytest.raises(ValueError, match="max_nodes"):
+        summary.prediction(max_nodes=0)
+    with pytest.raises(ValueError, match="tolerance"):
+        summary.prediction(tolerance=-1)
+
+
 def test_an_empty_summary_has_no_prediction():
     with pytest.raises(ValueError, match=r"call update\(probs\)"):
         MemberSummary().prediction()

@@ -52,6 +52,25 @@ def assert_same(one, two, atol=0.0):
 # Members
 
 
+@pytest.mark.parametrize("options", [{}, {"hull": True}, {"gradients": True}])
+def test_the_budget_reaches_the_solver(options):
+    logits = torch.from_numpy(np.random.default_rng(0).normal(0, 1, (20, 2, 100)))
+    members = [lambda x, n=n: logits[n] for n in range(20)]
+    little, much, lax = (
+        CredalWrapper(members, **options, **budget)(logits)
+        for budget in ({"max_nodes": 1}, {"max_nodes": 2000}, {"max_nodes": 2000, "tolerance": 1.0})
+    )
+    for found in (little, lax):
+        assert (found.aleatoric_bound <= much.aleatoric + 1e-12).all()
+        assert (found.aleatoric >= much.aleatoric_bound - 1e-12).all()
+        gap, narrower = ((p.aleatoric - p.aleatoric_bound).max() for p in (found, much))
+        assert gap > narrower
+    with pytest.raises(ValueError, match="max_nodes"):
+        CredalWrapper(members, max_nodes=0, **options)
+    with pytest.raises(ValueError, match="tolerance"):
+        CredalWrapper(members, tolerance=-1.0, **options)
+
+
 @pytest.mark.parametrize("outputs", ["logits", "probabilities"])
 def test_members_of_two_precisions_give_the_wider_in_either_order(outputs):
     row = torch.tensor([[0.25, 0.75]])

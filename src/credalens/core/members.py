@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from credalens.arrays import Origin, all_reduce, namespace, origin_of, widen
 from credalens.checks.arrays import check_classes, read_array, row_tolerance
 from credalens.checks.members import check_member_axis, check_merge, raise_bad_members, raise_no_members
+from credalens.core.entropy import MAX_NODES, TOLERANCE
 
 __all__ = ["MemberSummary"]
 
@@ -78,11 +79,18 @@ class MemberSummary:
     def __add__(self, other: MemberSummary) -> MemberSummary:
         return self.merge(other)
 
-    def prediction(self, *, base: float = 2, threads: int | None = None) -> Any:
+    def prediction(
+        self,
+        *,
+        base: float = 2,
+        max_nodes: int = MAX_NODES,
+        tolerance: float = TOLERANCE,
+        threads: int | None = None,
+    ) -> Any:
         """The credal prediction of the members folded in so far: what ``wrap`` gives for all of them at once."""
         from credalens.prediction import from_summary
 
-        return from_summary(self, base=base, threads=threads)
+        return from_summary(self, base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
 
     def all_reduce(self, group: Any = None) -> MemberSummary:
         """The summary of the members of all processes of a ``torch.distributed`` group, as a new summary in each.

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from credalens.arrays import Origin
 from credalens.checks.members import Members, check_member_axis, read_distributions
-from credalens.checks.options import check_base
+from credalens.checks.options import check_base, check_max_nodes, check_tolerance
 from credalens.core.entropy import MAX_NODES, TOLERANCE, lower_entropy_bits, upper_entropy_bits
 from credalens.prediction import CredalPrediction
 from credalens.torch.outputs import widened
@@ -35,6 +35,8 @@ def credal_prediction(
     member_axis: int = 0,
     base: float = 2,
     dtype: torch.dtype | None = None,
+    max_nodes: int = MAX_NODES,
+    tolerance: float = TOLERANCE,
     threads: int | None = None,
 ) -> CredalPrediction:
     r"""What ``wrap`` gives, with gradients: ``probs`` (members, *batch, classes) in, a differentiable prediction out.
@@ -50,6 +52,7 @@ def credal_prediction(
 
     The slope of -p log p is infinite at p = 0; it is taken at the smallest normal number instead, so that gradients stay
     finite. Computed in float64; results in ``dtype``, by default that of ``probs`` and at least float32.
+    ``max_nodes`` and ``tolerance`` as in ``wrap``.
 
     >>> logits = torch.tensor([[2.0, 1.0, 0.0], [0.0, 1.5, 0.5]], requires_grad=True)
     >>> prediction = credal_prediction(torch.softmax(logits, -1))
@@ -62,11 +65,12 @@ def credal_prediction(
             f"probs must be a torch tensor; got {type(probs).__name__}. For other arrays call credalens.wrap."
         )
     scale = 1.0 / math.log2(check_base(base))
+    max_nodes, tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
     members = read_distributions(probs, member_axis=member_axis)
     p = widened(probs).movedim(check_member_axis(member_axis, probs.ndim, "probs"), 0)
     p = p / p.sum(-1, keepdim=True)
     lower, upper = p.amin(0), p.amax(0)
-    highest, lowest, bound = _extremes(lower, upper, threads)
+    highest, lowest, bound = _extremes(lower, upper, max_nodes, tolerance, threads)
     total, aleatoric = (_entropy_with_active_bounds(lower, upper, q) * scale for q in (highest, lowest))
     results = {
         "lower": lower,
@@ -102,11 +106,13 @@ def _entropy_with_active_bounds(lower: Tensor, upper: Tensor, p: Tensor) -> Tens
     return -(q * q.clamp_min(torch.finfo(q.dtype).tiny).log2()).sum(-1)
 
 
-def _extremes(lower: Tensor, upper: Tensor, threads: int | None) -> tuple[Tensor, Tensor, Tensor]:
+def _extremes(
+    lower: Tensor, upper: Tensor, max_nodes: int, tolerance: float, threads: int | None
+) -> tuple[Tensor, Tensor, Tensor]:
     """(distribution of highest entropy, of lowest entropy, certified bound of the lowest) from the exact solvers."""
     low, high = _rows(lower), _rows(upper)
     _, highest = upper_entropy_bits(low, high, distribution=True, threads=threads)
-    _, bound, lowest = lower_entropy_bits(low, high, max_nodes=MAX_NODES, tolerance=TOLERANCE, threads=threads)
+    _, bound, lowest = lower_entropy_bits(low, high, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
 
     def tensor(x: NDArray, shape: torch.Size) -> Tensor:
         return torch.from_numpy(x).to(lower.device).view(shape)

@@ -106,6 +106,8 @@ def _settings(wrapper: CredalWrapper, autocast: torch.dtype | None, seed: int | 
         "samples": wrapper.samples,
         "outputs": wrapper.outputs,
         "base": wrapper.base,
+        "max_nodes": wrapper.max_nodes,
+        "tolerance": wrapper.tolerance,
         "hull": wrapper.hull,
         "autocast": None if autocast is None else str(autocast),
         "seed": seed,

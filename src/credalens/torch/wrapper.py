@@ -10,7 +10,15 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from credalens.checks.options import check_base, check_choice, check_count
+from credalens.checks.options import (
+    check_base,
+    check_choice,
+    check_count,
+    check_max_nodes,
+    check_threads,
+    check_tolerance,
+)
+from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.core.members import MemberSummary
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.torch.calling import Call, input_device, resolved
@@ -45,7 +53,8 @@ class CredalWrapper(nn.Module):
     - ``vectorised=True`` runs members of identical architecture as one pass: the same numbers up to rounding, quicker
       for small networks. It takes a stacked copy of the weights (``vectorised_bytes``) and the activations of all members
       at once; ``member_chunk`` limits both to that many members.
-    - ``base`` is the logarithm's, 2 for bits; ``threads`` limits the cores used by the solvers.
+    - ``base`` is the logarithm's, 2 for bits; ``max_nodes`` and ``tolerance`` are the budget of the lowest entropy, as in
+      ``wrap``; ``threads`` limits the cores used by the solvers.
 
     A module like any other: members that are modules are its children, so that ``to``, ``eval``, ``train`` and
     ``state_dict`` reach them. Members must be in evaluation mode where that matters; only with ``gradients=True`` and after
@@ -71,6 +80,8 @@ class CredalWrapper(nn.Module):
         vectorised: bool = False,
         member_chunk: int | None = None,
         base: float = 2,
+        max_nodes: int = MAX_NODES,
+        tolerance: float = TOLERANCE,
         threads: int | None = None,
     ) -> None:
         super().__init__()
@@ -78,7 +89,8 @@ class CredalWrapper(nn.Module):
         self.outputs = check_choice(outputs, OUTPUTS, "outputs")
         self.hull, self.gradients, self.vectorised = hull, gradients, vectorised
         self.member_chunk = None if member_chunk is None else check_count(member_chunk, "member_chunk")
-        self.base, self.threads = check_base(base), threads
+        self.base, self.threads = check_base(base), check_threads(threads)
+        self.max_nodes, self.tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
         check_options(self)
         self.members = read_members(members, samples)
         if vectorised:
@@ -94,19 +106,19 @@ class CredalWrapper(nn.Module):
                 keep.check()
             dtype = torch.promote_types(keep.raw[0].dtype, torch.float32)
             probs = torch.stack([probabilities(raw, self.outputs) for raw in keep.raw])
-            return credal_prediction(probs, base=self.base, dtype=dtype, threads=self.threads)
+            return credal_prediction(probs, dtype=dtype, **self._budget)
         return self.predict_batch(*args, **kwargs)
 
     def predict_batch(self, *args: Any, **kwargs: Any) -> CredalPrediction:
         """The same without gradients, whatever the wrapper's options."""
         at_once = self.n_members <= FEW and runs_ahead(input_device((args, kwargs)))
         if not self.hull and not at_once:
-            return self.summarise(*args, **kwargs).prediction(base=self.base, threads=self.threads)
+            return self.summarise(*args, **kwargs).prediction(**self._budget)
         with torch.no_grad():
             keep = self._keep((args, kwargs))
         made = wrap_logits if self.outputs == "logits" else wrap
         try:
-            return made(torch.stack(keep.raw), base=self.base, threads=self.threads)
+            return made(torch.stack(keep.raw), **self._budget)
         except ValueError:
             keep.check()  # says which member it was, and what about it
             raise
@@ -175,6 +187,16 @@ class CredalWrapper(nn.Module):
         shown += [f"samples={self.samples}"] if self.samples else []
         shown += [f"{name}=True" for name in ("hull", "gradients", "vectorised") if getattr(self, name)]
         return ", ".join(shown)
+
+    @property
+    def _budget(self) -> dict[str, Any]:
+        """What every way to a prediction is told."""
+        return {
+            "base": self.base,
+            "max_nodes": self.max_nodes,
+            "tolerance": self.tolerance,
+            "threads": self.threads,
+        }
 
     def _keep(self, call: Call) -> Keep:
         keep = Keep(self.outputs, input_device(call))
