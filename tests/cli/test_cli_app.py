@@ -100,7 +100,7 @@ def test_no_work_begins_with_a_number_that_is_too_small(capsys, call, option):
         (FileNotFoundError("a.npy: no such file."), 2, "error: a.npy: no such file.\n"),
         (ModuleNotFoundError("No module named 'torch'"), 2, "error: No module named 'torch'; install"),
         (MemoryError(), 2, "error: out of memory; do less at a time: fewer rows (score --chunk-rows)"),
-        (torch.OutOfMemoryError("CUDA out of memory"), 2, "error: out of memory; do less at a time"),
+        (torch.cuda.OutOfMemoryError("CUDA out of memory"), 2, "error: out of memory; do less at a time"),
         (
             RuntimeError("DefaultCPUAllocator: can't allocate memory: 6 TB"),
             2,
