@@ -38,6 +38,15 @@ def test_the_certified_bracket_holds_the_exact_value(members, tolerance):
     assert below - 1e-12 <= exact <= above + 1e-12
 
 
+@pytest.mark.parametrize("kind", ["flat", "peaked", "one_hot", "tiny"])
+@pytest.mark.parametrize("members", [2, 5, 200])
+def test_more_than_the_budget_allows_is_not_reached_and_the_bracket_says_so(kind, members):
+    low, high = probability_intervals(batch_of(kind, members, 1, 11))
+    below, above = hartley.certified_bits(low, high, 0.0)
+    assert above - below <= 2e-4  # the documentation says what the worst was
+    assert below - 1e-12 <= oracles.generalized_hartley(low[0], high[0]) <= above + 1e-12
+
+
 @pytest.mark.parametrize("kind", ["flat", "peaked", "sparse", "mixed", "one_hot", "agreeing", "rounded"])
 @pytest.mark.parametrize("classes", [17, 40, 100, 300])
 def test_many_classes_are_certified_to_a_thousandth_of_a_bit(kind, classes):

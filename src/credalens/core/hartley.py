@@ -35,8 +35,13 @@ def generalized_hartley(
               \nu(A) = \max(l(A), 1 - u(A^c))
 
     with m the Moebius inverse of the lower probability nu. Zero for a single distribution, log C for the whole simplex.
-    Up to 16 classes every subset is summed and the result is exact; beyond that it is the middle of a certified bracket at
-    most ``tolerance`` bits wide (see ``kernels/hartley.py``). ``return_bounds`` adds the bracket as a pair (low, high).
+    Up to 16 classes every subset is summed and the result is exact; beyond that it is the middle of a certified bracket, at
+    most ``tolerance`` bits wide where the work budget allows (see ``kernels/hartley.py``). ``return_bounds`` adds the bracket
+    as a pair (low, high).
+
+    The budget, 256 expectations on grids of at most 32768 cells, is ample for the default. A smaller ``tolerance`` may not be
+    reached: brackets rarely get below 1e-5 bits, and stayed at 1.6e-4 for the worst sets seen. They hold the value all the
+    same; as with the budget of ``lower_entropy``, ``return_bounds`` says how wide they are.
 
     >>> round(float(generalized_hartley([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0])), 6)
     2.0
