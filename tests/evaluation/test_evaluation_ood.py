@@ -141,6 +141,12 @@ def test_bad_scores_are_refused(id_scores, ood_scores, error, message):
             evaluate(id_scores, ood_scores)
 
 
+def test_tensors_without_readable_values_are_refused_by_name():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TypeError, match=r"ood_scores cannot be read.*to_dense"):
+        ood_metrics([1.0], torch.ones(3).to_sparse())
+
+
 @lawful
 @given(samples, samples)
 def test_roc_curve_is_scikit_learns(id_scores, ood_scores):

@@ -162,7 +162,7 @@ def _summary_of_one(p: Any) -> MemberSummary | None:
     if not bool(xp.all((q >= 0) & (abs(total - 1) <= row_tolerance(origin.dtype)))):
         return None
     q = q / total
-    terms = q * xp.log2(xp.where(q > 0, q, xp.ones_like(q)))
+    terms = q * xp.log2(xp.where(q > 0, q, total))  # any positive number does where q is 0
     return MemberSummary(1, q, q, q, -xp.sum(terms, axis=-1), origin)
 
 

@@ -128,6 +128,8 @@ def _read(x: Any, name: str) -> NDArray:
         return to_numpy(x)[0]
     except ValueError as error:
         raise ValueError(f"{name} cannot be read as one array: {error}") from error
+    except TypeError as error:
+        raise TypeError(f"{name} cannot be read as an array: {error}") from error
 
 
 def _refuse_no_classes(array: NDArray, name: str) -> None:
