@@ -322,6 +322,12 @@ def test_other_inputs_are_refused(wrapper, tmp_path):
         wrapper.predict([X[:3], X[3:6]], output=tmp_path, progress=False)
 
 
+def test_a_file_in_place_of_the_folder_is_refused(wrapper, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError, match="is a file; output= names a new or empty folder"):
+        wrapper.predict(loader(), output=tmp_path / "file")
+
+
 def test_a_folder_with_other_files_is_refused(wrapper, tmp_path):
     (tmp_path / "thesis.txt").write_text("do not touch")
     with pytest.raises(ValueError, match=r"is not empty and holds no predictions\.json; give a new or empty folder"):

@@ -61,6 +61,10 @@ class InFolder:
 
     def __init__(self, folder: str | os.PathLike[str], settings: Mapping[str, Any], /) -> None:
         self.folder, self.settings = Path(folder), dict(settings)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise FileExistsError(
+                f"{self.folder} is a file; output= names a new or empty folder, or that of a stopped run."
+            )
         self.folder.mkdir(parents=True, exist_ok=True)
         for left_over in self.folder.glob(f".*{PARTIAL}"):  # of a run that was killed while it wrote
             left_over.unlink()
