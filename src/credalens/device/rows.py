@@ -22,7 +22,8 @@ LANES = 32  # and when it solves the root: a thread's scratch values must never 
 THREAD_CLASSES = 8  # of a thread, where a row lies on many
 SINGLE_CLASSES = 16  # the same where float32 does
 REGISTERS = 128  # of such a thread: sixteen warps on a multiprocessor, and little spilled or nothing
-SINGLE_REGISTERS = 80  # the same in float32: 24 warps, fastest of those tried on an H200
+SINGLE_REGISTERS = 88  # the same in float32: 22 warps, fastest of those timed on an H200
+SHARED_REGISTERS = 80  # and where warps share a row: while some wait for each other, more are at work
 ALIGNED = 4  # integers from one counter to the next: Triton compiles anew for a pointer that is not a multiple of 16
 
 Refine = Callable[[Tensor], Tensor]
@@ -136,8 +137,9 @@ class Chunk:
             from credalens.device.single import describe_single
 
             tile, warps = _single_tile(self.classes)
+            most = SINGLE_REGISTERS if warps == 1 else SHARED_REGISTERS
             describe_single[(-(-self.rows // tile["ROWS"]),)](
-                *arguments, **tile, CLASSES=self.classes, num_warps=warps, maxnreg=SINGLE_REGISTERS
+                *arguments, **tile, CLASSES=self.classes, num_warps=warps, maxnreg=most
             )
         else:
             from credalens.device.bounds import describe_rows
