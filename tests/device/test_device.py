@@ -25,7 +25,12 @@ def test_kernels_agree_with_the_cpu_path_in_the_interpreter():
     root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-m", "tests.device.agreement"],
-        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(root)},
+        env={
+            **os.environ,
+            "TRITON_INTERPRET": "1",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join([str(root), *sys.path]),
+        },
         cwd=root,
         capture_output=True,
         text=True,
