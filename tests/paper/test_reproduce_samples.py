@@ -64,3 +64,17 @@ def test_a_killed_summary_goes_on_where_it_was(tmp_path):
     found = Store(tmp_path / "killed").summary(thousand.specs[0].key, "digits")
     for name, part in Store(tmp_path / "whole").summary(thousand.specs[0].key, "digits").items():
         np.testing.assert_array_equal(found[name], part)
+
+
+def test_numbers_of_other_sums_are_not_taken_for_those_of_today(tmp_path):
+    cell = CellKey(metric="ACC", backbone="resnet18", method="BNNR", N=1000, id_set="cifar10")
+    thousand, one, names = ensembles(cell, SMOKE)[0], EvaluationSet("digits"), frozenset({"credal.ACC"})
+    run, key = Evaluation(thousand, "digits"), thousand.specs[0].key
+    work = workbench(tmp_path)
+    work.predict([(thousand, [one])])
+    work.evaluator.evaluate(run, [one], names)
+    assert workbench(tmp_path).evaluator.numbers(run, one, names) is not None
+    store = Store(tmp_path)
+    parts = store.summary(key, "digits")
+    store.save_summary(key, "digits", {**parts, "upper": np.minimum(parts["upper"] + 1e-3, 1)})
+    assert workbench(tmp_path).evaluator.numbers(run, one, names) is None

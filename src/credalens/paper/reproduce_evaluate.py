@@ -93,7 +93,7 @@ class Evaluator:
         options: dict[str, Any] = {"hartley": hartley, "threads": self.threads}
         if ensemble.dirichlet:
             return measure.assess_concentrations(self.models.members(ensemble, one)[0])
-        if self.models.preset.keep < ensemble.N and ensemble.samples > 1:
+        if self._summed(ensemble):
             return measure.assess_summary(self.models.summary(ensemble, one), **options)
         return measure.assess_members(self.members(evaluation, one), J=evaluation.J, **options)
 
@@ -164,21 +164,26 @@ class Evaluator:
         lower_entropy(*reduced, threads=1)
         return {"credal.time_ms": 1000 * (time.perf_counter() - begun) / len(lower)}
 
+    def _summed(self, ensemble: Ensemble) -> bool:
+        """Whether only sums over its samples are stored."""
+        return self.models.preset.keep < ensemble.N and ensemble.samples > 1
+
     def _fingerprint(self, ensemble: Ensemble, one: EvaluationSet) -> str | None:
         """Of all predictions behind a number; None where they are not at hand (only the numbers were kept)."""
         key = (ensemble.key, one.key)
         if key not in self._fingerprints:
-            parts = [self._one_fingerprint(spec_key(spec), one.key) for spec in ensemble.specs]
+            parts = [self._one_fingerprint(spec_key(spec), one.key, self._summed(ensemble)) for spec in ensemble.specs]
             known = [part for part in parts if part is not None]
             if len(known) < len(parts):
                 return None
             self._fingerprints[key] = hashlib.sha256("".join(known).encode()).hexdigest()[:16]
         return self._fingerprints[key]
 
-    def _one_fingerprint(self, model: str, name: str) -> str | None:
-        key = (model, name)
+    def _one_fingerprint(self, model: str, name: str, summed: bool) -> str | None:
+        key = (model, f"{name}.summary" if summed else name)
         if key not in self._fingerprints:
-            found = self.models.store.fingerprint(model, name)
+            store = self.models.store
+            found = (store.summary_fingerprint if summed else store.fingerprint)(model, name)
             if found is None:
                 return None
             self._fingerprints[key] = found

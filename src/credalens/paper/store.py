@@ -139,6 +139,13 @@ class Store:
         with _writing(self._prediction(model, f"{name}.summary").with_suffix(".npz")) as file:
             np.savez(file, allow_pickle=False, **parts)
 
+    def summary_fingerprint(self, model: str, name: str, /) -> str | None:
+        """What tells these sums from others of the same model and set; None where there are none."""
+        parts = self.summary(model, name)
+        if parts is None:
+            return None
+        return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts.values())).hexdigest()
+
     def array(self, kind: str, name: str, /) -> NDArray[Any] | None:
         """Stored images or labels, mapped into memory; None where there are none."""
         return self._load(self.folder / kind / f"{name}.npy")
