@@ -4,10 +4,8 @@ Every run is a process of its own that scores the folder from nothing. Reported 
 spent on parts, and the ratios within each round, so that a busy machine moves both sides alike. The work of a Ray run is
 the whole call of `score_folder_on_ray` on a Ray that has as many CPUs as there are workers and was started just before:
 planning, importing Ray Data, its actors, loading credalens on the workers, all parts, the summary. Starting that Ray is
-reported apart. With --running that Ray is a cluster started by `ray start`, which has scored a small folder for another
-process before: Ray Data's own actors are there, as on a cluster that people use; connecting belongs to the work. Two local
-processes at once on half of the parts each show what two cores of the machine can give. Writes results/ray_scaling.json.
-Workers of Ray are nice to other processes: measure with nothing else to do.
+reported apart. Two local processes at once on half of the parts each show what two cores of the machine can give. Writes
+results/ray_scaling.json. Workers of Ray are nice to other processes: measure with nothing else to do.
 """
 
 from __future__ import annotations
@@ -19,27 +17,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-PORT, STORE = 6399, 200_000_000
 SHAPES = ((5, 10, 1_000_000), (20, 10, 400_000), (5, 100, 200_000), (5, 1000, 20_000))
 
 RUN = """
 import json, sys, time
-source, target, workers, address = sys.argv[1], sys.argv[2], int(sys.argv[3]), (sys.argv[4:] or [None])[0]
+source, target, workers = sys.argv[1], sys.argv[2], int(sys.argv[3])
 from credalens.scoring import score_folder
 begin = time.perf_counter()
 if workers == 0:
     summary = score_folder(source, target, threads=1)
     started = begin
-elif address:
-    from credalens.engines import score_folder_on_ray
-    started = time.perf_counter()
-    summary = score_folder_on_ray(source, target, address=address)
-    ended = time.perf_counter()
 else:
     from credalens.engines import score_folder_on_ray
     from credalens.engines.ray_cluster import ray_cluster
@@ -74,29 +64,6 @@ def python(code: str, *args: object) -> str:
     return done.stdout
 
 
-def run(folder: Path, workers: int, *, running: bool) -> dict:
-    """One run on the whole input: the local engine without workers, else a Ray of its own or a cluster that runs already."""
-    if not (running and workers):
-        return json.loads(python(RUN, folder / "in", folder / "out", workers))
-    with cluster(workers) as address:
-        python(RUN, folder / "few", folder / "out-few", workers, address)
-        shutil.rmtree(folder / "out-few")
-        return json.loads(python(RUN, folder / "in", folder / "out", workers, address))
-
-
-@contextmanager
-def cluster(cpus: int) -> Iterator[str]:
-    """A Ray of so many CPUs, started from the command line."""
-    ray = [sys.executable, "-m", "ray.scripts.scripts"]
-    start = ["start", "--head", f"--num-cpus={cpus}", f"--port={PORT}", "--include-dashboard=false"]
-    store = f"--object-store-memory={STORE}"
-    subprocess.run([*ray, *start, store, "--disable-usage-stats"], capture_output=True, check=True)  # noqa: S603
-    try:
-        yield f"127.0.0.1:{PORT}"
-    finally:
-        subprocess.run([*ray, "stop", "--force"], capture_output=True, check=True)  # noqa: S603
-
-
 def two_at_once(folder: Path) -> float:
     """Seconds of two local runs side by side, each on half of the parts: what two cores of this machine give at best."""
     runs = [
@@ -129,17 +96,16 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=5)
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--running", action="store_true", help="on a cluster that runs already")
     parser.add_argument("--out", type=Path, default=Path("results/ray_scaling.json"))
     asked = parser.parse_args()
     shape = {name: getattr(asked, name) for name in ("rows", "parts", "members", "classes")}
     with tempfile.TemporaryDirectory() as folder:
-        result = measure(Path(folder), asked.rounds, running=asked.running, **shape)
+        result = measure(Path(folder), asked.rounds, **shape)
     asked.out.write_text(json.dumps(result, indent=1) + "\n")
     sys.stdout.write(asked.out.read_text())
 
 
-def measure(folder: Path, rounds: int, *, running: bool, rows: int, parts: int, members: int, classes: int) -> dict:
+def measure(folder: Path, rounds: int, *, rows: int, parts: int, members: int, classes: int) -> dict:
     """All rounds on one input, after one on a small part of it that compiles and warms what is to be warm."""
     python(WRITE, folder / "in", rows, parts, members, classes)
     (folder / "few").mkdir()
@@ -153,7 +119,7 @@ def measure(folder: Path, rounds: int, *, running: bool, rows: int, parts: int, 
         one = {"load": os.getloadavg()[0]}
         for name, workers in engines[turn % 3 :] + engines[: turn % 3]:  # nobody is always first
             os.sync()
-            one[name] = run(folder, workers, running=running)
+            one[name] = json.loads(python(RUN, folder / "in", folder / "out", workers))
             bytes_out = size_of(folder / "out")
             shutil.rmtree(folder / "out")
         os.sync()
@@ -162,7 +128,7 @@ def measure(folder: Path, rounds: int, *, running: bool, rows: int, parts: int, 
             shutil.rmtree(folder / f"out-{half}")
         found.append(one)
         sys.stderr.write(json.dumps(one) + "\n")
-    shape = {"rows": rows, "parts": parts, "members": members, "classes": classes, "running_cluster": running}
+    shape = {"rows": rows, "parts": parts, "members": members, "classes": classes}
     sizes = {"bytes_in": size_of(folder / "in"), "bytes_out": bytes_out}
     return {**shape, **sizes, **ratios(rows, found), "other_shapes": rates(folder)}
 
