@@ -86,6 +86,41 @@ def test_rules_are_nested_up_to_the_last_digit(dtype, kind):
     assert (dominance | ~maximal).all()
 
 
+@pytest.mark.parametrize("rule", CAUTIOUS)
+def test_of_many_classes_float32_drops_what_float64_drops(rule):
+    # Both members give class 0 0.05 % more than any other: far more than float32 rounds, and 2.5e-7 in absolute terms.
+    p = np.ones((2, 1, 2000))
+    p[:, :, 0] += 5e-4
+    p[1, :, 1:] *= np.linspace(1 - 1e-4, 1, 1999)
+    p /= p.sum(axis=-1, keepdims=True)
+    for dtype in ("float64", "float32"):
+        assert wrap(p.astype(dtype)).predict_set(rule).sum() == 1
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(2, 30), (3, 300)])
+def test_what_is_possible_in_float64_stays_so_when_its_bounds_are_rounded(dtype, shape):
+    spread = 2.0 ** -np.arange(4.0, 44.0)  # from far apart to a tie
+    p = 1 + spread[:, None] * np.random.default_rng(3).uniform(-1, 1, (shape[0], 1, shape[1]))
+    low, high = probability_intervals(p / p.sum(axis=-1, keepdims=True))
+    sets = []
+    for rule in CAUTIOUS:
+        rounded = credal_decision(narrowed(low, dtype), narrowed(high, dtype), rule)
+        assert (rounded | ~credal_decision(low, high, rule)).all(), rule
+        sets.append(rounded)
+    dominance, maximal, admissible = sets
+    assert (maximal | ~admissible).all()
+    assert (dominance | ~maximal).all()
+
+
+def test_a_tie_near_zero_stays_one_in_float16():
+    middle = 1.5 * 2.0**-24  # of the two smallest numbers there are: the one bound is rounded up, the other down
+    low, high = np.array([middle + 4e-13, 0.0, 0.0]), np.array([1.0, middle - 4e-13, 1.0])
+    for rule in CAUTIOUS[:2]:
+        assert credal_decision(low, high, rule).all()
+        assert credal_decision(low.astype(np.float16), high.astype(np.float16), rule).all()
+
+
 def test_two_classes_that_rounding_tells_apart_are_a_tie_for_every_rule():
     prediction = wrap([[0.5000000000000002, 0.4999999999999997]])
     for rule in CAUTIOUS:

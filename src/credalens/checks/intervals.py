@@ -15,6 +15,7 @@ from credalens.checks.arrays import as_array, check_classes, index_in, restored,
 __all__ = ["Intervals", "check_same_classes", "read_intervals"]
 
 EXACT = 1e-14  # a sum this close to one is left as it is
+SMALLEST = 2.0**-24  # of float16; those of the other dtypes are far below anything that counts here
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Intervals:
     origin: Origin
     rounding: float
     """The relative rounding of the narrower of the two dtypes."""
+    smallest: float
+    """What two bounds near zero may be off by together: the smallest positive number of float16 where it is one of them."""
 
     def restore(self, array: NDArray, /) -> Any:
         """Give ``array`` (rows, ...) the caller's batch shape, precision and library."""
@@ -54,7 +57,8 @@ def read_intervals(lower: Any, upper: Any, /, *, reachable: bool = True) -> Inte
     _repair(low, high)
     if reachable:
         _check_reachable(low, high, batch, tolerance)
-    return Intervals(low, high, batch, origin, max(rounding(origin.dtype), rounding(other.dtype)))
+    dtypes = origin.dtype, other.dtype
+    return Intervals(low, high, batch, origin, max(map(rounding, dtypes)), SMALLEST if "float16" in dtypes else 0.0)
 
 
 def _check_bounds(low: NDArray, high: NDArray, batch: tuple[int, ...], tolerance: float) -> None:

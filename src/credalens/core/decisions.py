@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,23 +27,41 @@ def credal_decision(lower: Any, upper: Any, rule: str) -> Any:
     And two that name one class (all of them in a tie): ``"gamma_maximin"`` (highest lower probability) and
     ``"gamma_maximax"`` (highest upper probability).
 
-    The first three drop a class only for more than the rounding of the bounds' dtype explains: ties stay ties in float32.
+    The first three drop a class only for more than the rounding of the bounds' dtype explains: ties stay ties in float32. That
+    is relative to two bounds that are compared, and to one where the sum of all bounds takes part.
 
     >>> credal_decision([0.5, 0.2, 0.0], [0.8, 0.4, 0.1], "maximality")
     array([ True, False, False])
     """
     decide = RULES[check_choice(rule, RULES, "rule")]
     intervals = read_intervals(lower, upper)
-    slack = max(ROUNDING, ROUNDINGS * intervals.rounding)
+    slack = Slack(ROUNDINGS * intervals.rounding, ROUNDING + intervals.smallest)
     return intervals.restore(decide(intervals.lower, intervals.upper, slack))
 
 
-def _interval_dominance(low: NDArray, high: NDArray, slack: float) -> NDArray:
+class Slack(NamedTuple):
+    """What rounding explains of a difference: a part of what was rounded, and at least so much."""
+
+    relative: float
+    least: float
+
+    @property
+    def of_sums(self) -> float:
+        """Where sums over all classes take part, which are about one."""
+        return max(self.relative, self.least)
+
+    def of_bounds(self, low: NDArray, high: NDArray) -> NDArray:
+        """Where a lower bound is compared with an upper one. Every rule asks here, so that their sets nest."""
+        return self.least + self.relative * np.maximum(low, high)
+
+
+def _interval_dominance(low: NDArray, high: NDArray, slack: Slack) -> NDArray:
     """j is out if some l_i > u_j."""
-    return low.max(axis=-1, keepdims=True) - high <= slack
+    largest = low.max(axis=-1, keepdims=True)
+    return largest - high <= slack.of_bounds(largest, high)
 
 
-def _maximality(low: NDArray, high: NDArray, slack: float) -> NDArray:
+def _maximality(low: NDArray, high: NDArray, slack: Slack) -> NDArray:
     """j is out if max(l_i - u_j, l_i + S_l - l_j - 1, u_i + 1 - S_u - u_j) > 0 for another class i, with S the sums over all.
 
     The three terms are the least of p_i - p_j where no mass, only j, or only i can give way. They grow with l_i and u_i, so
@@ -51,8 +69,9 @@ def _maximality(low: NDArray, high: NDArray, slack: float) -> NDArray:
     """
     low_i, high_i = _largest_other(low), _largest_other(high)
     below, above = low.sum(axis=-1, keepdims=True), high.sum(axis=-1, keepdims=True)
-    fixed = np.maximum(low_i - high, low_i + (below - 1) - low)
-    return (fixed <= slack) & (high_i + (1 - above) - high <= slack * np.maximum(above, 1))
+    keep = low_i - high <= slack.of_bounds(low_i, high)
+    keep &= low_i + (below - 1) - low <= slack.of_sums
+    return keep & (high_i + (1 - above) - high <= slack.of_sums * np.maximum(above, 1))
 
 
 def _largest_other(x: NDArray) -> NDArray:
@@ -62,31 +81,33 @@ def _largest_other(x: NDArray) -> NDArray:
     return np.where(x < first, first, second)
 
 
-def _e_admissibility(low: NDArray, high: NDArray, slack: float) -> NDArray:
+def _e_admissibility(low: NDArray, high: NDArray, slack: Slack) -> NDArray:
     """Raise class i to t = min(u_i, 1 - sum_{j != i} l_j): in if t >= max l and t + sum_{j != i} min(u_j, t) >= 1.
 
-    Such a class is maximal, which is asked as well: the slack of one rule must not let in what that of the other drops.
+    Such a class is maximal: t >= max l says so of the first two terms there. The third is asked as well, since the slack of
+    one rule must not let in what that of the other drops.
     """
-    top = np.minimum(high, 1 - (low.sum(axis=-1, keepdims=True) - low)) + slack
-    keep = _maximality(low, high, slack) & (top >= low.max(axis=-1, keepdims=True))
+    keep = _maximality(low, high, slack)
+    room_for = 1 - (low.sum(axis=-1, keepdims=True) - low) + slack.of_sums
+    top = np.minimum(high + slack.of_bounds(low.max(axis=-1, keepdims=True), high), room_for)
     for i in range(low.shape[-1]):
         t = top[:, i]
         room = np.minimum(high, t[:, None]).sum(axis=-1) - np.minimum(high[:, i], t) + t
-        keep[:, i] &= room >= 1 - slack
+        keep[:, i] &= room >= 1 - slack.of_sums
     return keep
 
 
-def _gamma_maximin(low: NDArray, high: NDArray, slack: float) -> NDArray:
+def _gamma_maximin(low: NDArray, high: NDArray, slack: Slack) -> NDArray:
     return low == low.max(axis=-1, keepdims=True)
 
 
-def _gamma_maximax(low: NDArray, high: NDArray, slack: float) -> NDArray:
+def _gamma_maximax(low: NDArray, high: NDArray, slack: Slack) -> NDArray:
     return high == high.max(axis=-1, keepdims=True)
 
 
 ROUNDING = 1e-12  # what sums and differences in float64 may be off by
 ROUNDINGS = 4  # of the bounds' own dtype: each of two bounds was rounded, and again where a sum had to be repaired
-RULES: dict[str, Callable[[NDArray, NDArray, float], NDArray]] = {
+RULES: dict[str, Callable[[NDArray, NDArray, Slack], NDArray]] = {
     "interval_dominance": _interval_dominance,
     "maximality": _maximality,
     "e_admissibility": _e_admissibility,
