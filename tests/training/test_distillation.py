@@ -84,6 +84,17 @@ def test_a_limit_shortens_long_gradients_and_leaves_the_loss(seed, temperature, 
     torch.testing.assert_close(limited, torch.where(lengths > limit, free * limit / lengths, free))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_a_limit_holds_where_the_gradient_is_beyond_the_dtype(dtype):
+    student = torch.tensor([[11.0, -2.0, 0.0]], dtype=dtype, requires_grad=True)  # e^11 = 60,000, and wrong
+    distillation_loss(student, torch.tensor([[[-9.0, 9.0, 0.0]]]), limit=10.0).backward()
+    assert student.grad.float().norm() == pytest.approx(10, rel=0.01)
+
+
+def test_a_limit_and_no_examples():
+    assert distillation_loss(torch.zeros(0, 3), torch.zeros(2, 0, 3), limit=1.0).isnan()
+
+
 def test_a_limit_leaves_an_example_without_gradient_alone():
     student = torch.zeros(1, 2, requires_grad=True)
     distillation_loss(student, torch.zeros(3, 1, 2), limit=1.0).backward(torch.tensor(0.0))

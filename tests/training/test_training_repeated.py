@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -31,7 +32,8 @@ def train_all(folder, device, *, side_by_side):
 @pytest.mark.parametrize("device", DEVICES)
 def test_another_process_trains_the_same_networks(device, tmp_path):
     specs = train_all(tmp_path / "here", device, side_by_side=3)
-    subprocess.run([sys.executable, "-c", AGAIN, str(tmp_path / "there"), device], check=True, timeout=300)
+    there = [sys.executable, "-c", AGAIN, str(tmp_path / "there"), device]
+    subprocess.run(there, cwd=Path(__file__).parents[2], check=True, timeout=300)
     for spec in specs:
         here, there = (load_model(spec, tmp_path / name, build=build, device="cpu") for name in ("here", "there"))
         assert_equal_weights(here, there)

@@ -397,7 +397,7 @@ def test_compiling_is_asked_for_once_for_each_network(spec, graphs, tmp_path, mo
 
     def compile(network, *, options, dynamic):  # noqa: A001
         asked.append(options["triton.cudagraphs"])
-        assert options["deterministic"]
+        assert ("deterministic" in options) == ("deterministic" in torch._inductor.list_options())
         return network
 
     folders = [tmp_path / name for name in ("plain", "fused")]

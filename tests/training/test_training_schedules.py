@@ -135,3 +135,13 @@ def test_all_numbers_go_into_the_record():
 def test_bad_numbers_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         replace(CYCLE, **wrong)
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"cooled": 0.0}, "cooled must be a share of the training"), ({"cooled": 1.5}, "cooled must be a share"),
+    ({"limit": 0.0}, "limit must be a length above 0, or None, got 0.0"), ({"limit": float("nan")}, "limit must be"),
+    ({"epochs": 0}, "epochs must be at least 1"), ({"views": 0}, "views must be at least 1"),
+])  # fmt: skip
+def test_a_schedule_that_cannot_be_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(schedule_for(spec("edd", "fast")), **change)

@@ -66,8 +66,8 @@ def distillation_loss(
     if not 0 <= smoothing < 1:
         raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing!r}.")
     wide = wide_dtype(student_logits)
-    logits = student_logits if limit is None else _limited(student_logits, limit)
-    alpha = (logits.to(wide) / temperature).exp()
+    logits = student_logits.to(wide)
+    alpha = ((logits if limit is None else _limited(logits, limit)) / temperature).exp()
     heated = torch.softmax(_member_logits(members, outputs).to(wide) / temperature, dim=-1)
     smoothed = (1 - smoothing) * heated + smoothing / heated.shape[-1]
     loss = _dirichlet_nll(alpha, smoothed.log().mean(0)).mean()
@@ -109,7 +109,7 @@ def cyclic_lr(
 def _limited(logits: Tensor, limit: float) -> Tensor:
     """The same logits, whose gradient is shortened on its way back; the mean over examples has divided it."""
     _check_positive("limit", limit)
-    same, most = logits.view_as(logits), limit / math.prod(logits.shape[:-1])
+    same, most = logits.view_as(logits), limit / max(1, math.prod(logits.shape[:-1]))
     if same.requires_grad:
         same.register_hook(lambda back: back * (most / back.norm(dim=-1, keepdim=True)).clamp(max=1))  # type: ignore[no-untyped-call]
     return same

@@ -178,6 +178,7 @@ def _compiled(network: nn.Module, *, graph: bool = False) -> nn.Module:
 
 
 def _options(graph: bool) -> dict[str, Any]:
+    """As far as this torch knows them: an older one's compiler still chooses some kernels by their speed."""
     wanted = {"triton.cudagraphs": graph, "deterministic": True}
     known = torch._inductor.list_options()
     return {name: value for name, value in wanted.items() if name in known}

@@ -70,6 +70,8 @@ class Schedule:
         check_choice(self.policy, POLICIES, "policy")
         if not 0 < self.cooled <= 1:
             raise ValueError(f"cooled must be a share of the training, above 0 and at most 1, got {self.cooled!r}.")
+        if self.limit is not None and not self.limit > 0:
+            raise ValueError(f"limit must be a length above 0, or None, got {self.limit!r}.")
         for name in ("epochs", "batch", "views"):
             value = getattr(self, name)
             if value is not None and value < 1:
