@@ -145,12 +145,31 @@ def test_an_output_that_is_a_file_is_refused_as_one(capsys, tmp_path):
     ],
     ids=lambda option: option[0],
 )
-def test_bad_options_are_refused_before_the_data_are_read(capsys, tmp_path, monkeypatch, option):
-    def unread(*args, **options):
+def test_bad_options_are_refused_before_the_data_are_read(capsys, tmp_path, unread, option):
+    refused(capsys, *TINY, "--out", tmp_path / "runs", *option)
+
+
+@pytest.fixture
+def unread(monkeypatch):
+    """No data may be read."""
+
+    def read(*args, **options):
         raise AssertionError("the data were read")
 
-    monkeypatch.setattr("credalens.paper.data.load_images", unread)
-    refused(capsys, *TINY, "--out", tmp_path / "runs", *option)
+    monkeypatch.setattr("credalens.paper.data.load_images", read)
+
+
+def test_weights_that_cannot_be_loaded_are_refused_before_the_data_are_read(capsys, tmp_path, unread):
+    def message():
+        return refused(capsys, *TINY, "--out", tmp_path / "runs", "--backbone", "resnet50", "--pretrained", weights)
+
+    weights = tmp_path / "weights"
+    weights.mkdir()
+    assert f"no config.json in {weights}; pretrained weights are a folder with" in message()
+    (weights / "config.json").write_text('{"model_type": "vit"}')
+    assert f"no model.safetensors in {weights}" in message()
+    (weights / "model.safetensors").touch()
+    assert f"{weights} holds a 'vit' network; resnet50 is a ResNet" in message()
 
 
 @pytest.mark.parametrize("device", ["foo", "meta", "cuda:-1"])

@@ -197,6 +197,23 @@ def test_a_folder_without_weights_says_what_belongs_there(tmp_path, present):
         build_backbone("resnet50", classes=10, pretrained=tmp_path)
 
 
+@pytest.mark.parametrize("text", ["resnet", "[]", ""])
+def test_a_configuration_that_is_none_is_named(tmp_path, text):
+    (tmp_path / "config.json").write_text(text)
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(ValueError, match=rf"{tmp_path}/config.json is no JSON object"):
+        build_backbone("resnet50", classes=10, pretrained=tmp_path)
+
+
+def test_weights_are_checked_without_torch():
+    code = (
+        "import sys; from credalens.paper.backbones import check_pretrained\n"
+        "try: check_pretrained('nowhere', 'resnet50')\n"
+        "except FileNotFoundError: sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_an_unknown_name_lists_the_names():
     with pytest.raises(ValueError, match=r"unknown backbone 'vgg19'; there are vgg16, resnet18, resnet50"):
         build_backbone("vgg19", classes=10)

@@ -134,6 +134,20 @@ def test_options_are_checked_before_anything_is_trained(tmp_path, options, messa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_weights_that_cannot_be_loaded_are_refused_before_anything_is_trained(tmp_path):
+    weights, store = tmp_path / "weights", tmp_path / "store"
+    weights.mkdir()
+    with pytest.raises(FileNotFoundError, match=f"no config.json in {weights}"):
+        run(store, "OODMain", engine=FakeEngine(), pretrained=str(weights))
+    (weights / "config.json").write_text('{"model_type": "vit"}')
+    with pytest.raises(FileNotFoundError, match=f"no model.safetensors in {weights}"):
+        run(store, "OODMain", engine=FakeEngine(), pretrained=str(weights))
+    (weights / "model.safetensors").touch()
+    with pytest.raises(ValueError, match=f"{weights} holds a 'vit' network; resnet50 is a ResNet"):
+        run(store, "OODMain", engine=FakeEngine(), pretrained=str(weights))
+    assert not store.exists()
+
+
 def test_unknown_labels_are_refused_with_the_closest_known_ones(tmp_path):
     with pytest.raises(ValueError, match=r"no table or figure 'OODmain' \(did you mean 'OODMain'"):
         run(tmp_path, "OODmain", engine=FakeEngine())

@@ -131,12 +131,13 @@ def train(
 
 def _specs(method: str, members: int, **shared: Any) -> list[TrainSpec]:
     from credalens.checks.options import check_choice
-    from credalens.paper.backbones import BACKBONES
+    from credalens.paper.backbones import BACKBONES, check_pretrained
     from credalens.training.run import TrainSpec
 
     check_choice(method, ("ensemble", "bnnr", "bnnf", "edd", "edd_fair"), "method")
     check_choice(shared["backbone"], BACKBONES, "backbone")
-    _check_pretrained(shared["pretrained"], shared["backbone"])
+    if shared["pretrained"] is not None:
+        check_pretrained(shared["pretrained"], shared["backbone"])
     if math.isinf(shared["width"]):
         raise typer.BadParameter("--width multiplies the number of channels and must be finite, got inf.")
     kind = method if method.startswith("bnn") else "snn"
@@ -144,17 +145,6 @@ def _specs(method: str, members: int, **shared: Any) -> list[TrainSpec]:
     if not method.startswith("edd"):
         return specs
     return [*specs, TrainSpec(method=method, seed=0, teachers=tuple(range(members)), **shared)]
-
-
-def _check_pretrained(folder: str | None, backbone: str) -> None:
-    from credalens.training.schedules import LARGE
-
-    if folder is not None and backbone not in LARGE:
-        raise typer.BadParameter(f"--pretrained is for {', '.join(LARGE)}; {backbone} is trained from scratch.")
-    if folder is not None and not Path(folder).is_dir():
-        raise typer.BadParameter(
-            f"--pretrained names a folder with config.json and model.safetensors; {folder} is none."
-        )
 
 
 def _check_predictions(path: Path | None) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from credalens.checks.options import check_threads
+from credalens.paper.backbones import check_pretrained
 from credalens.paper.exactness import EXACTNESS, OWN
 from credalens.paper.numbers import describe, figure_labels, runs, table_labels
 from credalens.paper.presets import Preset, get_preset
@@ -34,7 +35,6 @@ GROUPS: Final = {
 }
 MEASURES: Final = ("GH",)
 STAGES: Final = ("train", "predict")
-PRETRAINED: Final = ("config.json", "model.safetensors")
 
 
 @dataclass(frozen=True)
@@ -202,16 +202,7 @@ def check_options(
     if data_folder is not None and not Path(data_folder).is_dir():
         raise NotADirectoryError(f"the data folder {data_folder} does not exist; name the one that holds the data sets")
     if pretrained is not None:
-        _check_pretrained(Path(pretrained))
-
-
-def _check_pretrained(folder: Path) -> None:
-    for file in PRETRAINED:
-        if not (folder / file).is_file():
-            raise FileNotFoundError(
-                f"no {file} in {folder}; pretrained weights are a folder with {' and '.join(PRETRAINED)}, as "
-                "save_pretrained of transformers writes it"
-            )
+        check_pretrained(pretrained, "resnet50")  # the one network that is trained on ImageNet
 
 
 def _models(

@@ -1,18 +1,19 @@
 """The paper's networks: VGG16 and ResNet-18 in their CIFAR form, ResNet-50, EfficientNet-B2 and ViT-Base.
 
-Every network takes images (n, 3, h, w) and returns plain logits (n, classes).
+Every network takes images (n, 3, h, w) and returns plain logits (n, classes). torch is imported when one is built.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import torch
-from torch import nn
+from credalens.paper.backbones.pretrained import LARGE, check_pretrained
 
-from credalens.paper.backbones.cifar import resnet18, vgg16
-from credalens.paper.backbones.large import LARGE, build_large, load_large
+if TYPE_CHECKING:
+    from torch import nn
+
+__all__ = ["BACKBONES", "build_backbone", "check_pretrained"]
 
 BACKBONES: Final = ("vgg16", "resnet18", *LARGE)
 
@@ -34,10 +35,13 @@ def build_backbone(
     transformers writes them; a head for another number of classes is replaced. With a `seed` the weights depend on
     nothing else, and the global random state is left alone.
 
+    >>> import torch
     >>> build_backbone("resnet18", classes=10, width=0.125, seed=0)(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 10])
     """
-    _check(name, classes, width, image_size, pretrained)
+    import torch
+
+    _check(name, classes, width, image_size)
     if seed is None:
         return _build(name, classes, width, image_size, pretrained)
     with torch.random.fork_rng(devices=[]):
@@ -46,16 +50,19 @@ def build_backbone(
 
 
 def _build(name: str, classes: int, width: float, image_size: int, pretrained: str | Path | None) -> nn.Module:
+    from credalens.paper.backbones.cifar import resnet18, vgg16
+    from credalens.paper.backbones.large import build_large, load_large
+
+    if pretrained is not None:
+        return load_large(name, classes, width, image_size, Path(pretrained))
     if name == "vgg16":
         return vgg16(classes, width=width)
     if name == "resnet18":
         return resnet18(classes, width=width)
-    if pretrained is None:
-        return build_large(name, classes, width, image_size)
-    return load_large(name, classes, width, image_size, Path(pretrained))
+    return build_large(name, classes, width, image_size)
 
 
-def _check(name: str, classes: int, width: float, image_size: int, pretrained: str | Path | None) -> None:
+def _check(name: str, classes: int, width: float, image_size: int) -> None:
     if name not in BACKBONES:
         raise ValueError(f"unknown backbone {name!r}; there are {', '.join(BACKBONES)}")
     if classes < 1:
@@ -64,5 +71,3 @@ def _check(name: str, classes: int, width: float, image_size: int, pretrained: s
         raise ValueError(f"width multiplies the number of channels and must be positive, got {width}")
     if image_size < 8:
         raise ValueError(f"images must be at least 8 pixels wide, got image_size={image_size}")
-    if pretrained is not None and name not in LARGE:
-        raise ValueError(f"{name} is trained from scratch; pretrained= is for {', '.join(LARGE)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from torch import Tensor, nn
+
+from credalens.paper.backbones.pretrained import FAMILIES, check_pretrained
 
 
 class Logits(nn.Module):
@@ -28,8 +29,8 @@ class Logits(nn.Module):
 def build_large(name: str, classes: int, width: float, image_size: int, /) -> nn.Module:
     """The network with random weights."""
     family = _FAMILIES[name]
-    config = _configuration(family)(**family.settings(width, image_size), **family.training, num_labels=classes)
-    network = _network(family)(config)
+    config = _configuration(name)(**family.settings(width, image_size), **family.training, num_labels=classes)
+    network = _network(name)(config)
     if name == "efficientnet_b2":
         _keep_the_variance(network)
     return Logits(network)
@@ -50,10 +51,10 @@ def _keep_the_variance(network: nn.Module) -> None:
 
 def load_large(name: str, classes: int, width: float, image_size: int, folder: Path, /) -> nn.Module:
     """The network with the safetensors weights of a local folder; a head of another size starts at random."""
-    family = _FAMILIES[name]
-    _check_folder(name, family, family.settings(width, image_size), folder)
+    stored, family = check_pretrained(folder, name), _FAMILIES[name]
+    _check_shape(name, stored, family.settings(width, image_size), folder)
     with _quiet():
-        network, report = _network(family).from_pretrained(
+        network, report = _network(name).from_pretrained(
             folder,
             num_labels=classes,
             local_files_only=True,
@@ -67,7 +68,6 @@ def load_large(name: str, classes: int, width: float, image_size: int, folder: P
 
 
 class _Family(NamedTuple):
-    word: str  # as in the class names of transformers
     settings: Callable[[float, int], dict[str, Any]]
     shape: tuple[str, ...]  # the settings that stored weights must share
     training: dict[str, Any]  # settings that a training run wants and weights do not care about
@@ -109,26 +109,24 @@ def _vit_base(width: float, image_size: int) -> dict[str, Any]:
 
 
 _FAMILIES: Final = {
-    "resnet50": _Family("ResNet", _resnet50, ("depths", "hidden_sizes"), {}),
+    "resnet50": _Family(_resnet50, ("depths", "hidden_sizes"), {}),
     "efficientnet_b2": _Family(
-        "EfficientNet",
         _efficientnet_b2,
         ("width_coefficient", "depth_coefficient"),
         # The default 0.99 is the share that TensorFlow keeps, but torch takes it for the share to replace, and
         # the running statistics become those of the last batch.
         {"batch_norm_momentum": 0.1, "dropout_rate": 0.3},
     ),
-    "vit_base": _Family("ViT", _vit_base, ("hidden_size", "num_hidden_layers", "patch_size", "image_size"), {}),
+    "vit_base": _Family(_vit_base, ("hidden_size", "num_hidden_layers", "patch_size", "image_size"), {}),
 }
-LARGE: Final = tuple(_FAMILIES)
 
 
-def _configuration(family: _Family) -> Any:
-    return getattr(import_module("transformers"), f"{family.word}Config")
+def _configuration(name: str) -> Any:
+    return getattr(import_module("transformers"), f"{FAMILIES[name]}Config")
 
 
-def _network(family: _Family) -> Any:
-    return getattr(import_module("transformers"), f"{family.word}ForImageClassification")
+def _network(name: str) -> Any:
+    return getattr(import_module("transformers"), f"{FAMILIES[name]}ForImageClassification")
 
 
 @contextmanager
@@ -146,17 +144,8 @@ def _quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _check_folder(name: str, family: _Family, settings: dict[str, Any], folder: Path) -> None:
-    for file in ("config.json", "model.safetensors"):
-        if not (folder / file).is_file():
-            raise FileNotFoundError(
-                f"{folder} has no {file}; pretrained= takes the folder of a {family.word} image classifier as "
-                f"save_pretrained of transformers writes it: config.json and model.safetensors"
-            )
-    stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    if stored.get("model_type") != family.word.lower():
-        raise ValueError(f"{folder} holds a {stored.get('model_type')!r} network; {name} is a {family.word}")
-    for key in family.shape:
+def _check_shape(name: str, stored: dict[str, Any], settings: dict[str, Any], folder: Path) -> None:
+    for key in _FAMILIES[name].shape:
         if key in stored and stored[key] != settings[key]:
             raise ValueError(f"{folder} does not fit {name}: {key} is {stored[key]}, expected {settings[key]}")
 
