@@ -78,8 +78,18 @@ def test_a_bad_seed_is_said_before_anything_is_trained(capsys, tmp_path):
     code, out, err = run(capsys, "demo", "--seed", -1, "-o", tmp_path / "out")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "Invalid value for '--seed'" in err
+    code, out, err = run(capsys, "demo", "--seed", 2**32, "-o", tmp_path / "out")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "seed must be a whole number from 0 to 4294967295; got 4294967296" in err
     with pytest.raises(ValueError, match="seed must be a whole number from 0 to 4294967295; got -1"):
         run_demo(tmp_path / "out", seed=-1)
+
+
+@pytest.mark.parametrize("seed", [1.5, 1.0, "1", True, None])
+def test_a_seed_that_is_no_whole_number_is_refused(tmp_path, seed):
+    with pytest.raises(TypeError, match=f"seed must be a whole number from 0 to 4294967295; got {seed!r}"):
+        run_demo(tmp_path / "out", seed=seed)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_same_seed_gives_the_same_files(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -13,16 +13,12 @@ from credalens.cli.progress import progress_bar
 
 __all__ = ["demo"]
 
-LARGEST_SEED: Final = 2**32 - 1  # of scikit-learn's random states
-
 
 def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write the report and the predictions.")
     ] = Path("credalens-report"),
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=0, max=LARGEST_SEED, help="Seed of the split and of the images.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the split and of the images.")] = 0,
 ) -> None:
     """Train five small networks on digits and see how well they notice what is no digit.
 
@@ -39,9 +35,11 @@ def demo(
 
     from credalens.demo import run_demo
     from credalens.demo.real import real_networks_text
+    from credalens.demo.run import check_seed
     from credalens.report.html_files import check_folder
 
     check_folder(output)
+    check_seed(seed)
     begin = time.perf_counter()
     typer.echo("Training five small networks on digits and testing them on digits and on what is none ...", err=True)
     with progress_bar() as progress:

@@ -18,7 +18,7 @@ from credalens.report.summary import Evaluation, evaluate
 from credalens.report.summary_sources import Progress
 from credalens.storage import save_predictions
 
-__all__ = ["Demo", "run_demo"]
+__all__ = ["Demo", "check_seed", "run_demo"]
 
 TITLE = "Credal report: five small networks on digits"
 PREDICTIONS = "predictions"
@@ -49,8 +49,7 @@ def run_demo(
     ``folder`` then holds the report, its numbers, a threshold, and the members' predictions to evaluate again. The
     same seed gives the same files.
     """
-    if not 0 <= seed <= LARGEST_SEED:
-        raise ValueError(f"seed must be a whole number from 0 to {LARGEST_SEED}; got {seed!r}.")
+    check_seed(seed)
     report = progress or (lambda what, done, of: None)
     target = Path(folder)
     with atomic_folder(target) as scratch:
@@ -65,6 +64,21 @@ def run_demo(
         shown = {name: np.round(255 * given).astype(np.uint8) for name, given in images.items()}
         write_report_files(found, scratch, title=TITLE, images=shown)
     return Demo(target, found, _command(target, list(others)))
+
+
+def check_seed(seed: int, /) -> int:
+    """A seed that scikit-learn takes too.
+
+    >>> check_seed(-1)
+    Traceback (most recent call last):
+    ValueError: seed must be a whole number from 0 to 4294967295; got -1.
+    """
+    problem = f"seed must be a whole number from 0 to {LARGEST_SEED}; got {seed!r}."
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool):
+        raise TypeError(problem)
+    if not 0 <= seed <= LARGEST_SEED:
+        raise ValueError(problem)
+    return int(seed)
 
 
 def _strangers(
