@@ -120,6 +120,13 @@ def test_what_errors_mean(capsys, error, code, message):
     assert capsys.readouterr().err.startswith(message)
 
 
+@pytest.mark.parametrize("error", [MemoryError(), MemoryError("6 TB")])
+def test_what_to_do_without_memory_is_a_whole_sentence(capsys, error):
+    exit_code_of(error)
+    end = " (MemoryError: 6 TB)" * bool(str(error))
+    assert capsys.readouterr().err.endswith(f"smaller images (train --size){end}.\n")
+
+
 def test_debug_shows_the_traceback_wherever_it_stands():
     for args in (
         ["--debug", "score", "absent.npy", "-o", "out.npz"],

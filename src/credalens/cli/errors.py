@@ -27,7 +27,8 @@ def exit_code_of(error: Exception, /) -> int:
     if isinstance(error, ValueError | TypeError | OSError):
         return _say(str(error), BAD_INPUT)
     if _out_of_memory(error):
-        return _say(f"{OUT_OF_MEMORY} ({type(error).__name__}: {error})." if str(error) else OUT_OF_MEMORY, BAD_INPUT)
+        detail = f" ({type(error).__name__}: {error})" if str(error) else ""
+        return _say(f"{OUT_OF_MEMORY}{detail}.", BAD_INPUT)
     if isinstance(error, ModuleNotFoundError):
         return _say(f"{error}; install what this command needs: pip install 'credalens[paper]'.", BAD_INPUT)
     return _say(f"{type(error).__name__}: {error}. This is a defect of credalens; --debug shows where.", DEFECT)
