@@ -136,6 +136,29 @@ class TestTorch:
         with pytest.raises(TypeError, match=message):
             function(change(self.torch.eye(3)))
 
+    @pytest.mark.parametrize("library", ["numpy", "torch", "jax"])
+    @pytest.mark.parametrize("narrow", ["float16", "bfloat16"])
+    def test_members_of_two_precisions_in_a_list(self, library, narrow):
+        def member(p, dtype):
+            if library == "torch":
+                return self.torch.tensor(p).to(getattr(self.torch, dtype))
+            if library == "jax":
+                return pytest.importorskip("jax").numpy.asarray(p, dtype=dtype)
+            return p.astype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
+
+        members = [member(BATCH[0], narrow), member(BATCH[1], "float32")]
+        half = np.asarray(members[0].float() if library == "torch" else members[0], dtype=np.float64)
+        assert (abs(half.sum(-1) - 1) > 1e-5).any()
+        expected = wrap(np.stack([half / half.sum(-1, keepdims=True), BATCH[1]]))
+        for found in (wrap(members), wrap(members[::-1]), MemberSummary().update(members).prediction()):
+            close(found.total, expected.total, 2e-6)
+            assert str(found.total.dtype).endswith("float32")
+        close(wrap(members).hull.lower_entropy(), expected.hull.lower_entropy(), 2e-6)
+        bad = [members[0] * 2, members[1]]
+        for read in (wrap, MemberSummary().update):
+            with pytest.raises(ValueError, match=r"rows of probs are not probability distributions; .* \(0, 0"):
+                read(bad)
+
     def test_a_tensor_that_needs_gradients_is_read_without_them(self):
         members = self.torch.tensor(BATCH, requires_grad=True)
         assert not wrap(members).total.requires_grad

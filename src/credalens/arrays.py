@@ -17,6 +17,7 @@ __all__ = [
     "in_its_library",
     "namespace",
     "origin_of",
+    "single",
     "to_numpy",
     "top_class",
     "widen",
@@ -171,6 +172,11 @@ def widen(x: Any, origin: Origin, /) -> Any:
     if origin.library == "jax":
         return x.astype(xp.float64 if sys.modules["jax"].config.jax_enable_x64 else "float32")
     return x.astype(np.float64) if origin.library in ("numpy", "cupy") else xp.astype(x, xp.float64)
+
+
+def single(x: Any, /) -> Any:
+    """``x`` in float32, on its device."""
+    return x.float() if _library_of(x) == "torch" else x.astype(np.float32)
 
 
 def all_reduce(x: Any, operation: str, /, *, group: Any = None) -> Any:

@@ -12,6 +12,7 @@ from credalens.arrays import NUMPY, Origin, gpu_tensor, to_numpy, top_class
 from credalens.checks.members import (
     Members,
     check_not_empty_summary,
+    in_one_precision,
     raise_bad_rows,
     raise_without_members,
     read_logits,
@@ -124,6 +125,7 @@ def wrap(
     (array([0.325 , 0.2875, 0.3875]), 0.428)
     """
     max_nodes, tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
+    probs = in_one_precision(probs)
     if (found := _on_gpu(probs, "probs", member_axis, base, max_nodes, tolerance)) is not None:
         return found
     members = read_members(probs, member_axis=member_axis)

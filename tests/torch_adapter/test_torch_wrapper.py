@@ -80,6 +80,33 @@ def test_members_of_two_precisions_give_the_wider_in_either_order(outputs):
     assert CredalWrapper(members[:1] * 2, outputs=outputs)(row).total.dtype == torch.float32
 
 
+@pytest.mark.parametrize("options", [{}, {"hull": True}, {"gradients": True}], ids=str)
+@pytest.mark.parametrize("narrow", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("wide", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_rows_of_a_narrow_softmax_go_with_those_of_a_wider(options, narrow, wide):
+    x = 3 * torch.randn(2, 100, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    rows = [torch.softmax(x[0].to(narrow), -1), torch.softmax(x[1].to(wide), -1)]
+    assert ((rows[0].double().sum(-1) - 1).abs() > 1e-5).any()
+    expected = wrap(torch.stack([p.double() / p.double().sum(-1, keepdim=True) for p in rows]))
+    for order in (rows, rows[::-1]):
+        wrapper = CredalWrapper([lambda x, p=p: p for p in order], outputs="probabilities", **options)
+        prediction = wrapper(x)
+        assert prediction.total.dtype == torch.promote_types(wide, torch.float32)
+        for field in ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic"):
+            torch.testing.assert_close(
+                getattr(prediction, field).double(), getattr(expected, field), rtol=0, atol=2e-6, msg=field
+            )
+
+
+def test_a_row_that_its_own_precision_does_not_allow_is_refused_among_others():
+    rows = [torch.full((4, 2), 0.5), torch.full((4, 2), 0.5, dtype=torch.float16)]
+    rows[1][3, 0] = 0.52
+    for options in ({}, {"hull": True}, {"gradients": True}):
+        wrapper = CredalWrapper([lambda x, p=p: p for p in rows], outputs="probabilities", **options)
+        with pytest.raises(ValueError, match=r"member 1 .* 1 of 4 rows .* batch index \(3,\)"):
+            wrapper(rows[0])
+
+
 @settings(derandomize=True, deadline=None, max_examples=40)
 @given(
     st.integers(1, 6),

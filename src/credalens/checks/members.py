@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import Origin
-from credalens.checks.arrays import as_array, check_classes, index_in, restored, row_tolerance
+from credalens.arrays import Origin, namespace, origin_of, single
+from credalens.checks.arrays import as_array, check_classes, index_in, read_array, restored, row_tolerance
 
 __all__ = [
     "Members",
@@ -18,6 +18,7 @@ __all__ = [
     "check_merge",
     "check_not_empty_summary",
     "distributions",
+    "in_one_precision",
     "raise_bad_members",
     "raise_bad_rows",
     "raise_no_members",
@@ -27,6 +28,7 @@ __all__ = [
     "read_members",
 ]
 
+HALF = ("float16", "bfloat16")
 EDGE = 1e-6  # of the tolerance: more than the order of summation can move a row's sum
 NOT_PROBABILITIES = "If these are logits, call wrap_logits; if they are counts or votes, divide by their sum first."
 
@@ -68,9 +70,33 @@ class Members:
         return restored(array, self.batch, self.origin)
 
 
+def in_one_precision(probs: Any, /, *, name: str = "probs") -> Any:
+    """Members in a list, those in half precision among others in float32: rows that their own dtype allows, renormalised.
+
+    An array of all of them has the dtype of the widest, for which rows of the narrower need not sum to one.
+    """
+    if not isinstance(probs, list | tuple):
+        return probs
+    dtypes = [str(getattr(member, "dtype", "")).rpartition(".")[2] for member in probs]
+    if len(set(dtypes)) == 1 or not any(dtype in HALF for dtype in dtypes):
+        return probs
+    pairs = zip(probs, dtypes, strict=True)
+    return [_renormalised(member, dtype, name) if dtype in HALF else member for member, dtype in pairs]
+
+
+def _renormalised(member: Any, dtype: str, name: str) -> Any:
+    """One member in float32; a row that is no distribution stays as it is, to be refused with its index."""
+    p = single(read_array(member, name))
+    xp = namespace(origin_of(p).library)
+    if not p.shape:
+        return p
+    total = xp.sum(p, axis=-1, keepdims=True)
+    return p / xp.where(abs(total - 1) <= row_tolerance(dtype), total, xp.ones_like(total))
+
+
 def read_members(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> Members:
     """Shape and dtype of member predictions. Their values are checked in the pass that reads them."""
-    array, batch, origin = _read_stack(probs, member_axis, name)
+    array, batch, origin = _read_stack(in_one_precision(probs, name=name), member_axis, name)
     return Members(array, batch, origin)
 
 

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from credalens.arrays import Origin, all_reduce, namespace, origin_of, widen
 from credalens.checks.arrays import check_classes, read_array, row_tolerance
-from credalens.checks.members import check_member_axis, check_merge, raise_bad_members, raise_no_members
+from credalens.checks.members import (
+    check_member_axis,
+    check_merge,
+    in_one_precision,
+    raise_bad_members,
+    raise_no_members,
+)
 from credalens.core.entropy import MAX_NODES, TOLERANCE
 
 __all__ = ["MemberSummary"]
@@ -52,7 +58,7 @@ class MemberSummary:
         >>> MemberSummary().update(one_member, member_axis=None).count, MemberSummary().update(one_member).count
         (1, 3)
         """
-        probs = read_array(probs, "probs")
+        probs = read_array(in_one_precision(probs), "probs")
         self._check_continues(tuple(probs.shape), member_axis)
         merged = self
         for member in _each_member(probs, member_axis):

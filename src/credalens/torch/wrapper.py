@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from functools import reduce
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
+from credalens.checks.members import in_one_precision
 from credalens.checks.options import (
     check_base,
     check_choice,
@@ -104,8 +106,8 @@ class CredalWrapper(nn.Module):
             keep = self._keep((args, kwargs))
             if runs_ahead(keep.device):
                 keep.check()
-            dtype = torch.promote_types(keep.raw[0].dtype, torch.float32)
-            probs = torch.stack([probabilities(raw, self.outputs) for raw in keep.raw])
+            dtype = reduce(torch.promote_types, (raw.dtype for raw in keep.raw), torch.float32)
+            probs = torch.stack(in_one_precision([probabilities(raw, self.outputs) for raw in keep.raw]))
             return credal_prediction(probs, dtype=dtype, **self._budget)
         return self.predict_batch(*args, **kwargs)
 
@@ -118,7 +120,7 @@ class CredalWrapper(nn.Module):
             keep = self._keep((args, kwargs))
         made = wrap_logits if self.outputs == "logits" else wrap
         try:
-            return made(torch.stack(keep.raw), **self._budget)
+            return made(keep.raw, **self._budget)
         except ValueError:
             keep.check()  # says which member it was, and what about it
             raise
