@@ -204,7 +204,10 @@ def test_a_row_without_a_possible_class_is_named(capsys, tmp_path):
         ("out.csv", "unknown format '.csv'; the name must end in .parquet or .npz"),
         ("absent/out.npz", "there is no folder"),
         ("in.npy/out.npz", "there is no folder"),
-        ("folder.npz", "it is a folder"),
+        (
+            "folder.npz",
+            "it is a folder, which is for folders of Parquet files; for in.npy name a .parquet or .npz file",
+        ),
     ],
 )
 def test_bad_outputs_are_refused(capsys, tmp_path, source, target, message):

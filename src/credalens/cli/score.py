@@ -45,7 +45,8 @@ def score(
             "--output",
             "-o",
             metavar="OUT",
-            help="Where to write: .parquet or .npz, where an older file is replaced, but never the input; or a folder.",
+            help="Where to write: .parquet or .npz, where an older file is replaced, but never the input; for folders, "
+            "a folder.",
             show_default=False,
         ),
     ],
@@ -133,6 +134,11 @@ def score(
         options |= {"id_column": row_id, "on_error": on_error or "fail"}
     elif row_id is not None or on_error is not None:
         raise typer.BadParameter(f"--id and --on-error are for folders of Parquet files; {predictions[0]} is none.")
+    elif Path(output).is_dir():
+        raise IsADirectoryError(
+            f"cannot write {output}: it is a folder, which is for folders of Parquet files; for {Path(predictions[0]).name} "
+            "name a .parquet or .npz file."
+        )
     if on_ray:
         options |= {"address": address, "workers": workers, "threads": 1 if threads is None else threads}
 
