@@ -30,6 +30,8 @@ def test_nothing_is_written_below_a_file(tmp_path):
         check_folder(tmp_path / "file" / "deep")
     with pytest.raises(NotADirectoryError, match="is a file; name a folder"):
         check_file(tmp_path / "file" / "x.json", make_folder=True)
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*file; it is a file, name a folder"):
+        check_file(tmp_path / "file" / "x.json")
 
 
 def test_a_file_may_be_replaced_but_no_folder(tmp_path):
@@ -37,6 +39,8 @@ def test_a_file_may_be_replaced_but_no_folder(tmp_path):
     assert check_file(tmp_path / "file") == tmp_path / "file"
     with pytest.raises(IsADirectoryError, match="it is a folder; name a file in it"):
         check_file(tmp_path)
+    with pytest.raises(IsADirectoryError, match="it is a folder; name a file in it"):
+        check_file(tmp_path, make_folder=True)
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*; create it first"):
         check_file(tmp_path / "new" / "file")
     assert check_file(tmp_path / "new" / "file", make_folder=True)

@@ -22,9 +22,9 @@ def check_folder(path: Path, /) -> Path:
 
 def check_file(path: Path, /, *, make_folder: bool = False) -> Path:
     """A file to write or replace; its folder must be there, unless it will be made."""
-    if path.is_dir():
-        raise IsADirectoryError(f"cannot write {path}: it is a folder; name a file in it.")
-    if not (make_folder or path.parent.exists()):
-        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}; create it first.")
+    from credalens.storage.atomic import check_target
+
+    if path.parent.is_dir() or not make_folder:
+        check_target(path)
     check_folder(path.parent)
     return path

@@ -51,5 +51,6 @@ def check_target(path: str | os.PathLike[str], /) -> Path:
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {path}: it is a folder; name a file in it.")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}; create it first.")
+        remedy = "it is a file, name a folder" if path.parent.exists() else "create it first"
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}; {remedy}.")
     return path
