@@ -244,6 +244,42 @@ class TestArrayApi:
         assert type(wrap(members[:, 0, ...]).intervals.contains(members[0, 0, ...])) is type(members)
 
 
+class Closed:
+    """Says that it is an array of a library, and does not let its values out: as arrays of graphs that are run later."""
+
+    shape, dtype, device = (3, 3), "float32", "cpu"
+
+    def __array_namespace__(self):
+        return sys.modules[__name__]
+
+
+class Refusing(Closed):
+    """Has the protocol, and cannot serve it."""
+
+    def __dlpack__(self, **options):
+        raise BufferError("the values are on a device that cannot be shared")
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __getitem__(self, index):
+        return self
+
+
+@pytest.mark.parametrize("function", READERS.values(), ids=READERS)
+def test_arrays_of_a_library_without_the_protocol_for_their_values(function):
+    with pytest.raises(TypeError, match=r"must be an array of numbers; got Closed.*__dlpack__.*Give a dense array"):
+        function(Closed())
+
+
+@pytest.mark.parametrize("name", sorted(READERS.keys() - {"update"}))  # which computes in the library of its members
+def test_arrays_that_cannot_share_their_values(name):
+    with pytest.raises(
+        TypeError, match=r"must be an array of numbers; got Refusing.*cannot be shared.*Give a dense array"
+    ):
+        READERS[name](Refusing())
+
+
 class Frame:
     """Has a shape and values, as data frames do, and none of an array's operations."""
 

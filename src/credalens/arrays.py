@@ -149,6 +149,8 @@ def origin_of(x: Any, /) -> Origin:
         raise TypeError(f"it is a tensor of layout {x.layout} on {x.device}; .to_dense() makes sparse ones dense")
     if library == "jax":
         return Origin("jax", next(iter(x.devices())), str(x.dtype))
+    if library not in ("torch", "cupy") and not hasattr(x, "__dlpack__"):
+        raise TypeError(f"it is an array of {library} without __dlpack__, by which libraries hand over values")
     return Origin(library, x.device, str(x.dtype).rpartition(".")[2])
 
 

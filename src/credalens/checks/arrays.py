@@ -50,7 +50,7 @@ def _read(read: Callable[[Any], Result], x: Any, name: str) -> Result:
             f"{name} must be a rectangular array of numbers; got {type(x).__name__} that does not form one ({error}). "
             "Give every row the same number of entries."
         ) from error
-    except (TypeError, RuntimeError) as error:
+    except (TypeError, RuntimeError, BufferError) as error:  # BufferError is the array standard's
         raise TypeError(
             f"{name} must be an array of numbers; got {type(x).__name__}, whose values cannot be read ({error}). "
             "Give a dense array of values in float64, float32, float16 or bfloat16."
