@@ -39,6 +39,8 @@ found["before.count"] = summary.count
 keep("float32", MemberSummary().update(mine.float()).all_reduce())
 keep("numpy", MemberSummary().update(mine.numpy()).all_reduce())
 keep("some", (MemberSummary() if rank == 1 else summary).all_reduce(group=None))
+keep("mixed", MemberSummary().update(mine.float() if rank % 2 else mine).all_reduce())
+keep("some float32", (MemberSummary() if rank == 1 else MemberSummary().update(mine.float())).all_reduce())
 found["nobody.count"] = MemberSummary().all_reduce().count
 pair = dist.new_group([0, 1])
 if rank < 2:
@@ -97,6 +99,16 @@ def test_a_rank_without_members_takes_part(found, members):
     without = np.delete(members, [1, 5], axis=0)
     for rank in found:
         assert_is_prediction_of(rank, "some", without)
+
+
+def test_ranks_of_two_precisions_all_get_the_wider_and_one_without_members_that_of_the_others(found, members):
+    rounded = members.copy()
+    for n in (1, 3, 5):  # of the ranks 1 and 3
+        single = members[n].astype(np.float32).astype(np.float64)
+        rounded[n] = single / single.sum(-1, keepdims=True)
+    for rank in found:
+        assert_is_prediction_of(rank, "mixed", rounded)
+        assert_is_prediction_of(rank, "some float32", np.delete(members, [1, 5], axis=0), np.float32)
 
 
 def test_ranks_without_any_members_stay_empty(found):

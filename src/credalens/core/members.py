@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import Origin, all_reduce, namespace, origin_of, widen
+from credalens.arrays import NUMPY, Origin, all_reduce, namespace, origin_of, widen
 from credalens.checks.arrays import check_classes, read_array, row_tolerance
 from credalens.checks.members import (
     check_member_axis,
@@ -102,8 +102,8 @@ class MemberSummary:
         """The summary of the members of all processes of a ``torch.distributed`` group, as a new summary in each.
 
         Every process calls this, with its own members' predictions for the same inputs; one without members comes with
-        the empty summary, and gets torch's float64 tensors. Costs the transfer of one summary's state, whatever the
-        number of members.
+        the empty summary, and gets torch's tensors. Results are as precise in all of them as those of the most precise one.
+        Costs the transfer of one summary's state, whatever the number of members.
         """
         shape = _agreed_shape(tuple(self.lower.shape) if self.count else None, group)
         if shape is None:
@@ -115,7 +115,7 @@ class MemberSummary:
             all_reduce(own.upper, "MAX", group=group),
             all_reduce(own.sum_probability, "SUM", group=group),
             all_reduce(own.sum_entropy, "SUM", group=group),
-            own.origin,
+            _agreed_origin(own, group),
         )
 
     def _check_continues(self, shape: tuple[int, ...], member_axis: int | None) -> None:
@@ -190,6 +190,13 @@ def _agreed_shape(shape: tuple[int, ...] | None, group: Any) -> tuple[int, ...] 
             f"has shape {shape}, and the largest and smallest among all are {_shape_of(most)} and {_shape_of(least)}."
         )
     return _shape_of(most)
+
+
+def _agreed_origin(own: MemberSummary, group: Any) -> Origin:
+    """The origin of this process with the widest precision of all that have members, as when they merge."""
+    origin = own.origin or NUMPY
+    width = all_reduce(np.array([origin.result_dtype.itemsize if own.count else 0]), "MAX", group=group)[0]
+    return origin if origin.result_dtype.itemsize == width else replace(origin, dtype=np.dtype(f"f{width}").name)
 
 
 def _shape_of(form: NDArray) -> tuple[int, ...]:
