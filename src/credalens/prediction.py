@@ -89,7 +89,7 @@ class CredalPrediction:
         """The convex hull of the members, a smaller credal set. Needs the members, which a summary does not keep."""
         if self._members is None:
             raise_without_members()
-        return ConvexHull.of_members(self._members.read().read_again())
+        return ConvexHull._of_members(self._members.read().read_again())
 
     def predict(self) -> Any:
         """The class with the highest intersection probability, (*batch)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 
 import numpy as np
@@ -83,3 +84,8 @@ def test_a_class_that_one_member_hardly_deserves():
     value, (_, bound) = ConvexHull(members).upper_entropy(return_bounds=True)
     assert bound - value <= 1e-9
     assert value >= math.log2(3) - 1e-9
+
+
+def test_the_signature_has_nothing_internal():
+    assert list(inspect.signature(ConvexHull).parameters) == ["probs", "member_axis"]
+    assert not hasattr(ConvexHull, "of_members")

@@ -33,18 +33,19 @@ class ConvexHull:
 
     probs: Any
     member_axis: int = 0
-    _members: Members | None = field(default=None, repr=False)
+    _members: Members | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self._members is None:
-            self._read()
+        self._read()
 
     @classmethod
-    def of_members(cls, members: Members, /) -> ConvexHull:
+    def _of_members(cls, members: Members, /) -> ConvexHull:
         """The hull of members that were read before: how far their rows may be from one follows the dtype they had."""
         count, _, classes = members.array.shape
         probs = members.array.reshape(count, *members.batch, classes).astype(members.origin.result_dtype, copy=False)
-        return cls(members.origin.restore(probs), _members=members)
+        hull = object.__new__(cls)  # reading them again as they are handed out would take the tolerance of that dtype
+        hull.__dict__.update(probs=members.origin.restore(probs), member_axis=0, _members=members)
+        return hull
 
     def _read(self) -> Members:
         if self._members is not None:
