@@ -179,4 +179,6 @@ def test_utilities_come_back_in_kind():
     torch = pytest.importorskip("torch")
     utility = set_utility(torch.tensor([1, 2]), torch.tensor([True, True]))
     assert utility.tolist() == [1.0, 0.65]
+    for pair in ((2, torch.tensor([True, False])), ([2, 1], torch.tensor([True, False])), (torch.tensor([2, 1]), True)):
+        assert isinstance(set_utility(*pair), torch.Tensor)
     np.testing.assert_array_equal(set_utility([1.0, 2.0], [1, 0]), [1, 0])

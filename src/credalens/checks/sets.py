@@ -14,9 +14,9 @@ __all__ = ["read_sets"]
 
 
 def read_sets(size: Any, correct: Any, /) -> tuple[NDArray[np.float64], NDArray[np.bool_], Origin]:
-    """Whole numbers of at least one, and as many truths, or a single one of either for all."""
+    """Whole numbers of at least one, and as many truths, or one of either for all; results go to the library of either."""
     sizes, origin = as_array(size, "size")
-    truths, _ = as_array(correct, "correct")
+    truths, other = as_array(correct, "correct")
     if sizes.dtype.kind == "b":
         raise TypeError(
             "size holds the number of classes in each set; got booleans. Sum a mask over its classes first."
@@ -28,7 +28,7 @@ def read_sets(size: Any, correct: Any, /) -> tuple[NDArray[np.float64], NDArray[
     remedy = "every set needs at least one class and a whole number of them; an empty decision has no utility."
     _refuse(~((sizes >= 1) & (sizes < np.inf) & (sizes == np.floor(sizes))), sizes, "size", remedy)
     _refuse(~((truths == 0) | (truths == 1)), truths, "correct", "it says whether the set holds the true class.")
-    return sizes.astype(np.float64), truths.astype(bool), origin
+    return sizes.astype(np.float64), truths.astype(bool), other if origin.library == "numpy" else origin
 
 
 def _refuse(bad: NDArray, values: NDArray, name: str, remedy: str) -> None:
