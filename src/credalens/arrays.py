@@ -145,8 +145,12 @@ def origin_of(x: Any, /) -> Origin:
         return Origin("numpy", "cpu", NAMES.get(dtype) or dtype.name)
     if library == "jax" and isinstance(x, sys.modules["jax"].core.Tracer):
         raise TypeError("JAX is tracing it, as in jit, grad or vmap; call this outside of the transformed function")
-    if library == "torch" and (x.layout != sys.modules["torch"].strided or x.is_meta):
-        raise TypeError(f"it is a tensor of layout {x.layout} on {x.device}; .to_dense() makes sparse ones dense")
+    if library == "torch" and x.is_meta:
+        raise TypeError(
+            "it is a tensor on the meta device, which has no values; compute it on a real one, such as the CPU"
+        )
+    if library == "torch" and x.layout != sys.modules["torch"].strided:
+        raise TypeError(f"it is a tensor of layout {x.layout}; .to_dense() makes it dense")
     if library == "jax":
         return Origin("jax", next(iter(x.devices())), str(x.dtype))
     if library not in ("torch", "cupy") and not hasattr(x, "__dlpack__"):
