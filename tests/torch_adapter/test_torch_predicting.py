@@ -312,6 +312,20 @@ def test_other_weights_or_settings_are_refused(wrapper, tmp_path):
         wrapper.predict(loader(), output=tmp_path, progress=False, autocast=torch.bfloat16)
 
 
+def test_a_folder_from_before_there_was_a_budget_goes_on_with_the_default_one(wrapper, tmp_path):
+    wrapper.predict(loader(), output=tmp_path, progress=False)
+    manifest = json.loads((tmp_path / "predictions.json").read_text())
+    for key in ("max_nodes", "tolerance"):
+        del manifest["settings"][key]
+    (tmp_path / "predictions.json").write_text(json.dumps({**manifest, "batches": None}))
+    (tmp_path / "part-000002.npz").unlink()
+    other = CredalWrapper(wrapper.each_member, max_nodes=7)
+    with pytest.raises(ValueError, match=r"other settings: max_nodes was 20000 and is 7\. Give"):
+        other.predict(loader(), output=tmp_path, progress=False)
+    assert_same(wrapper.predict(loader(), output=tmp_path, progress=False), wrapper(X))
+    assert_same(load_prediction(tmp_path), wrapper(X))
+
+
 def test_other_inputs_are_refused(wrapper, tmp_path):
     wrapper.predict(loader(), output=tmp_path, progress=False)
     with pytest.raises(

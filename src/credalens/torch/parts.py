@@ -57,9 +57,14 @@ class InMemory:
 
 @final
 class InFolder:
-    """Parts as ``part-000000.npz``, ..., with a manifest of how they were made; a file is there whole or not at all."""
+    """Parts as ``part-000000.npz``, ..., with a manifest of how they were made; a file is there whole or not at all.
 
-    def __init__(self, folder: str | os.PathLike[str], settings: Mapping[str, Any], /) -> None:
+    ``unsaid`` are settings that older manifests do not name, as they were then.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], settings: Mapping[str, Any], /, *, unsaid: Mapping[str, Any]
+    ) -> None:
         self.folder, self.settings = Path(folder), dict(settings)
         if self.folder.exists() and not self.folder.is_dir():
             raise FileExistsError(
@@ -69,7 +74,7 @@ class InFolder:
         for left_over in self.folder.glob(f".*{PARTIAL}"):  # of a run that was killed while it wrote
             left_over.unlink()
         if (self.folder / MANIFEST).exists():
-            self._check_settings(read_manifest(self.folder)["settings"])
+            self._check_settings({**unsaid, **read_manifest(self.folder)["settings"]})
         elif any(self.folder.iterdir()):
             raise ValueError(f"{self.folder} is not empty and holds no {MANIFEST}; give a new or empty folder.")
         else:

@@ -31,6 +31,7 @@ __all__ = ["BATCH_SIZE", "load_prediction", "predict"]
 BATCH_SIZE = 256
 RETURNS = ("numpy", "torch")
 FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
+UNSAID = {"max_nodes": 20_000, "tolerance": 1e-12}  # in manifests from before there was a choice
 CLASSICAL = ("total", "aleatoric", "epistemic")
 
 
@@ -67,7 +68,7 @@ def predict(
     if not isinstance(autocast, torch.dtype | None):
         raise TypeError(f"autocast must be a dtype such as torch.bfloat16, or None; got {autocast!r}.")
     device = next((x.device for x in (*wrapper.parameters(), *wrapper.buffers())), None)
-    parts: Parts = InMemory() if output is None else InFolder(output, _settings(wrapper, autocast, seed))
+    parts: Parts = InMemory() if output is None else InFolder(output, _settings(wrapper, autocast, seed), unsaid=UNSAID)
     batches, total = _batches(data, batch_size)
     index = -1
     for index, batch in enumerate(_tracked(batches, total, progress)):
