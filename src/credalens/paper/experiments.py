@@ -163,7 +163,7 @@ def ensembles(
     if own.method.startswith("BNN"):
         return [
             Ensemble(own.method, (_spec(own, preset, own.method, seed, (), None),), own.N or 1)
-            for seed in range(preset.runs_of(own.method, size, own.N or 1))
+            for seed in range(preset.sampled_runs(own.N or 1))
         ]
     teachers = distinct_combinations(range(size), preset.substitute("N", 5), preset.runs)[: preset.edd_runs]
     return [

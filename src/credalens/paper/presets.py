@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
@@ -85,17 +84,13 @@ class Preset:
         """The image size a backbone works at."""
         return self.image_size or (224 if backbone in LARGE else 32)
 
-    def runs_of(self, method: str, pool: int, N: int, /) -> int:
-        """How many runs a method gets: for deep ensembles at most the distinct choices of N among `pool` members.
+    def sampled_runs(self, N: int, /) -> int:
+        """How many Bayesian networks are trained for runs of N samples.
 
-        >>> get_preset("fast").runs_of("DE", 25, 25)
-        1
+        >>> [get_preset("fast").sampled_runs(N) for N in (5, 1000)]
+        [5, 1]
         """
-        if method == "DE":
-            return min(self.runs, math.comb(pool, N))
-        if method.startswith("BNN"):
-            return self.bnn_runs if self.keep >= N else self.long_runs
-        return self.edd_runs
+        return self.bnn_runs if self.keep >= N else self.long_runs
 
     def only(self, names: Iterable[str], /) -> Preset:
         """The preset with some of the methods or backbones, such as DE or vgg16, to work on; none means all.

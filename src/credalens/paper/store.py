@@ -171,11 +171,6 @@ class Store:
         """Store the numbers of one run."""
         write_json(self.folder / "evaluations" / f"{key}.json", numbers)
 
-    def result(self, label: str, /) -> dict[str, Any] | None:
-        """The result of a table or figure, or None."""
-        path = self.results / f"{file_name(label)}.json"
-        return dict(read_json(path)) if path.is_file() else None
-
     def save_result(self, label: str, result: dict[str, Any], /) -> Path:
         """Store the result of a table or figure."""
         path = self.results / f"{file_name(label)}.json"
