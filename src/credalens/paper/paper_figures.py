@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
+from credalens.paper.backbones import LARGE
 from credalens.paper.experiments import CellKey
-from credalens.paper.presets import LARGE
 from credalens.paper.rendering_names import shown
 from credalens.paper.tables import C10, C100, OOD, REDUCED, SIZES, SMALL, WRAPPED
 

@@ -7,13 +7,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from credalens.checks.options import check_choice
+from credalens.paper.backbones import BACKBONES, LARGE
 from credalens.paper.corruptions import CORRUPTIONS, SEVERITIES
 
 __all__ = ["PRESETS", "Preset", "get_preset"]
 
 METHODS: Final = ("DE", "BNNR", "BNNF", "EDD", "EDD-Fair")
-LARGE: Final = ("resnet50", "efficientnet_b2", "vit_base")
-BACKBONES: Final = ("vgg16", "resnet18", *LARGE)
 COUNTS: Final = (
     "members",
     "many_members",

@@ -9,9 +9,10 @@ from typing import Final
 
 import numpy as np
 
+from credalens.paper.backbones import BACKBONES
 from credalens.paper.experiments import CellKey, Ensemble, EvaluationSet, ensembles, evaluation_sets
 from credalens.paper.measure import number_name
-from credalens.paper.presets import BACKBONES, METHODS, Preset
+from credalens.paper.presets import METHODS, Preset
 from credalens.paper.rendering_names import shown
 from credalens.paper.reproduce_engine import Crew
 from credalens.paper.reproduce_evaluate import Evaluation, Evaluator

@@ -13,7 +13,7 @@ from credalens.paper.backbones.pretrained import LARGE, check_pretrained
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["BACKBONES", "build_backbone", "check_pretrained"]
+__all__ = ["BACKBONES", "LARGE", "build_backbone", "check_pretrained"]
 
 BACKBONES: Final = ("vgg16", "resnet18", *LARGE)
 
