@@ -8,17 +8,14 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, replace
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 from tests.training.test_training_files import little_room
 from tests.training.tiny import SPEC, STATISTICS, assert_equal_weights, blobs, build, member
 
-from credalens.training import progress
 from credalens.training.checkpoints import read_note, read_tensors, write_json, write_tensors
 from credalens.training.randomness import INITIAL, derived_seed
 from credalens.training.run import TrainSpec, load_model, predict_concentrations, predict_members, train_models
@@ -361,24 +358,6 @@ def test_bad_calls_are_refused(tmp_path, specs, options, message):
 
 def test_nothing_to_train(tmp_path):
     assert train([], tmp_path) == []
-
-
-def test_the_log_has_a_line_for_each_epoch(tmp_path, capsys):
-    lines = []
-    train_models([SPEC], blobs(), tmp_path, build=build, device="cpu", progress=True, log=lines.append)
-    assert len(lines) == 2
-    assert lines[1].startswith(f"{SPEC.key}: epoch 2/2, loss ")
-    assert "%" in lines[1]
-    assert capsys.readouterr() == ("", "")  # no bars where there is no terminal
-
-
-def test_the_board_shows_every_member(tmp_path, monkeypatch):
-    screen = Console(file=StringIO(), force_terminal=True, width=200)
-    monkeypatch.setattr(progress, "Console", lambda **options: screen)
-    train_models([SPEC, member(seed=1)], blobs(), tmp_path, build=build, device="cpu", side_by_side=2)
-    shown = screen.file.getvalue()
-    for part in (SPEC.key, member(seed=1).key, "epoch 2/2", "loss", "accuracy", "img/s"):
-        assert part in shown
 
 
 def test_an_old_note_without_history_is_not_needed_to_begin(tmp_path):
