@@ -12,6 +12,7 @@ from tests import oracles
 from tests.strategies import KINDS, batch_of, ensembles
 
 from credalens import ConvexHull, MemberSummary, generalized_hartley, wrap, wrap_logits
+from credalens.core import batches
 
 ARRAYS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
 WEATHER = np.array([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
@@ -197,3 +198,22 @@ def test_agreement_is_exactly_zero(dtype):
     np.testing.assert_array_equal(prediction.epistemic, 0)
     np.testing.assert_array_equal(prediction.classical.epistemic, 0)
     np.testing.assert_array_equal(wrap(batch_of("flat", 1, 100, 7)).epistemic, 0)
+
+
+@pytest.mark.parametrize("made", [wrap, lambda p, threads: MemberSummary().update(p).prediction(threads=threads)])
+@pytest.mark.parametrize("lazy", ["classical", "hartley"])
+def test_what_is_computed_later_has_as_many_threads(made, lazy, monkeypatch):
+    started = []
+
+    class Pool(batches.ThreadPoolExecutor):
+        def __init__(self, helpers):
+            started.append(helpers)
+            super().__init__(helpers)
+
+    monkeypatch.setattr(batches, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(batches, "usable_cores", lambda: 2)
+    members = np.random.default_rng(0).dirichlet(np.ones(10), (3, 20_000))
+    getattr(made(members, threads=1), lazy)
+    assert started == []
+    getattr(made(members, threads=None), lazy)
+    assert started

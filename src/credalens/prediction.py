@@ -64,6 +64,7 @@ class CredalPrediction:
     n_members: int
     _members: Members | GpuMembers | None = field(default=None)
     _classical: Any = field(default=None)
+    _threads: int | None = field(default=None)  # of what is computed when first asked for
 
     @property
     def intervals(self) -> ProbabilityIntervals:
@@ -76,13 +77,13 @@ class CredalPrediction:
         if self._members is None:
             return self._classical
         if isinstance(self._members, Members):
-            return decompose_members(self._members.read_again(), base=self.base)
+            return decompose_members(self._members.read_again(), base=self.base, threads=self._threads)
         return self._members.classical(base=self.base)
 
     @cached_property
     def hartley(self) -> Any:
         """Generalized Hartley measure of the intervals."""
-        return generalized_hartley(self.lower, self.upper, base=self.base)
+        return generalized_hartley(self.lower, self.upper, base=self.base, threads=self._threads)
 
     @cached_property
     def hull(self) -> ConvexHull:
@@ -195,7 +196,7 @@ def from_summary(
     entropy = np.asarray(to_numpy(summary.sum_entropy)[0], np.float64).reshape(-1) / summary.count
     restore = Members(mean, batch, origin).restore
     classical = from_bits(shannon_entropy(mean), entropy, restore, base=base)
-    return _handed_back(found, origin, batch, summary.count, base, _classical=classical)
+    return _handed_back(found, origin, batch, summary.count, base, _classical=classical, _threads=threads)
 
 
 def _from_members(
@@ -209,7 +210,7 @@ def _from_members(
             raise_bad_rows(members, name)
 
     for_each_chunk(work, rows, classes, threads=threads)
-    return _handed_back(found, members.origin, members.batch, count, base, _members=members)
+    return _handed_back(found, members.origin, members.batch, count, base, _members=members, _threads=threads)
 
 
 def _handed_back(
