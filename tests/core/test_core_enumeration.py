@@ -12,7 +12,7 @@ from tests.strategies import KINDS, batch_of, ensembles
 from credalens import ProbabilityIntervals, lower_entropy
 from credalens.core.entropy import MAX_NODES, TOLERANCE, phi_pair
 from credalens.core.kernels.branch import branch_and_bound_rows
-from credalens.core.kernels.lower import enumerate_rows
+from credalens.core.kernels.lower import enumerate_rows, search_workspace
 
 SLACK = 1e-12
 
@@ -25,7 +25,8 @@ def enumerated(low, high, *, tolerance=TOLERANCE, max_nodes=MAX_NODES):
     """(entropy, bound, minimiser, rows left open for branch and bound, nodes) by enumeration alone."""
     rows = len(low)
     value, bound, p, left = np.empty(rows), np.empty(rows), np.empty(low.shape), np.empty(rows, np.int64)
-    nodes, count = enumerate_rows(low, high, *phi_pair(low, high), tolerance, max_nodes, value, bound, p, left)
+    workspace = search_workspace(low.shape[1])
+    nodes, count = enumerate_rows(low, high, tolerance, max_nodes, value, bound, p, left, workspace)
     return value, bound, p, count, nodes
 
 

@@ -11,7 +11,7 @@ import pytest
 
 INTERSECT = """
 import numpy as np, sys
-from credalens.core.kernels.bounds import intersection_rows
+from credalens.core.kernels.bounds import intersect_rows, intersection_rows
 out = np.empty((1, 2))
 intersection_rows(np.array([[0.2, 0.4]]), np.array([[0.6, 0.8]]), out)
 assert np.allclose(out, [[0.4, 0.6]])
@@ -31,7 +31,7 @@ def run(code, environment=None):
 
 
 def test_kernels_are_cached_for_the_next_process(tmp_path):
-    report = INTERSECT + "print(sum(intersection_rows.stats.cache_hits.values()))"
+    report = INTERSECT + "print(sum(intersect_rows.stats.cache_hits.values()))"
     runs = [run(report, {"NUMBA_CACHE_DIR": str(tmp_path)}) for _ in range(2)]
     assert runs == ["0", "1"]
 
@@ -43,7 +43,7 @@ from credalens.core.kernels.bounds import bounds_rows
 assert bounds_rows(np.full((1, 1, 2), 0.5), 0, 1, 1e-5, *np.empty((3, 1, 2)))
 """
     run(code, {"NUMBA_CACHE_DIR": str(tmp_path)})
-    assert {path.name.split("-")[0] for path in tmp_path.rglob("*.nbi")} == {"bounds.bounds_rows"}
+    assert {path.name.split("-")[0] for path in tmp_path.rglob("*.nbi")} == {"bounds.fold_rows"}
 
 
 def test_kernels_do_not_load_linear_algebra_and_leave_it_to_others():

@@ -8,11 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from credalens.core.entropy import MAX_NODES, TOLERANCE, phi_pair
+from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.core.kernels.decompose import decompose_rows, open_rows, scratch
 from credalens.core.kernels.flips import settle_rows
 from credalens.core.kernels.lower import lower_entropy_rows
-from credalens.core.kernels.root import lower_root_rows
 from credalens.datasets import cifar10_ensemble
 
 
@@ -37,11 +36,11 @@ def peaked(rows, classes):
 def searched(members):
     """(share of rows left open by the root, nodes a row of the searches) for rows of many classes."""
     low, high = members.min(axis=0), members.max(axis=0)
-    pair = phi_pair(low, high)
-    value, bound = np.empty((2, len(low)))
-    lower_root_rows(low, high, *pair, TOLERANCE, value, bound)
+    value, bound = np.full(len(low), np.inf), np.full(len(low), -np.inf)
+    at_root = lower_entropy_rows(low, high, TOLERANCE, 0, value, bound, np.empty((len(low), 0)))
+    assert at_root == 0
     share = float((bound < value - TOLERANCE).mean())
-    nodes = lower_entropy_rows(low, high, *pair, TOLERANCE, MAX_NODES, value, bound, np.empty((len(low), 0)))
+    nodes = lower_entropy_rows(low, high, TOLERANCE, MAX_NODES, value, bound, np.empty((len(low), 0)))
     return share, nodes / len(low)
 
 
@@ -72,6 +71,6 @@ def test_peaked_predictions_of_many_classes_need_few_nodes(classes, share, nodes
 def test_a_row_that_is_known_is_not_searched_again():
     low, high = np.array([[0.1, 0.1, 0.2]]), np.array([[0.7, 0.6, 0.7]])
     value, bound = np.array([1.0]), np.array([1.0])
-    nodes = lower_entropy_rows(low, high, *phi_pair(low, high), TOLERANCE, MAX_NODES, value, bound, np.empty((1, 0)))
+    nodes = lower_entropy_rows(low, high, TOLERANCE, MAX_NODES, value, bound, np.empty((1, 0)))
     assert nodes == 0
     assert value[0] == bound[0] == 1.0

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import oracles
 
-from credalens.core.entropy import TOLERANCE, phi_pair
-from credalens.core.kernels.root import lower_root_rows
+from credalens.core.entropy import TOLERANCE
+from credalens.core.kernels.lower import lower_entropy_rows
 
 
 def at_root(lower, upper):
     """(entropy of the vertex found, its certified bound) of each row."""
-    value, bound = np.empty((2, len(lower)))
-    lower_root_rows(lower, upper, *phi_pair(lower, upper), TOLERANCE, value, bound)
+    value, bound = np.full(len(lower), np.inf), np.full(len(lower), -np.inf)
+    lower_entropy_rows(lower, upper, TOLERANCE, 0, value, bound, np.empty((len(lower), 0)))
     return value, bound
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from credalens.checks.members import Members
 from credalens.checks.options import check_base
-from credalens.core.entropy import epistemic_part, phi_pair
-from credalens.core.memory import aligned_arrays, aligned_empty
+from credalens.core.entropy import epistemic_part
+from credalens.core.memory import aligned_arrays
 
 __all__ = ["FEW_CLASSES", "Decomposition"]
 
@@ -58,39 +58,40 @@ class Decomposition:
 
     def _solve_many(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
         """One row after the other: with many classes the loops over them are long enough."""
-        from credalens.core.kernels.bounds import bounds_rows
+        from credalens.core.kernels.decompose_many import decompose_many_rows
+        from credalens.core.kernels.lower import search_workspace
 
-        rows = slice(start, stop)
-        ours = self.lower[rows], self.upper[rows], self.mean[rows]
-        exact = self.lower.dtype == np.float64
-        low, high, mean = ours if exact else (aligned_empty(x.shape) for x in ours)
-        if not bounds_rows(*members.rows(start, stop), members.tolerance, low, high, mean):
+        outputs = (self.lower, self.upper, self.probability, self.mean)
+        wide, narrow = tuple(x[start:stop] for x in outputs), np.empty((3, stop - start))
+        left = np.empty(stop - start, np.int64)
+        array, first, last = members.rows(start, stop)
+        found = decompose_many_rows(
+            array, first, last, members.tolerance, tolerance, max_nodes, wide, tuple(narrow), left,
+            search_workspace(self.lower.shape[1]),
+        )  # fmt: skip
+        if found < 0:
             return False
-        if exact:
-            self._solve(low, high, start, stop, max_nodes=max_nodes, tolerance=tolerance)
-        else:
-            self.solve_bounds(low, high, mean, start, stop, max_nodes=max_nodes, tolerance=tolerance)
+        if found > 0:
+            low, high = _bounds_of(array[:, first + left[:found]], members.tolerance)
+            _branch(low, high, left[:found], narrow, max_nodes=max_nodes, tolerance=tolerance)
+        self._keep(start, stop, narrow)
         return True
 
     def solve_bounds(
         self, low: NDArray, high: NDArray, mean: NDArray, start: int, stop: int, *, max_nodes: int, tolerance: float
     ) -> None:
         """Fill rows start..stop from their lower, upper and mean probabilities in float64."""
-        self.lower[start:stop], self.upper[start:stop], self.mean[start:stop] = low, high, mean
-        self._solve(low, high, start, stop, max_nodes=max_nodes, tolerance=tolerance)
-
-    def _solve(self, low: NDArray, high: NDArray, start: int, stop: int, *, max_nodes: int, tolerance: float) -> None:
         from credalens.core.kernels.bounds import intersection_rows
-        from credalens.core.kernels.lower import lower_entropy_rows
-        from credalens.core.kernels.root import lower_root_rows
-        from credalens.core.kernels.upper import upper_entropy_rows
+        from credalens.core.kernels.lower import both_entropies_rows, search_workspace
 
-        phi_low, phi_high = phi_pair(low, high)
-        highest, lowest, bound = narrow = np.empty((3, stop - start))
-        nothing = np.empty((stop - start, 0))
-        lower_root_rows(low, high, phi_low, phi_high, tolerance, lowest, bound)
-        lower_entropy_rows(low, high, phi_low, phi_high, tolerance, max_nodes, lowest, bound, nothing)
-        upper_entropy_rows(low, high, phi_low, phi_high, highest, nothing[:0])
+        self.lower[start:stop], self.upper[start:stop], self.mean[start:stop] = low, high, mean
+        narrow, left = np.empty((3, stop - start)), np.empty(stop - start, np.int64)
+        found = both_entropies_rows(
+            low, high, tolerance, max_nodes, tuple(narrow), left, search_workspace(low.shape[1])
+        )
+        if found > 0:
+            left = left[:found]
+            _branch(low[left], high[left], left, narrow, max_nodes=max_nodes, tolerance=tolerance)
         intersection_rows(low, high, self.probability[start:stop])
         self._keep(start, stop, narrow)
 
@@ -114,8 +115,26 @@ def _settle(
     if left.size > 0:
         from credalens.core.kernels.lower import lower_entropy_rows
 
-        parts = (np.ascontiguousarray(known[left, n]) for n in range(4))
+        parts = (np.ascontiguousarray(known[left, n]) for n in range(2))
         best, floor = value[left], bound[left]
         lower_entropy_rows(*parts, tolerance, max_nodes, best, floor, np.empty((left.size, 0)))
         value[left], bound[left] = best, floor
     return value, bound
+
+
+def _bounds_of(members: NDArray, tolerance: float) -> tuple[NDArray, NDArray]:
+    """Lower and upper bounds in float64 of rows (members, rows, classes) that have been accepted."""
+    from credalens.core.kernels.bounds import bounds_rows
+
+    low, high, mean = np.empty((3, *members.shape[1:]))
+    bounds_rows(np.ascontiguousarray(members), 0, len(low), tolerance, low, high, mean)
+    return low, high
+
+
+def _branch(low: NDArray, high: NDArray, rows: NDArray, narrow: NDArray, *, max_nodes: int, tolerance: float) -> None:
+    """Branch and bound for the given bounds, whose results are in these rows of ``narrow``."""
+    from credalens.core.kernels.lower import branch_rows
+
+    value, bound = narrow[1:, rows]
+    branch_rows(low, high, tolerance, max_nodes, np.arange(len(rows)), value, bound, np.empty((len(rows), 0)))
+    narrow[1, rows], narrow[2, rows] = value, bound

@@ -124,7 +124,7 @@ def upper_entropy_bits(
 
     def work(start: int, stop: int) -> None:
         low, high = lower[start:stop], upper[start:stop]
-        upper_entropy_rows(low, high, *phi_pair(low, high), entropy[start:stop], p[start:stop])
+        upper_entropy_rows(low, high, entropy[start:stop], p[start:stop])
 
     for_each_chunk(work, rows, classes, threads=threads)
     return entropy, p
@@ -140,11 +140,8 @@ def lower_entropy_bits(
     entropy, bound, p = np.empty(rows), np.empty(rows), np.empty((rows, classes))
 
     def work(start: int, stop: int) -> None:
-        low, high = lower[start:stop], upper[start:stop]
-        pair = phi_pair(low, high)
-        lower_entropy_rows(
-            low, high, *pair, tolerance, max_nodes, entropy[start:stop], bound[start:stop], p[start:stop]
-        )
+        results = entropy[start:stop], bound[start:stop], p[start:stop]
+        lower_entropy_rows(lower[start:stop], upper[start:stop], tolerance, max_nodes, *results)
 
     for_each_chunk(work, rows, classes, threads=threads)
     return entropy, bound, p

@@ -14,15 +14,18 @@ from numpy.typing import DTypeLike, NDArray
 __all__ = ["aligned_arrays", "aligned_empty"]
 
 LINE = 64  # bytes of a cache line, and of the widest vectors
+APART = (
+    17  # cache lines: arrays a multiple of a page apart would share a few places in the cache, rows of all at a time
+)
 LARGE = 1 << 22  # bytes from which on NumPy asks for large pages
 TINY = 1 << 12  # bytes up to which it takes longer to ask where memory begins than vectors save
 
 
-def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike = np.float64, /) -> NDArray:
-    """As ``np.empty``, but beginning at a cache line."""
-    size = math.prod(shape)
-    memory = np.empty(size + LINE // np.dtype(dtype).itemsize, dtype)
-    skip = -memory.__array_interface__["data"][0] % LINE // memory.itemsize
+def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike = np.float64, /, *, lines: int = 0) -> NDArray:
+    """As ``np.empty``, but beginning at a cache line, so many of them later."""
+    size, width = math.prod(shape), np.dtype(dtype).itemsize
+    memory = np.empty(size + (lines + 1) * LINE // width, dtype)
+    skip = (-memory.__array_interface__["data"][0] % LINE + lines * LINE) // width
     return memory[skip : skip + size].reshape(shape)
 
 
@@ -35,7 +38,7 @@ def aligned_arrays(count: int, shape: tuple[int, ...], dtype: DTypeLike, /) -> l
     if count * size * width <= TINY:
         return list(np.empty((count, *shape), dtype))
     if size * width >= LARGE:
-        return [aligned_empty(shape, dtype) for _ in range(count)]
-    lines = math.ceil(size * width / LINE)
+        return [aligned_empty(shape, dtype, lines=APART * place) for place in range(count)]
+    lines = math.ceil(size * width / LINE) + APART
     memory = aligned_empty((count, lines * LINE // width), dtype)
     return list(memory[:, :size].reshape(count, *shape))

@@ -20,7 +20,10 @@ Sets are masks of 64 bits, and a node costs a few operations on them.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from credalens.core.kernels.change import FAR, SLACK, precedes
 from credalens.core.kernels.items import AWAY, CLASS, DOWN, HIGH, KEEPS, LOW, MOST, UP, collect_items
@@ -35,17 +38,11 @@ COST, RHO = 0, 1  # floats of a node
 TAKER = 2  # of the set found
 
 
-@inlined
-def flips_workspace(classes):
-    """Scratch memory: floats and integers of the items, a list of classes, floats and integers of nodes."""
+def flips_workspace() -> tuple[NDArray[Any], ...]:
+    """Scratch memory: floats and integers of the items, then of the nodes."""
     size = 2 * MOST + 1
-    return (
-        np.empty((2, 3, MOST)),
-        np.empty((2, 2, MOST), np.int64),
-        np.empty((1, 1, classes), np.int64)[0, 0],  # three axes as all: another number would be compiled by itself
-        np.empty((1, size, 2))[0],
-        np.empty((1, size, 6), np.int64)[0],
-    )
+    items = np.empty((2, 3, MOST)), np.empty((2, 2, MOST), np.int64)
+    return *items, np.empty((size, 2)), np.empty((size, 6), np.int64)
 
 
 @kernel
@@ -80,19 +77,16 @@ def _push(nodes, masses, size, cost, rho, flipped, stays, following):
 
 
 @inlined
-def cheapest_flips(
-    lower, upper, phi_lower, phi_upper, slope, at, r, need, best, limit, tolerance, max_nodes, workspace
-):
+def cheapest_flips(m, known, at, r, best, limit, tolerance, max_nodes, workspace):
     """(least cost found or ``best``, lower bound of every vertex's cost, nodes), costs over the chord bound.
 
     Vertices that cost ``limit`` or more, or less than ``tolerance`` below the best, are not looked for. If there are too many
     items or nodes the bound is zero. A set that is better is left in the workspace for `flip_vertex`.
     """
-    floats, integers, order, masses, nodes = workspace
+    lower, upper, phi_lower, phi_upper, slope, _ = known
+    floats, integers, masses, nodes = workspace
     none, count, size = np.int64(0), 0, np.int64(0)
-    downs, ups, down, up, takes, gives = collect_items(
-        lower, upper, phi_lower, phi_upper, slope, at, r, need, limit, order, floats, integers
-    )
+    downs, ups, down, up, takes, gives = collect_items(m, known, at, r, limit, floats, integers)
     if downs > MOST:
         return best, 0.0, count
     cost, rho, fresh = 0.0, r, True
@@ -144,26 +138,26 @@ def cheapest_flips(
 
 
 @inlined
-def write_vertex(lower, upper, slope, at, r, out):
-    """Every class on the knapsack's side, and r to f; without f, all down."""
-    pivot = slope[at] if at >= 0 else -FAR
-    for k in range(lower.size):
-        first = precedes(slope[k] - pivot, k, at)
-        out[k] = upper[k] if first else lower[k]
-    if at >= 0:
-        out[at] = min(out[at] + r, upper[at])
+def write_vertex(m, known, at, r, out):
+    """Every open class on the knapsack's side, and r to f."""
+    lower, upper, _, _, slope, order = known
+    for k in range(m):
+        first = precedes(slope[k] - slope[at], k, at)
+        out[order[k]] = upper[k] if first else lower[k]
+    out[order[at]] = min(out[order[at]] + r, upper[at])
 
 
 @inlined
-def flip_vertex(lower, upper, workspace, out):
-    """From there to the best vertex that `cheapest_flips` found."""
-    _, integers, _, masses, nodes = workspace
+def flip_vertex(known, workspace, out):
+    """From there, without r, to the best vertex that `cheapest_flips` found."""
+    lower, upper, _, _, _, order = known
+    _, integers, masses, nodes = workspace
     for side in range(2):
         mask = nodes[-1, FLIPPED + side]
         for i in range(MOST):
             if (mask >> i) & 1 == 1:
                 k = integers[side, CLASS, i]
-                out[k] = upper[k] if side == DOWN else lower[k]
+                out[order[k]] = upper[k] if side == DOWN else lower[k]
     k = nodes[-1, TAKER]
     if k >= 0:
-        out[k] = min(max(out[k] + masses[-1, RHO], lower[k]), upper[k])
+        out[order[k]] = min(max(out[order[k]] + masses[-1, RHO], lower[k]), upper[k])

@@ -6,7 +6,7 @@ import numpy as np
 
 from credalens.core.kernels.change import FAR, precedes
 from credalens.core.kernels.jit import inlined, kernel
-from credalens.core.kernels.knapsack import DECADES, ROUNDING, middle
+from credalens.core.kernels.knapsack import ROUNDING
 from credalens.core.kernels.phi import phi
 
 __all__ = ["AWAY", "CLASS", "DOWN", "HIGH", "KEEPS", "LOW", "MOST", "UP", "collect_items"]
@@ -16,36 +16,15 @@ DOWN, UP = np.int64(0), np.int64(1)  # sides
 NOBODY, NONE = np.int64(-1), np.int64(0)  # not plain numbers: for those Numba would compile a copy of their own
 AWAY, LOW, HIGH = range(3)  # floats of an item: |s_k - lambda|, l_k, u_k
 CLASS, KEEPS = range(2)  # integers of an item: its class, and the mask of later ones that stay on its side if it does
-HALVINGS = 6
 MANY = 32  # items from which on it pays to look twice
 E = np.e
 
 
 @kernel
-def _open_classes(lower, upper, need, y, order):
-    """List the classes that have a width and reach the least threshold; return their number.
-
-    The value x of the class between its bounds is at least the largest x with sum_{l_k >= x} w_k > R found, y or less:
-    classes with l_k > x are up.
-    """
-    first, least, above = min(DECADES, y), 0.0, y
-    for _ in range(HALVINGS):
-        x, mass = middle(max(first, least), above), 0.0
-        for k in range(lower.size):
-            mass += upper[k] - lower[k] if lower[k] >= x else 0.0
-        least, above = (x, above) if mass > need + ROUNDING else (least, x)
-    m = 0
-    for k in range(lower.size):
-        order[m] = k  # kept only if m moves on: no branch to guess
-        m += (upper[k] >= least) & (upper[k] > lower[k])
-    return m
-
-
-@kernel
-def _champions(lower, upper, slope, at, limit, classes):
+def _champions(m, lower, upper, slope, at, limit):
     """Of the classes too dear to flip, the one down with the largest l_k and the one up with the smallest u_k, or -1."""
     down, up = NOBODY, NOBODY
-    for k in classes:
+    for k in range(m):
         away = slope[k] - slope[at]
         if (upper[k] - lower[k]) * abs(away) >= limit:
             if away < 0.0:
@@ -56,10 +35,10 @@ def _champions(lower, upper, slope, at, limit, classes):
 
 
 @kernel
-def _room(lower, upper, slope, at, limit, classes, y):
+def _room(m, lower, upper, slope, at, limit, y):
     """More mass than this cannot be raised besides r: what the items that are up and one class above y can give."""
     room, most = ROUNDING, 0.0
-    for k in classes:
+    for k in range(m):
         away, width = slope[k] - slope[at], upper[k] - lower[k]
         room += width if (away <= 0.0) & (-width * away < limit) else 0.0
         most = max(most, upper[k] - max(lower[k], y))
@@ -67,10 +46,10 @@ def _room(lower, upper, slope, at, limit, classes, y):
 
 
 @kernel
-def _out_of_reach(lower, upper, slope, at, k, classes, room, limit):
+def _out_of_reach(m, lower, upper, slope, at, k, room, limit):
     """Whether raising class k, and with it all classes that dominate it (fact c), takes too much mass or costs too much."""
     mass, cost = upper[k] - lower[k], 0.0
-    for i in classes:
+    for i in range(m):
         above = (lower[i] >= lower[k]) & (upper[i] >= upper[k]) & ((lower[i] > lower[k]) | (upper[i] > upper[k]))
         if above and slope[i] > slope[at]:
             mass += upper[i] - lower[i]
@@ -105,19 +84,19 @@ def _describe(lower, upper, side, n, floats, integers):
 
 
 @inlined
-def collect_items(lower, upper, phi_lower, phi_upper, slope, at, r, need, limit, order, floats, integers):
+def collect_items(m, known, at, r, limit, floats, integers):
     """(items down, items up, champions down and up, least slope for taking, for giving), items in order of |s_k - lambda|.
 
     More items than MOST: too many to enumerate.
     """
+    lower, upper, phi_lower, phi_upper, slope, _ = known
     pivot = slope[at]
     y = 2.0**-pivot / E
     phi_y = phi(y)
-    classes = order[: _open_classes(lower, upper, need, y, order)]
-    down, up = _champions(lower, upper, slope, at, limit, classes)
+    down, up = _champions(m, lower, upper, slope, at, limit)
     downs, ups, room = NONE, NONE, -1.0
     takes, gives = FAR, FAR
-    for k in classes:
+    for k in range(m):
         away = slope[k] - pivot
         first = precedes(away, k, at)
         item = (upper[k] - lower[k]) * abs(away) < limit
@@ -126,8 +105,8 @@ def collect_items(lower, upper, phi_lower, phi_upper, slope, at, r, need, limit,
         else:
             item &= down < 0 or lower[k] > lower[down] or upper[k] > upper[down]
         if item and downs >= MANY and not first:
-            room = r + _room(lower, upper, slope, at, limit, classes, y) if room < 0.0 else room
-            item = not _out_of_reach(lower, upper, slope, at, k, classes, room, limit)
+            room = r + _room(m, lower, upper, slope, at, limit, y) if room < 0.0 else room
+            item = not _out_of_reach(m, lower, upper, slope, at, k, room, limit)
         if item:
             side, n = (UP, ups) if first else (DOWN, downs)
             if n == MOST:

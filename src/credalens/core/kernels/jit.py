@@ -12,11 +12,8 @@ from typing import Any
 
 import numba
 import numba.np.linalg
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
-__all__ = ["bits_to_float", "float_to_bits", "inlined", "kernel"]
+__all__ = ["inlined", "kernel"]
 
 # Reordering sums lets LLVM use vector units. NaN keeps its meaning: validation compares against it.
 FAST = {"reassoc", "contract", "nsz"}
@@ -89,23 +86,3 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     A call that is left in a loop keeps the loop from being vectorised.
     """
     return numba.njit(no_cpython_wrapper=True, forceinline=True, **OPTIONS)(function)
-
-
-@intrinsic
-def float_to_bits(typing_context, x):  # type: ignore[no-untyped-def]
-    """The 64 bits of a float64 as an int64."""
-
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.int64(types.float64), codegen
-
-
-@intrinsic
-def bits_to_float(typing_context, x):  # type: ignore[no-untyped-def]
-    """The float64 whose 64 bits are the given int64."""
-
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), codegen

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from credalens.core.kernels.jit import bits_to_float, float_to_bits, inlined, kernel
+from credalens.core.kernels.jit import inlined, kernel
+from credalens.core.kernels.vectors import bits_to_float, float_to_bits
 
 __all__ = [
     "DECADES",

@@ -1,103 +1,110 @@
-"""The root of the lower-entropy search for rows of many classes, in passes over the classes: no sort, no branch inside.
+"""The root of the lower-entropy search for a row of many classes: the knapsack, and what one change of it can gain.
 
-Least values are found on the bits of the numbers, which order as the non-negative numbers do: the compiler vectorises a
-minimum of integers, but not one of floats that might not be numbers.
+All of it on the open classes (``threshold.py``), in whole vectors; those that fill up the last one have no width.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from credalens.core.kernels.change import FAR, SLACK, certificate, change, changed, precedes, trades
-from credalens.core.kernels.jit import bits_to_float, float_to_bits, inlined, kernel
+from credalens.core.kernels.change import FAR, certificate, change, changed, precedes, smaller, trades
+from credalens.core.kernels.jit import inlined, kernel
 from credalens.core.kernels.phi import phi
+from credalens.core.kernels.vectors import (
+    WIDTH,
+    bits_of,
+    choose,
+    count,
+    everywhere,
+    first_of,
+    least_of,
+    load,
+    positions,
+    store,
+)
 
-__all__ = ["break_at", "lower_root_rows"]
+__all__ = ["break_class", "gap_of", "root"]
 
 STEEP = 64.0  # bits; chords are steeper only for probabilities below 2^-60
 PASSES = 64
 FIRST = 4  # classes looked for one by one
-RAISE = 2.0  # bits; makes every slope positive
 NOBODY = np.int64(-1)
 
 
-@kernel
-def _slopes(lower, upper, phi_lower, phi_upper, slope):
-    """The slope of every chord, FAR where there is none; what is left to give away, and the entropy of the lower bounds."""
-    need, base = 1.0, 0.0
-    for k in range(lower.size):
-        width = upper[k] - lower[k]
-        chord = (phi_upper[k] - phi_lower[k]) / width
-        slope[k] = chord if width > 0.0 else FAR
-        need -= lower[k]
-        base += phi_lower[k]
-    return need, base
+@inlined
+def _slopes(m, low, high, phi_low, phi_high, slope):
+    """The slope of every chord, FAR where there is none; returns the least of them."""
+    least = everywhere(FAR)
+    for k in range(0, m, WIDTH):
+        width = load(high, k) - load(low, k)
+        chord = choose(width > 0.0, (load(phi_high, k) - load(phi_low, k)) / width, FAR)
+        store(slope, k, chord)
+        least = smaller(chord, least)
+    return least_of(least)
 
 
-@kernel
-def _first_classes(lower, upper, phi_lower, phi_upper, slope, need):
+@inlined
+def _first_classes(m, low, high, phi_low, phi_high, slope, least, need):
     """The break class if it is one of the first in order of slope, else -1; mass and gain in entropy of those before it.
 
     Takes one class after the other, each by a pass that also finds the next: in peaked predictions the second is usually it.
     """
-    far = float_to_bits(FAR)
-    target, mass, gain = far, 0.0, 0.0
-    for k in range(lower.size):
-        one = float_to_bits(slope[k] + RAISE)
-        target = one if one < target else target
+    target, mass, gain = least, 0.0, 0.0
     for _ in range(FIRST):
-        count, at, following = 0, 0, far
-        for k in range(lower.size):
-            one = float_to_bits(slope[k] + RAISE)
-            count += one == target
-            at += k if one == target else 0  # a sum is vectorised
-            one = one if one > target else far
-            following = one if one < following else following
-        if count != 1 or target == far:
+        number, at, following = 0, NOBODY, everywhere(FAR)
+        for k in range(0, m, WIDTH):
+            one = load(slope, k)
+            bits = bits_of(one == target)
+            number += count(bits)
+            at = k + first_of(bits) if bits != 0 else at
+            following = smaller(choose(one > target, one, FAR), following)
+        if number != 1:
             return NOBODY, 0.0, 0.0
-        if mass + upper[at] - lower[at] >= need:
+        if mass + high[at] - low[at] >= need:
             return at, mass, gain
-        mass += upper[at] - lower[at]
-        gain += phi_upper[at] - phi_lower[at]
-        target = following
+        mass += high[at] - low[at]
+        gain += phi_high[at] - phi_low[at]
+        target = least_of(following)
+        if target >= FAR:
+            return NOBODY, 0.0, 0.0
     return NOBODY, 0.0, 0.0
 
 
 @kernel
-def _up_to(lower, upper, slope, pivot):
+def _up_to(m, low, high, slope, pivot):
     """Widths in sum, and number, of the classes with a slope of at most ``pivot``."""
-    mass, count = 0.0, 0
-    for k in range(lower.size):
+    mass, number = 0.0, 0
+    for k in range(m):
         first = slope[k] <= pivot
-        mass += upper[k] - lower[k] if first else 0.0
-        count += first
-    return mass, count
+        mass += high[k] - low[k] if first else 0.0
+        number += first
+    return mass, number
 
 
 @kernel
-def _break_class(lower, upper, slope, need):
+def _break_between(m, low, high, slope, need):
     """(break class f of the knapsack, mass of the classes before it): its slope is halved in until it is alone.
 
     Classes that cannot be told apart by slope get the same one and are filled in order.
     """
-    below, above, mass, count = -2.0, 0.5 * FAR, 0.0, 0
-    _, most = _up_to(lower, upper, slope, above)
+    below, above, mass, number = -2.0, 0.5 * FAR, 0.0, 0
+    _, most = _up_to(m, low, high, slope, above)
     every = most
     for _ in range(PASSES):
-        if most - count <= 1:
+        if most - number <= 1:
             break
         pivot = 0.5 * (below + above) if above <= STEEP else max(4.0, 4.0 * below)
-        total, number = _up_to(lower, upper, slope, pivot)
-        if total >= need or number == every:
-            above, most = pivot, number
+        total, first = _up_to(m, low, high, slope, pivot)
+        if total >= need or first == every:
+            above, most = pivot, first
         else:
-            below, mass, count = pivot, total, number
+            below, mass, number = pivot, total, first
     at, done = NOBODY, False
-    for k in range(lower.size):
+    for k in range(m):
         if below < slope[k] <= above:
             if at >= 0:
                 slope[k] = slope[at]
-                width = upper[at] - lower[at]
+                width = high[at] - low[at]
                 done = done or mass + width >= need
                 mass += 0.0 if done else width
             at = at if done else k
@@ -105,116 +112,94 @@ def _break_class(lower, upper, slope, need):
 
 
 @kernel
-def _neighbours(lower, upper, slope, at):
-    """Least differences of slope to the classes before and after f: those that dominance lets trade with it, then all."""
-    far = float_to_bits(FAR)
-    before, after, before_all, after_all = far, far, far, far
-    low_f, high_f, slope_f = lower[at], upper[at], slope[at]
-    for k in range(lower.size):
-        away = slope[k] - slope_f
-        other = (slope[k] < FAR) & (k != at)
-        first = precedes(away, k, at)
-        trade = other & trades(first, lower[k], upper[k], low_f, high_f)
-        distance = float_to_bits(abs(away))
-        one = distance if other & first else far
-        before_all = one if one < before_all else before_all
-        one = distance if trade & first else far
-        before = one if one < before else before
-        one = distance if other & (not first) else far
-        after_all = one if one < after_all else after_all
-        one = distance if trade & (not first) else far
-        after = one if one < after else after
-    return bits_to_float(before), bits_to_float(after), bits_to_float(before_all), bits_to_float(after_all)
-
-
-@kernel
-def _one_change(lower, upper, slope, at, f, near, alone, flips):
-    """The least of what `change` finds over all classes: (d, next d, with f down, with f up)."""
-    far = float_to_bits(FAR)
-    least, second, if_down, if_up = far, far, far, far
-    for k in range(lower.size):
-        away = slope[k] - f[3]
-        other = (slope[k] < FAR) & (k != at)
-        first = precedes(away, k, at)
-        alone[k], flips[k], down, up = change(lower[k], upper[k], away, other, first, f, near)
-        one, two, three = float_to_bits(flips[k]), float_to_bits(down), float_to_bits(up)
-        least = one if one < least else least
-        if_down = two if two < if_down else if_down
-        if_up = three if three < if_up else if_up
-    count = 0
-    for k in range(lower.size):
-        one = float_to_bits(flips[k])
-        count += one == least
-        one = one if one > least else far
-        second = one if one < second else second
-    second = least if count > 1 else second
-    return bits_to_float(least), bits_to_float(second), bits_to_float(if_down), bits_to_float(if_up)
-
-
-@kernel
-def _best_change(lower, upper, phi_lower, phi_upper, slope, at, f, alone, best):
-    """The least cost of a vertex one class away; logarithms only where the bound lets hope."""
-    for k in range(lower.size):
-        if alone[k] < best:
-            away = slope[k] - f[3]
-            first = precedes(away, k, at)
-            best = min(best, changed(lower[k], upper[k], phi_lower[k], phi_upper[k], away, first, f))
-    return best
-
-
-@kernel
-def _gains(lower, upper, phi_lower, phi_upper, slope, at):
+def _gains(m, phi_low, phi_high, slope, at):
     """Sum of phi(u) - phi(l) over the classes before f."""
     total = 0.0
-    for k in range(lower.size):
+    for k in range(m):
         first = precedes(slope[k] - slope[at], k, at)
-        total += phi_upper[k] - phi_lower[k] if first else 0.0
+        total += phi_high[k] - phi_low[k] if first else 0.0
     return total
 
 
 @inlined
-def break_at(lower, upper, phi_lower, phi_upper, slope):
-    """Solve the knapsack: (break class f or -1 if nothing is to give away, its mass r, all mass given away, chord bound).
+def break_class(m, known, need):
+    """Solve the knapsack: (break class f or -1 if there is none, its mass r, what the chord bound gains over the lower bounds).
 
-    Leaves the slopes in ``slope``.
+    Leaves the slopes in the workspace.
     """
-    need, base = _slopes(lower, upper, phi_lower, phi_upper, slope)
-    if need <= SLACK:
-        return NOBODY, 0.0, need, base
-    at, mass, gain = _first_classes(lower, upper, phi_lower, phi_upper, slope, need)
+    low, high, phi_low, phi_high, slope, _ = known
+    least = _slopes(m, low, high, phi_low, phi_high, slope)
+    at, mass, gain = _first_classes(m, low, high, phi_low, phi_high, slope, least, need)
     if at < 0:
-        at, mass = _break_class(lower, upper, slope, need)
+        at, mass = _break_between(m, low, high, slope, need)
         if at < 0:
-            return at, 0.0, need, base
-        gain = _gains(lower, upper, phi_lower, phi_upper, slope, at)
+            return at, 0.0, 0.0
+        gain = _gains(m, phi_low, phi_high, slope, at)
     # Sums may be reordered, and what f takes or leaves come out just below nothing; FAR times that would be no bound.
-    r = max(min(need - mass, upper[at] - lower[at]), 0.0)
-    return at, r, need, base + gain + slope[at] * r
+    r = max(min(need - mass, high[at] - low[at]), 0.0)
+    return at, r, gain + slope[at] * r
 
 
-@kernel
-def _root(lower, upper, phi_lower, phi_upper, slope, alone, flips, tolerance):
-    """(entropy of the best vertex seen, certified lower bound) of one row, in bits."""
-    at, r, _, chord = break_at(lower, upper, phi_lower, phi_upper, slope)
-    if at < 0:
-        return chord, chord
-    slope_f, q = slope[at], max(upper[at] - lower[at] - r, 0.0)
-    best = max(phi(lower[at] + r) - phi_lower[at] - slope_f * r, 0.0)
-    near = _neighbours(lower, upper, slope, at)
+@inlined
+def gap_of(known, at, r):
+    """What the knapsack's vertex costs over the chord bound."""
+    low, _, phi_low, _, slope, _ = known
+    return max(phi(low[at] + r) - phi_low[at] - slope[at] * r, 0.0)
+
+
+@inlined
+def _neighbours(m, low, high, slope, at):
+    """Least differences of slope to the classes before and after f: those that dominance lets trade with it, then all."""
+    before, after, before_all, after_all = everywhere(FAR), everywhere(FAR), everywhere(FAR), everywhere(FAR)
+    for k in range(0, m, WIDTH):
+        one, place = load(slope, k), positions() + k
+        away = one - slope[at]
+        other = (one < FAR) & (place != at)
+        first = precedes(away, place, at)
+        trade = trades(first, load(low, k), load(high, k), low[at], high[at])
+        distance = choose(other, abs(away), FAR)
+        ahead, behind = choose(first, distance, FAR), choose(first, FAR, distance)
+        before_all, after_all = smaller(ahead, before_all), smaller(behind, after_all)
+        before, after = smaller(choose(trade, ahead, FAR), before), smaller(choose(trade, behind, FAR), after)
+    return least_of(before), least_of(after), least_of(before_all), least_of(after_all)
+
+
+@inlined
+def _one_change(m, known, at, f, near, best):
+    """The best cost of a vertex one class away, and the least of what `change` finds: d, the next d, with f down, with f up.
+
+    Logarithms only where the bound lets hope.
+    """
+    low, high, phi_low, phi_high, slope, _ = known
+    least, second, if_down, if_up = everywhere(FAR), everywhere(FAR), everywhere(FAR), everywhere(FAR)
+    for k in range(0, m, WIDTH):
+        bottom, top, one, place = load(low, k), load(high, k), load(slope, k), positions() + k
+        away = one - f[3]
+        other = (one < FAR) & (place != at)
+        first = precedes(away, place, at)
+        alone, flip, down, up = change(bottom, top, away, other, first, f, near)
+        second = smaller(choose(flip < least, least, flip), second)
+        least, if_down, if_up = smaller(flip, least), smaller(down, if_down), smaller(up, if_up)
+        hope = alone < best
+        if bits_of(hope) != 0:
+            value = changed(bottom, top, load(phi_low, k), load(phi_high, k), away, first, f)
+            best = min(best, least_of(choose(hope, value, FAR)))
+    one = least_of(least)
+    same = least == one
+    after = least_of(smaller(second, choose(same, FAR, least)))
+    after = one if count(bits_of(same)) > 1 else after
+    return max(best, 0.0), one, after, least_of(if_down), least_of(if_up)
+
+
+@inlined
+def root(m, known, at, r, tolerance):
+    """(cost of the best vertex seen, certified lower bound of every vertex's cost), both over the chord bound, in bits."""
+    low, high, phi_low, _, slope, _ = known
+    q, best = max(high[at] - low[at] - r, 0.0), gap_of(known, at, r)
+    near = _neighbours(m, low, high, slope, at)
     bound = min(best, r * near[1], q * near[0])
     if best > tolerance and bound < best - tolerance:
-        f = (lower[at], upper[at], phi_lower[at], slope_f, r, q)
-        least, second, down, up = _one_change(lower, upper, slope, at, f, near, alone, flips)
-        best = max(_best_change(lower, upper, phi_lower, phi_upper, slope, at, f, alone, best), 0.0)
+        f = (low[at], high[at], phi_low[at], slope[at], r, q)
+        best, least, second, down, up = _one_change(m, known, at, f, near, best)
         bound = certificate(best, r, q, near[0], near[1], least, second, down, up)
-    return chord + best, chord + bound
-
-
-@kernel
-def lower_root_rows(lower, upper, phi_lower, phi_upper, tolerance, entropy, bound):
-    """An attained entropy and a certified lower bound for every row, in bits. They often meet within ``tolerance``."""
-    slope, alone, flips = np.empty(lower.shape[1]), np.empty(lower.shape[1]), np.empty(lower.shape[1])
-    for row in range(lower.shape[0]):
-        entropy[row], bound[row] = _root(
-            lower[row], upper[row], phi_lower[row], phi_upper[row], slope, alone, flips, tolerance
-        )
+    return best, bound

@@ -2,82 +2,83 @@
 
 from __future__ import annotations
 
-from credalens.core.kernels.jit import kernel
+from typing import Any
+
+from credalens.core.kernels.jit import inlined, kernel
 from credalens.core.kernels.phi import phi
+from credalens.core.kernels.rows import read_row, row_workspace
+from credalens.core.kernels.vectors import WIDTH, bits_of, choose, count, everywhere, load, sum_of
 
-__all__ = ["upper_entropy_rows", "water_level"]
-
-
-@kernel
-def _split(lower, upper, t):
-    """Sum and number of the lower bounds at or above t, then of the upper bounds at or below t."""
-    low, high = 0.0, 0.0
-    lows, highs = 0, 0
-    for k in range(lower.size):
-        above = lower[k] >= t
-        low += lower[k] if above else 0.0
-        lows += above
-    for k in range(lower.size):  # two loops with two sums each are quicker than one with four
-        below = (upper[k] <= t) & (lower[k] < t)
-        high += upper[k] if below else 0.0
-        highs += below
-    return low, lows, high, highs
+__all__ = ["entropy_at", "upper_entropy_rows", "water_fill_rows", "water_level"]
 
 
-@kernel
-def water_level(lower, upper):
+@inlined
+def _split(low, high, t):
+    """Sum and number of the lower bounds at or above t, then of the upper bounds below t."""
+    lows, highs, at_lower, at_upper = everywhere(0.0), everywhere(0.0), everywhere(0.0), everywhere(0.0)
+    for k in range(0, low.size, WIDTH):
+        bottom, top = load(low, k), load(high, k)
+        above = bottom >= t
+        below = top < t
+        lows, at_lower = lows + choose(above, bottom, 0.0), at_lower + choose(above, 1.0, 0.0)
+        highs, at_upper = highs + choose(below, top, 0.0), at_upper + choose(below, 1.0, 0.0)
+    return sum_of(lows), sum_of(at_lower), sum_of(highs), sum_of(at_upper)
+
+
+@inlined
+def water_level(low, high, classes):
     """The root t of s(t) = sum clip(t, l, u) - 1, by fixing variables.
 
-    If s(t) > 0 the root is below t, so every class with l_k >= t stays at l_k; if s(t) < 0, every class with u_k <= t
-    stays at u_k. The next t is the root for the classes not yet fixed. Each step fixes one class or more.
+    If s(t) > 0 the root is below t, so every class with l_k >= t stays at l_k; if s(t) < 0, every class with u_k < t
+    stays at u_k. The next t is the root for the classes not yet fixed. Each step fixes one class or more. What fills up the
+    last vector stays at zero.
     """
-    classes = lower.size
-    low, lows, high, highs = 0.0, 0, 0.0, 0
+    every = float(low.size)
+    fixed_low, lows, fixed_high, highs = 0.0, 0.0, 0.0, every - classes
     t = 1.0 / classes
     for _ in range(2 * classes + 2):
-        a, at_lower, b, at_upper = _split(lower, upper, t)
-        excess = a + b + (classes - at_lower - at_upper) * t - 1.0
+        a, at_lower, b, at_upper = _split(low, high, t)
+        excess = a + b + (every - at_lower - at_upper) * t - 1.0
         if excess > 0.0:
-            low, lows = a, at_lower
+            fixed_low, lows = a, at_lower
         else:
-            high, highs = b, at_upper
-        free = classes - lows - highs
-        if excess == 0.0 or free <= 0:
+            fixed_high, highs = b, at_upper
+        free = every - lows - highs
+        if excess == 0.0 or free <= 0.0:
             break
-        step = (1.0 - low - high) / free
+        step = (1.0 - fixed_low - fixed_high) / free
         if step == t:
             break
         t = step
     return t
 
 
-@kernel
-def _upper_entropy_row(lower, upper, phi_lower, phi_upper):
-    """(entropy in bits, level t) of the flattest distribution between the bounds. Uses one new logarithm."""
-    t = water_level(lower, upper)
-    entropy = 0.0
-    moving = 0
-    for k in range(lower.size):
-        if lower[k] >= t:
-            entropy += phi_lower[k]
-        elif upper[k] <= t:
-            entropy += phi_upper[k]
-        else:
-            moving += 1
-    return entropy + moving * phi(t), t
+@inlined
+def entropy_at(low, high, phi_low, phi_high, t):
+    """What a vector of classes adds to the entropy at level t, without those between their bounds, and which these are."""
+    above, below = low >= t, high <= t
+    return choose(above, phi_low, choose(below, phi_high, 0.0)), above | below
 
 
 @kernel
-def _water_fill_row(lower, upper, t, out):
-    """out_k = clip(t, l_k, u_k), the maximiser."""
-    for k in range(lower.size):
-        out[k] = min(max(t, lower[k]), upper[k])
-
-
-@kernel
-def upper_entropy_rows(lower, upper, phi_lower, phi_upper, entropy, distribution):
-    """Upper entropy of every row and, if ``distribution`` has rows, the maximiser."""
+def water_fill_rows(lower, upper, entropy, distribution, scratch):
+    """As `upper_entropy_rows`, with a `row_workspace`."""
+    classes, low, high = lower.shape[1], scratch[0], scratch[1]
     for row in range(lower.shape[0]):
-        entropy[row], t = _upper_entropy_row(lower[row], upper[row], phi_lower[row], phi_upper[row])
+        read_row(lower[row], upper[row], low, high)
+        t = water_level(low, high, classes)
+        total, moving = everywhere(0.0), low.size
+        for k in range(0, low.size, WIDTH):
+            bottom, top = load(low, k), load(high, k)
+            part, fixed = entropy_at(bottom, top, phi(bottom), phi(top), t)
+            total = total + part
+            moving -= count(bits_of(fixed))
+        entropy[row] = sum_of(total) + moving * phi(t)
         if distribution.shape[0] > 0:
-            _water_fill_row(lower[row], upper[row], t, distribution[row])
+            for k in range(classes):
+                distribution[row, k] = min(max(t, low[k]), high[k])
+
+
+def upper_entropy_rows(lower: Any, upper: Any, entropy: Any, distribution: Any) -> None:
+    """Upper entropy of every row in bits and, if ``distribution`` has rows, the maximiser."""
+    water_fill_rows(lower, upper, entropy, distribution, row_workspace(lower.shape[1]))

@@ -1,0 +1,33 @@
+"""Members in, what a credal prediction holds out, for many classes: one row after the other, whole vectors of classes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from credalens.core.kernels.bounds import fold_row, intersect_row
+from credalens.core.kernels.jit import kernel
+from credalens.core.kernels.lower import NONE, both_entropies, unpacked
+
+__all__ = ["decompose_many_rows"]
+
+
+@kernel
+def decompose_many_rows(members, start, stop, allowed, tolerance, max_nodes, wide, narrow, left, scratch):
+    """From rows start..stop of the members the rows of ``wide`` (lower, upper, probability, mean), in the precision these
+    have, and of ``narrow`` (total, aleatoric, bound) in bits.
+
+    Rows left open though there is a budget of nodes are listed in ``left``. Returns how many these are, or -1 if a row is
+    not a distribution. ``scratch`` is a `search_workspace`.
+    """
+    lower, upper, probability, mean = wide
+    classes, scales = members.shape[2], np.empty(members.shape[0])
+    row, known, workspace = unpacked(scratch)
+    low, high, _, _ = row
+    count = NONE
+    for i in range(stop - start):
+        below, width = fold_row(members, start + i, allowed, scales, low, high, lower[i], upper[i], mean[i])
+        if not below >= 0.0:
+            return -1
+        intersect_row(low, high, below, width, probability[i])
+        count = both_entropies(row, classes, below, tolerance, max_nodes, known, workspace, i, narrow, left, count)
+    return count
