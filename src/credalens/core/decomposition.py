@@ -14,7 +14,7 @@ from credalens.core.memory import aligned_arrays
 
 __all__ = ["FEW_CLASSES", "Decomposition"]
 
-FEW_CLASSES = 24  # above, comparing every pair of classes costs more than it saves
+FEW_CLASSES = 20  # above, comparing every pair of classes costs more than rows side by side save
 
 
 class Decomposition:
