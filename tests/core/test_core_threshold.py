@@ -13,7 +13,8 @@ from tests import oracles
 from tests.strategies import KINDS, make_members
 
 from credalens import ProbabilityIntervals
-from credalens.core.entropy import phi_pair
+from credalens.core.entropy import MAX_NODES, TOLERANCE, phi_pair
+from credalens.core.kernels.lower import lower_entropy_rows
 from credalens.core.kernels.rows import row_workspace, whole_vectors
 from credalens.core.kernels.threshold import open_classes, open_workspace
 from credalens.core.kernels.upper import upper_entropy_rows, water_level
@@ -108,6 +109,21 @@ def test_a_class_is_closed_only_if_those_above_it_cannot_all_be_up(bounds):
     for k in np.setdiff1d(np.arange(len(lower)), opened(*bounds)):
         above = sum((high - low for low, high in zip(lower, upper, strict=True) if low > upper[k]), Fraction(0))
         assert upper[k] == lower[k] or above > left + ROUNDING
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(st.integers(2, 9).flatmap(intervals), st.sampled_from([0, 1, 2, MAX_NODES]))
+def test_value_and_bound_enclose_the_lowest_entropy_whatever_the_budget(bounds, max_nodes):
+    """Of the open classes alone: the certificate holds for all."""
+    lower, upper = bounds
+    value, bound = np.array([np.inf]), np.array([-np.inf])
+    lower_entropy_rows(lower[None], upper[None], TOLERANCE, max_nodes, value, bound, np.empty((1, 0)))
+    expected = oracles.lower_entropy(lower, upper)
+    assert bound[0] <= expected + SLACK
+    assert value[0] >= expected - SLACK
+    if max_nodes == MAX_NODES:
+        assert value[0] <= expected + SLACK
+        assert value[0] - bound[0] <= 2 * TOLERANCE
 
 
 @pytest.mark.parametrize("classes", [8, 16, 24, 7, 9, 25, 1000])
