@@ -167,11 +167,11 @@ def as_bits(conditions):
     return int((np.asarray(conditions) << LANES).sum())
 
 
-ORDERED = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq]
+COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
 
 
-@pytest.mark.parametrize("operation", ORDERED, ids=lambda one: one.__name__)
-def test_comparisons_and_nan_compares_false(operation):
+@pytest.mark.parametrize("operation", COMPARISONS, ids=lambda one: one.__name__)
+def test_comparisons_with_nan_among_them(operation):
     compared = comparing(operation)
 
     @laws
@@ -184,7 +184,7 @@ def test_comparisons_and_nan_compares_false(operation):
     law()
 
 
-@pytest.mark.parametrize("operation", [*ORDERED, operator.ne], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("operation", COMPARISONS, ids=lambda one: one.__name__)
 def test_comparisons_of_integers(operation):
     compared = comparing(operation)
 
@@ -297,3 +297,23 @@ def test_phi_of_an_array_does_not_depend_on_the_place(size):
         phi_into(x[i : i + 1], alone[i : i + 1])
     np.testing.assert_array_max_ulp(found[1:-1], alone, maxulp=1)
     assert found[0] == found[-1] == 7.0
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.zeros((16, 2))[:, 0], np.zeros((2, 16)), np.zeros(16, np.int32), np.zeros(16, np.complex128)],
+    ids=["not side by side", "two axes", "int32", "complex"],
+)
+def test_what_vectors_cannot_be_read_from_is_refused(array):
+    with pytest.raises(numba.TypingError, match="contiguous arrays of one axis"):
+        copy(array, 0, np.zeros(16), 0)
+
+
+def test_a_condition_goes_with_conditions():
+    @numba.njit
+    def both(x, only):
+        return bits_of((load(x, 0) > 3.5) & only), bits_of(only | (load(x, 0) > 3.5))
+
+    x = np.arange(8.0)
+    assert both(x, True) == (0b11110000, 0b11111111)
+    assert both(x, False) == (0, 0b11110000)

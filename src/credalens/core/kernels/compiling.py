@@ -55,7 +55,8 @@ class _HelperLibrary(JITCodeLibrary):  # type: ignore[misc]
     def finalize(self) -> None:
         """Link in what this helper calls, and leave the rest to those who call it."""
         for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
+            if hasattr(library, "_reload_init"):  # of newer Numba
+                self._reload_init.update(library._reload_init)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalized = True
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
@@ -40,6 +41,7 @@ class Vector(types.Type):  # type: ignore[misc]
 
 
 Floats, Integers, Conditions = Vector("Floats", _FLOAT), Vector("Integers", _INTEGER), Vector("Conditions", _CONDITION)
+_NUMBERS = {Floats: types.Number, Integers: types.Integer, Conditions: types.Boolean}  # what goes with them
 
 
 @register_model(Vector)
@@ -61,9 +63,8 @@ def _spread(context: Any, builder: Any, vector: Vector, given: Any, value: Any) 
 
 def _vector_of(given: tuple[Any, ...], kinds: tuple[Vector, ...]) -> Vector | None:
     """The vector among operands that numbers can join, or None."""
-    scalars = {Floats: types.Number, Integers: types.Integer, Conditions: types.Boolean}
     for vector in kinds:
-        if vector in given and all(one == vector or isinstance(one, scalars[vector]) for one in given):
+        if vector in given and all(one == vector or isinstance(one, _NUMBERS[vector]) for one in given):
             return vector
     return None
 
@@ -87,14 +88,16 @@ def _define(operation: Any, emit: dict[Vector, Callable[..., Any]], result: Vect
         if operation in {operator.neg, operator.invert, abs}:
             lower_builtin(operation, vector)(lower)
             continue
-        other = types.Number if vector == Floats else types.Integer
+        other = _NUMBERS[vector]
         for pair in ((vector, vector), (vector, other), (other, vector)):
             lower_builtin(operation, *pair)(lower)
 
 
 def _compared(sign: str) -> dict[Vector, Callable[..., Any]]:
+    """A comparison; one with NaN is False, and True for "!=" alone, as everywhere."""
+    kind = "fcmp_unordered" if sign == "!=" else "fcmp_ordered"
     return {
-        Floats: lambda builder, x, y: builder.fcmp_ordered(sign, x, y),
+        Floats: lambda builder, x, y: getattr(builder, kind)(sign, x, y),
         Integers: lambda builder, x, y: builder.icmp_signed(sign, x, y),
     }
 
@@ -118,10 +121,23 @@ for _operation, _sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=
     _define(getattr(operator, _operation), _compared(_sign), Conditions)
 
 
+_ELEMENTS = {types.float64: _FLOAT, types.float32: _SINGLE, types.int64: _INTEGER, types.int8: _TINY}
+_DECIMALS = (types.float64, types.float32)
+
+
+def _check(array: Any, *dtypes: Any) -> None:
+    """Refuse an array whose numbers are of other types, or do not lie side by side."""
+    if array.dtype not in dtypes or array.ndim != 1 or array.layout != "C":
+        names = ", ".join(map(str, dtypes))
+        raise TypingError(
+            f"vectors are read from and written to contiguous arrays of one axis and of {names}; got {array}"
+        )
+
+
 def _place(context: Any, builder: Any, sig: Any, args: Any) -> tuple[Any, Any, int]:
-    """Pointer to a vector in an array of float64, float32, int64 or int8, its type and its alignment in bytes."""
+    """Pointer to a vector in an array, its type and its alignment in bytes."""
     given, position = sig.args[0], context.cast(builder, args[1], sig.args[1], types.intp)
-    element = {types.float64: _FLOAT, types.float32: _SINGLE, types.int64: _INTEGER, types.int8: _TINY}[given.dtype]
+    element = _ELEMENTS[given.dtype]
     kind = ir.VectorType(element, WIDTH)
     start = builder.gep(context.make_array(given)(context, builder, args[0]).data, [position])
     return builder.bitcast(start, kind.as_pointer()), kind, given.dtype.bitwidth // 8
@@ -144,7 +160,8 @@ def _narrowed(builder: Any, value: Any, kind: Any) -> Any:
 
 @intrinsic
 def load(typing_context, array, position):  # type: ignore[no-untyped-def]
-    """The eight numbers of an array from a position on."""
+    """The eight numbers of an array (float64, float32, int64 or int8) from a position on."""
+    _check(array, *_ELEMENTS)
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
         pointer, _, align = _place(context, builder, sig, args)
@@ -155,7 +172,8 @@ def load(typing_context, array, position):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def load_some(typing_context, array, position, which):  # type: ignore[no-untyped-def]
-    """As `load`, where ``which`` holds; zero elsewhere, and nothing is read there."""
+    """As `load`, of floats, where ``which`` holds; zero elsewhere, and nothing is read there."""
+    _check(array, *_DECIMALS)
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
         pointer, kind, align = _place(context, builder, sig, args)
@@ -169,7 +187,8 @@ def load_some(typing_context, array, position, which):  # type: ignore[no-untype
 
 @intrinsic
 def store(typing_context, array, position, value):  # type: ignore[no-untyped-def]
-    """Eight numbers to an array from a position on."""
+    """Eight numbers to an array (float64, float32 or int64) from a position on."""
+    _check(array, *_DECIMALS, types.int64)
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
         pointer, kind, align = _place(context, builder, sig, args)
@@ -181,7 +200,8 @@ def store(typing_context, array, position, value):  # type: ignore[no-untyped-de
 
 @intrinsic
 def store_some(typing_context, array, position, value, which):  # type: ignore[no-untyped-def]
-    """As `store`, where ``which`` holds; nothing is written elsewhere."""
+    """As `store`, of floats, where ``which`` holds; nothing is written elsewhere."""
+    _check(array, *_DECIMALS)
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
         pointer, kind, align = _place(context, builder, sig, args)
