@@ -25,7 +25,7 @@ ROUNDING = Fraction(5e-14)  # mass
 
 @numba.njit
 def find_open(low, high, phi_low, phi_high, need, known):
-    return open_classes(low, high, phi_low, phi_high, need, known)
+    return open_classes(low, high, phi_low, phi_high, low.max(), need, known)
 
 
 @numba.njit

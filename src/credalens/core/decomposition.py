@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ class Decomposition:
         self.scale = 1.0 / math.log2(check_base(base))
         self.lower, self.upper, self.probability, self.mean = aligned_arrays(4, (rows, classes), dtype)
         self.total, self.aleatoric, self.epistemic, self.bound = aligned_arrays(4, (rows,), dtype)
+        self._spare: list[tuple[Any, ...]] = []  # scratch memory that no thread works in
 
     def solve_members(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
         """Fill rows start..stop from member predictions; False if one of them is not a distribution."""
@@ -65,10 +67,14 @@ class Decomposition:
         wide, narrow = tuple(x[start:stop] for x in outputs), np.empty((3, stop - start))
         left = np.empty(stop - start, np.int64)
         array, first, last = members.rows(start, stop)
+        try:
+            scratch = self._spare.pop()
+        except IndexError:  # each thread's first rows
+            scratch = search_workspace(self.lower.shape[1])
         found = decompose_many_rows(
-            array, first, last, members.tolerance, tolerance, max_nodes, wide, tuple(narrow), left,
-            search_workspace(self.lower.shape[1]),
-        )  # fmt: skip
+            array, first, last, members.tolerance, tolerance, max_nodes, wide, tuple(narrow), left, scratch
+        )
+        self._spare.append(scratch)
         if found < 0:
             return False
         if found > 0:

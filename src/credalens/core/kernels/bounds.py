@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from credalens.core.kernels.change import smaller
+from credalens.core.kernels.change import larger, smaller
 from credalens.core.kernels.jit import inlined, kernel
 from credalens.core.kernels.rows import read_row, row_workspace
 from credalens.core.kernels.vectors import (
     WIDTH,
     bits_of,
-    choose,
     fetch,
     fetch_to_write,
     load,
@@ -43,7 +42,7 @@ def _scale(p, whole, rest, tolerance):
 
 @inlined
 def _folded(value, low, high, total):
-    return choose(value < low, value, low), choose(value > high, value, high), total + value
+    return smaller(value, low), larger(value, high), total + value
 
 
 @inlined

@@ -23,7 +23,7 @@ from credalens.core.kernels.jit import inlined
 from credalens.core.kernels.phi import phi
 from credalens.core.kernels.vectors import choose
 
-__all__ = ["FAR", "SLACK", "certificate", "change", "changed", "precedes", "smaller", "trades"]
+__all__ = ["FAR", "SLACK", "certificate", "change", "changed", "larger", "precedes", "smaller", "trades"]
 
 FAR = 1e300  # a slope no class has
 SLACK = 1e-15  # mass below this is rounding
@@ -33,6 +33,12 @@ SLACK = 1e-15  # mass below this is rounding
 def smaller(x, y):
     """The smaller of two."""
     return choose(x < y, x, y)
+
+
+@inlined
+def larger(x, y):
+    """The larger of two."""
+    return choose(x > y, x, y)
 
 
 @inlined

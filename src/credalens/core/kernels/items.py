@@ -114,11 +114,9 @@ def collect_items(m, known, at, r, limit, floats, integers):
             _insert(floats[side, AWAY], integers[side, CLASS], n, abs(away), k)
             downs, ups = (downs, ups + 1) if first else (downs + 1, ups)
         if lower[k] < y and (item or k == down):
-            top, phi_top = (y, phi_y) if upper[k] > y else (upper[k], phi_upper[k])
-            takes = min(takes, (phi_top - phi_lower[k]) / (top - lower[k]) - pivot)
+            takes = min(takes, (slope[k] if upper[k] <= y else (phi_y - phi_lower[k]) / (y - lower[k])) - pivot)
         if upper[k] > y and (item or k == up):
-            end, phi_end = (y, phi_y) if lower[k] < y else (lower[k], phi_lower[k])
-            gives = min(gives, pivot - (phi_upper[k] - phi_end) / (upper[k] - end))
+            gives = min(gives, pivot - (slope[k] if lower[k] >= y else (phi_upper[k] - phi_y) / (upper[k] - y)))
     _describe(lower, upper, DOWN, downs, floats, integers)
     _describe(lower, upper, UP, ups, floats, integers)
     return downs, ups, down, up, max(takes, 0.0), max(gives, 0.0)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from credalens.core.kernels.change import SLACK
+from credalens.core.kernels.change import SLACK, larger
 from credalens.core.kernels.enumeration import cheapest_flips, flip_vertex, flips_workspace, write_vertex
 from credalens.core.kernels.jit import inlined, kernel
 from credalens.core.kernels.phi import phi
@@ -32,7 +32,7 @@ from credalens.core.kernels.root import break_class, gap_of, root
 from credalens.core.kernels.rows import read_row, row_workspace
 from credalens.core.kernels.threshold import open_classes, open_workspace
 from credalens.core.kernels.upper import entropy_at, water_level
-from credalens.core.kernels.vectors import WIDTH, bits_of, count, everywhere, load, store, sum_of
+from credalens.core.kernels.vectors import WIDTH, bits_of, count, everywhere, load, most_of, store, sum_of
 
 __all__ = ["both_entropies", "both_entropies_rows", "branch_rows", "lower_entropy_rows", "search_workspace", "unpacked"]
 
@@ -65,17 +65,18 @@ def _enumerate(m, known, at, r, best, share, tolerance, max_nodes, workspace, ou
 
 
 @inlined
-def _lowest(row, need, base, value, tolerance, max_nodes, known, workspace, out):
+def _lowest(row, peak, need, base, value, tolerance, max_nodes, known, workspace, out):
     """(lowest entropy, certified lower bound, nodes) of one row in bits; the minimiser in ``out`` if there is room for it.
 
-    ``value`` is an entropy that is attained, or infinite; ``base`` that of the lower bounds, which sum to 1 - ``need``.
+    ``value`` is an entropy that is attained, or infinite; ``base`` that of the lower bounds, which sum to 1 - ``need`` and of
+    which ``peak`` is the greatest.
     """
     low, high, phi_low, phi_high = row
     for k in range(out.size):
         out[k] = low[k]
     if need <= SLACK:
         return base, base, 0
-    m = open_classes(low, high, phi_low, phi_high, need, known)
+    m = open_classes(low, high, phi_low, phi_high, peak, need, known)
     at, r, gain = break_class(m, known, need)
     if at < 0:
         return base, base, 0
@@ -127,14 +128,16 @@ def enumerate_rows(lower, upper, tolerance, max_nodes, entropy, bound, distribut
         if floor >= value - tolerance:
             continue
         below, _ = read_row(lower[i], upper[i], low, high)
-        base = everywhere(0.0)
+        base, peak = everywhere(0.0), everywhere(0.0)
         for k in range(0, low.size, WIDTH):
-            one = phi(load(low, k))
-            base = base + one
+            bottom = load(low, k)
+            one = phi(bottom)
+            base, peak = base + one, larger(bottom, peak)
             store(phi_low, k, one)
             store(phi_high, k, phi(load(high, k)))
-        need = 1.0 - below
-        found, least, nodes = _lowest(row, need, sum_of(base), value, tolerance, max_nodes, known, workspace, out)
+        found, least, nodes = _lowest(
+            row, most_of(peak), 1.0 - below, sum_of(base), value, tolerance, max_nodes, known, workspace, out
+        )
         entropy[i], bound[i] = found, max(floor, least)
         number = _note(i, found, bound[i], tolerance, nodes, max_nodes, left, number)
         total += nodes
@@ -150,18 +153,19 @@ def both_entropies(row, classes, below, tolerance, max_nodes, known, workspace, 
     highest, lowest, bound = narrow
     low, high, phi_low, phi_high = row
     t = water_level(low, high, classes)
-    total, base, moving = everywhere(0.0), everywhere(0.0), low.size
+    total, base, peak, moving = everywhere(0.0), everywhere(0.0), everywhere(0.0), low.size
     for k in range(0, low.size, WIDTH):
         bottom, top = load(low, k), load(high, k)
         one, two = phi(bottom), phi(top)
         store(phi_low, k, one)
         store(phi_high, k, two)
         part, fixed = entropy_at(bottom, top, one, two, t)
-        total, base, moving = total + part, base + one, moving - count(bits_of(fixed))
+        total, base, peak = total + part, base + one, larger(bottom, peak)
+        moving -= count(bits_of(fixed))
     highest[i] = sum_of(total) + moving * phi(t)
     nowhere = low[:0]
     lowest[i], bound[i], nodes = _lowest(
-        row, 1.0 - below, sum_of(base), np.inf, tolerance, max_nodes, known, workspace, nowhere
+        row, most_of(peak), 1.0 - below, sum_of(base), np.inf, tolerance, max_nodes, known, workspace, nowhere
     )
     return _note(i, lowest[i], bound[i], tolerance, nodes, max_nodes, left, number)
 

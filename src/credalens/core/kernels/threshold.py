@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.core.kernels.change import larger
 from credalens.core.kernels.jit import inlined
 from credalens.core.kernels.knapsack import DECADES, ROUNDING, middle
 from credalens.core.kernels.rows import whole_vectors
@@ -51,20 +52,16 @@ def _widths_from(low, high, x):
         above = bottom >= x
         mass = mass + choose(above, top - bottom, 0.0)
         bottom = choose(above, 0.0, bottom)
-        others = choose(bottom > others, bottom, others)
+        others = larger(bottom, others)
     return sum_of(mass), most_of(others)
 
 
 @inlined
-def _least_threshold(low, high, need):
+def _least_threshold(low, high, peak, need):
     """A bound that the value x of the class between its bounds is not below: the classes with l_k > x are up, so
     sum_{l_k > x} w_k <= R. The greatest lower bounds are tried one by one; then halfway to zero.
     """
-    following = everywhere(0.0)
-    for k in range(0, low.size, WIDTH):
-        bottom = load(low, k)
-        following = choose(bottom > following, bottom, following)
-    x = most_of(following)
+    x = peak
     for _ in range(STEPS):
         mass, after = _widths_from(low, high, x)
         if mass > need + ROUNDING:
@@ -81,10 +78,13 @@ def _least_threshold(low, high, need):
 
 
 @inlined
-def open_classes(low, high, phi_low, phi_high, need, known):
-    """Fill the workspace with the classes that have a width and reach the least threshold; return their number."""
+def open_classes(low, high, phi_low, phi_high, peak, need, known):
+    """Fill the workspace with the classes that have a width and reach the least threshold; return their number.
+
+    ``peak`` is the greatest lower bound.
+    """
     open_low, open_high, open_phi_low, open_phi_high, _, order = known
-    least = _least_threshold(low, high, need)
+    least = _least_threshold(low, high, peak, need)
     m = ZERO
     for k in range(0, low.size, WIDTH):
         bottom, top = load(low, k), load(high, k)

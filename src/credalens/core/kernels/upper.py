@@ -15,14 +15,15 @@ __all__ = ["entropy_at", "upper_entropy_rows", "water_fill_rows", "water_level"]
 @inlined
 def _split(low, high, t):
     """Sum and number of the lower bounds at or above t, then of the upper bounds below t."""
-    lows, highs, at_lower, at_upper = everywhere(0.0), everywhere(0.0), everywhere(0.0), everywhere(0.0)
+    lows, highs = everywhere(0.0), everywhere(0.0)
+    at_lower, at_upper = 0, 0
     for k in range(0, low.size, WIDTH):
         bottom, top = load(low, k), load(high, k)
-        above = bottom >= t
-        below = top < t
-        lows, at_lower = lows + choose(above, bottom, 0.0), at_lower + choose(above, 1.0, 0.0)
-        highs, at_upper = highs + choose(below, top, 0.0), at_upper + choose(below, 1.0, 0.0)
-    return sum_of(lows), sum_of(at_lower), sum_of(highs), sum_of(at_upper)
+        above, below = bottom >= t, top < t
+        lows, highs = lows + choose(above, bottom, 0.0), highs + choose(below, top, 0.0)
+        at_lower += count(bits_of(above))
+        at_upper += count(bits_of(below))
+    return sum_of(lows), at_lower, sum_of(highs), at_upper
 
 
 @inlined
@@ -33,8 +34,8 @@ def water_level(low, high, classes):
     stays at u_k. The next t is the root for the classes not yet fixed. Each step fixes one class or more. What fills up the
     last vector stays at zero.
     """
-    every = float(low.size)
-    fixed_low, lows, fixed_high, highs = 0.0, 0.0, 0.0, every - classes
+    every = low.size
+    fixed_low, lows, fixed_high, highs = 0.0, 0, 0.0, every - classes
     t = 1.0 / classes
     for _ in range(2 * classes + 2):
         a, at_lower, b, at_upper = _split(low, high, t)
@@ -44,7 +45,7 @@ def water_level(low, high, classes):
         else:
             fixed_high, highs = b, at_upper
         free = every - lows - highs
-        if excess == 0.0 or free <= 0.0:
+        if excess == 0.0 or free <= 0:
             break
         step = (1.0 - fixed_low - fixed_high) / free
         if step == t:
