@@ -4,8 +4,9 @@ Every run is a process of its own that scores the folder from nothing. Reported 
 spent on parts, and the ratios within each round, so that a busy machine moves both sides alike. The work of a Ray run is
 the whole call of `score_folder_on_ray` on a Ray that has as many CPUs as there are workers and was started just before:
 planning, importing Ray Data, its actors, loading credalens on the workers, all parts, the summary. Starting that Ray is
-reported apart. Two local processes at once on half of the parts each show what two cores of the machine can give. Writes
-results/ray_scaling.json. Workers of Ray are nice to other processes: measure with nothing else to do.
+reported apart. Two local processes at once on half of the parts each show what two cores of the machine can give. The same
+parts several times over show what remains of the seconds that do not grow with the rows. Writes results/ray_scaling.json.
+Workers of Ray are nice to other processes: measure with nothing else to do.
 """
 
 from __future__ import annotations
@@ -83,6 +84,14 @@ def halve(folder: Path) -> None:
         (half / path.name).hardlink_to(path)
 
 
+def repeat(folder: Path, times: int) -> None:
+    """The parts of the input, each under several names, in one folder, without a copy."""
+    (folder / "longer").mkdir()
+    for turn in range(times):
+        for path in (folder / "in").glob("*.parquet"):
+            (folder / "longer" / f"{turn}-{path.name}").hardlink_to(path)
+
+
 def size_of(folder: Path) -> int:
     """Bytes of all Parquet files."""
     return sum(path.stat().st_size for path in folder.glob("*.parquet"))
@@ -96,16 +105,17 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=5)
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--times", type=int, default=3, help="how often the longer input repeats the parts")
     parser.add_argument("--out", type=Path, default=Path("results/ray_scaling.json"))
     asked = parser.parse_args()
     shape = {name: getattr(asked, name) for name in ("rows", "parts", "members", "classes")}
     with tempfile.TemporaryDirectory() as folder:
-        result = measure(Path(folder), asked.rounds, **shape)
+        result = measure(Path(folder), asked.rounds, asked.times, **shape)
     asked.out.write_text(json.dumps(result, indent=1) + "\n")
     sys.stdout.write(asked.out.read_text())
 
 
-def measure(folder: Path, rounds: int, *, rows: int, parts: int, members: int, classes: int) -> dict:
+def measure(folder: Path, rounds: int, times: int, *, rows: int, parts: int, members: int, classes: int) -> dict:
     """All rounds on one input, after one on a small part of it that compiles and warms what is to be warm."""
     python(WRITE, folder / "in", rows, parts, members, classes)
     (folder / "few").mkdir()
@@ -113,6 +123,7 @@ def measure(folder: Path, rounds: int, *, rows: int, parts: int, members: int, c
     for workers in (0, 1, 2):
         python(RUN, folder / "few", folder / f"warm-{workers}", workers)
     halve(folder)
+    repeat(folder, times)
     found: list[dict] = []
     engines = [("local", 0), ("ray_1", 1), ("ray_2", 2)]
     for turn in range(rounds):
@@ -122,6 +133,10 @@ def measure(folder: Path, rounds: int, *, rows: int, parts: int, members: int, c
             one[name] = json.loads(python(RUN, folder / "in", folder / "out", workers))
             bytes_out = size_of(folder / "out")
             shutil.rmtree(folder / "out")
+        for name, workers in (("longer_1", 1), ("longer_2", 2)):
+            os.sync()
+            one[name] = json.loads(python(RUN, folder / "longer", folder / "out", workers))
+            shutil.rmtree(folder / "out")
         os.sync()
         one["two_processes"] = two_at_once(folder)
         for half in ("even", "odd"):
@@ -130,7 +145,12 @@ def measure(folder: Path, rounds: int, *, rows: int, parts: int, members: int, c
         sys.stderr.write(json.dumps(one) + "\n")
     shape = {"rows": rows, "parts": parts, "members": members, "classes": classes}
     sizes = {"bytes_in": size_of(folder / "in"), "bytes_out": bytes_out}
-    return {**shape, **sizes, **ratios(rows, found), "other_shapes": rates(folder)}
+    longer = {
+        "rows": times * rows,
+        "speed_up_two_workers": median(one["longer_1"]["work"] / one["longer_2"]["work"] for one in found),
+        "least": min(one["longer_1"]["work"] / one["longer_2"]["work"] for one in found),
+    }
+    return {**shape, **sizes, **ratios(rows, found), "longer": longer, "other_shapes": rates(folder)}
 
 
 def rates(folder: Path) -> list[dict]:
