@@ -15,8 +15,9 @@ from tests.strategies import batch_of
 
 from credalens import CredalPrediction, prediction, wrap, wrap_logits
 from credalens.bench.device import bandwidth
-from credalens.device import GpuMembers, members, rows, trust
+from credalens.device import GpuMembers, members, memory, rows, trust
 
+UNABLE = 77  # the exit status where Triton's interpreter cannot run even a trivial kernel
 EVERY = ("lower", "upper", "probability", "mean", "total")
 
 
@@ -84,10 +85,10 @@ def check_nearly_agreeing_members() -> None:
     """Members within a few digits of each other leave few classes open, and the level is theirs."""
     p = tensors(("peaked",), (1, 2, 36), torch.float32).repeat(3, 1, 1)
     p[1] *= 1 + 1e-6 * torch.randn(36, generator=torch.Generator().manual_seed(0))
-    chunk = rows.Chunk(p, torch.zeros(1, dtype=torch.int32, device=p.device), "probs", 1e-5)
-    chunk.describe(rows.Rows.like(p))
-    assert (chunk.size <= 9).all()
-    assert ((chunk.total - on_cpu(wrap, p.double()).total).abs() <= 5e-7).all()
+    chunk = rows.Chunk(p, "probs", 1e-5)
+    chunk.describe(memory.results(p, 36))
+    assert (chunk.size.tensor() <= 9).all()
+    assert ((chunk.total.tensor() - on_cpu(wrap, p.double()).total).abs() <= 5e-7).all()
 
 
 def check_no_entropy_is_negative() -> None:
@@ -108,18 +109,24 @@ def check_a_program_a_row() -> None:
 
 def check_root() -> None:
     """What the root certifies is right, its brackets contain the truth, and it lists exactly the rows it leaves open."""
+    from credalens.device.nodes import LEFT  # where Triton is
+
     for kinds, shape in (
         (("peaked", "flat", "agreeing"), (5, 12, 6)),
         (("peaked", "flat", "agreeing", "tiny"), (4, 4, 70)),
     ):
         p = tensors(kinds, shape, torch.float64)
-        chunk = rows.Chunk(p, torch.zeros(1, dtype=torch.int32, device=p.device), "probs", 1e-9)
-        chunk.describe(rows.Rows.like(p))
+        chunk = rows.Chunk(p, "probs", 1e-9)
+        chunk.describe(memory.results(p, shape[-1]))
+        chunk.prepare(2000)
         chunk.close(1e-12)
-        truth, is_open = on_cpu(wrap, p), chunk.value - chunk.bound > 1e-12
-        assert (chunk.bound <= truth.aleatoric + 1e-12).all()
-        assert (truth.aleatoric_bound <= chunk.value + 1e-12).all()
-        left = [x[:n] for x, n in zip(chunk.left, chunk.lengths_left[:, 0].tolist(), strict=False)]
+        value, bound = chunk.value.tensor(), chunk.bound.tensor()
+        truth, is_open = on_cpu(wrap, p), value - bound > 1e-12
+        assert (bound <= truth.aleatoric + 1e-12).all()
+        assert (truth.aleatoric_bound <= value + 1e-12).all()
+        lists = chunk.left.tensor().view(-1, chunk.rows)
+        lengths = chunk.counters.tensor()[LEFT.value :].tolist()
+        left = [x[:n] for x, n in zip(lists, lengths, strict=False)]
         assert sorted(torch.cat(left).tolist()) == is_open.nonzero().view(-1).tolist()
         assert 0 < is_open.sum() < 0.6 * len(is_open)
 
@@ -132,14 +139,16 @@ def check_float32_rounds_outwards() -> None:
         p = tensors(kinds, shape, torch.float32)
         alike = p[:1, :2] * (1 + 1e-7 * torch.randn(shape[0], 2, shape[2], generator=noise))  # within rounding
         p = torch.cat([p, alike], 1)
-        chunk = rows.Chunk(p, torch.zeros(1, dtype=torch.int32, device=p.device), "probs", 1e-5)
-        chunk.describe(rows.Rows.like(p))
-        chunk.search(2000, 1e-12)
-        truth = on_cpu(wrap, p.double())
-        assert (chunk.bound <= truth.aleatoric).all()
-        assert (chunk.bound >= truth.aleatoric_bound - 2e-6).all()
-        assert ((chunk.total - truth.total).abs() <= 5e-7).all()
-        assert (chunk.value >= chunk.bound).all()
+        chunk = rows.Chunk(p, "probs", 1e-5)
+        chunk.describe(memory.results(p, shape[-1]))
+        chunk.prepare(2000)
+        chunk.close(1e-12)
+        chunk.search(1e-12)
+        truth, value, bound = on_cpu(wrap, p.double()), chunk.value.tensor(), chunk.bound.tensor()
+        assert (bound <= truth.aleatoric).all()
+        assert (bound >= truth.aleatoric_bound - 2e-6).all()
+        assert ((chunk.total.tensor() - truth.total).abs() <= 5e-7).all()
+        assert (value >= bound).all()
 
 
 def check_budget() -> None:
@@ -228,8 +237,21 @@ def on_cpu(function, x, **options) -> CredalPrediction:
 
 CHECKS = [check for name, check in globals().items() if name.startswith("check_")]
 
+
+def exit_without_interpreter() -> None:
+    """Say so where Triton's own interpreter does not go with this NumPy or Python."""
+    from tests.device.trivial import check_interpreter
+
+    try:
+        check_interpreter()
+    except Exception as error:  # its own, around any other
+        print(f"Triton's interpreter cannot run a trivial kernel here: {error}", file=sys.stderr)
+        sys.exit(UNABLE)
+
+
 if __name__ == "__main__":
     assert os.environ.get("TRITON_INTERPRET") == "1"
+    exit_without_interpreter()
     members.trusted = lambda *_: True
     prediction.gpu_tensor = lambda x: x
     for check in CHECKS:

@@ -35,6 +35,8 @@ def test_kernels_agree_with_the_cpu_path_in_the_interpreter():
         capture_output=True,
         text=True,
     )
+    if done.returncode == agreement.UNABLE:
+        pytest.skip(done.stderr.splitlines()[-1])
     assert done.returncode == 0, done.stderr[-3000:]
     assert all(check.__name__ in done.stderr for check in agreement.CHECKS)
 

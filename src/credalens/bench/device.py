@@ -54,20 +54,20 @@ def bandwidth(probs: Any) -> dict[str, float]:
     """TB/s that the kernel of bounds, point predictions and upper entropy reads and writes, beside those of a copy."""
     import torch
 
-    from credalens.device.rows import Chunk, Rows
+    from credalens.device.memory import results
+    from credalens.device.rows import Chunk
 
-    bad = torch.zeros(4, dtype=torch.int32, device=probs.device)
-    chunk, out, copy = Chunk(probs, bad, "probs", row_tolerance("float32")), Rows.like(probs), torch.empty_like(probs)
+    chunk, copy = Chunk(probs, "probs", row_tolerance("float32")), torch.empty_like(probs)
+    out = results(probs, probs.shape[-1])
 
     def kernel() -> None:
-        chunk.lengths.zero_()  # the lists of rows with many open classes begin anew
         chunk.describe(out)
         _finished(out, probs.device.type)
 
     seconds = best_seconds(
         {"kernel": kernel, "copy": lambda: _finished(copy.copy_(probs), probs.device.type)}, repeats=5
     )
-    written = sum(x.nbytes for x in (out.lower, out.upper, out.probability, out.mean))
+    written = sum(x.nbytes for x in out)
     kernel_rate, copy_rate = (probs.nbytes + written) / seconds["kernel"], 2 * probs.nbytes / seconds["copy"]
     return {
         "kernel_ms": 1e3 * seconds["kernel"],

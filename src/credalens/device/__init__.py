@@ -2,7 +2,8 @@
 
 ``describe_rows`` (``bounds.py``; ``single.py`` for float32, ``narrow.py`` for few classes) finds all but the lower entropy;
 ``close_at_root`` (``root.py``; ``narrow_root.py`` for few) certifies that of most rows, ``search_rows`` (``search.py``)
-searches for the others; ``rows.py`` decides what runs on which rows; ``members.py`` is the door.
+searches for the others; ``rows.py`` decides what runs on which rows, in the memory of ``memory.py`` and by ``launch.py``;
+``members.py`` is the door.
 """
 
 from credalens.device.members import GpuMembers, gpu_members

@@ -9,6 +9,7 @@ block): so that a sum over the classes of a row crosses few threads. The arithme
 import triton
 import triton.language as tl
 
+from credalens.device.nodes import INVALID, MARK
 from credalens.device.phi import phi
 from credalens.device.tiles import list_wide, places, rough_level, row_most, row_sum, row_sums, swings, threshold_range
 
@@ -79,7 +80,7 @@ def _water_level(low, high, inside, active, rough, classes):
     return t
 
 
-@triton.jit(do_not_specialize=["rows", "count"])
+@triton.jit(do_not_specialize=["rows", "count", "tolerance"])
 def describe_rows(
     source,
     lower,
@@ -92,9 +93,8 @@ def describe_rows(
     size,
     need,
     base,
-    bad,
+    counters,
     wide,
-    numbers,
     rows,
     classes,
     count,
@@ -109,8 +109,8 @@ def describe_rows(
 
     Writes the caller's arrays, the upper entropy in bits, and for the lower entropy of every row: the bounds of its open
     classes, their number, the mass they share (``need``) and the entropy with all of them at their lower bounds
-    (``base``). Rows with many open classes go to the lists ``wide``. ``bad`` becomes 1 if a row is not a distribution.
-    ``classes`` is a multiple of MULTIPLE.
+    (``base``). Rows with many open classes go to the lists ``wide``. A row that is not a distribution is marked
+    in ``counters``, which come as zeros. ``classes`` is a multiple of MULTIPLE.
     """
     classes = (classes // MULTIPLE) * MULTIPLE
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
@@ -141,7 +141,7 @@ def describe_rows(
         average += p
         valid = tl.where(sums, valid, 0)
     good = (valid > 0) & (row_most((low < 0.0).to(tl.int32)) == 0)
-    tl.store(bad + tl.zeros_like(row), 1, mask=real & (good == 0))
+    tl.store(counters + MARK + tl.zeros_like(row), INVALID, mask=real & (good == 0))
 
     width = high - low
     below, spread = row_sums(low, width)
@@ -170,4 +170,4 @@ def describe_rows(
     tl.store(core_low + begin + place, low, mask=is_open)
     tl.store(core_high + begin + place, high, mask=is_open)
     tl.store(size + row, number, mask=real)
-    list_wide(wide, numbers, rows, row, number)
+    list_wide(wide, counters, rows, row, number)

@@ -4,26 +4,40 @@
 import triton
 import triton.language as tl
 
+from credalens.device.nodes import INVALID, MARK, OPEN
+
 __all__ = ["finish_rows"]
 
 ROUNDING = tl.constexpr(1e-13)  # bits; as in core/entropy.py
 
 
-@triton.jit(do_not_specialize=["rows"])
+@triton.jit(do_not_specialize=["tolerance", "unit", "rows"])
 def finish_rows(
-    highest, lowest, bound, scale, total, aleatoric, epistemic, certified, left, tolerance, rows, BLOCK: tl.constexpr
+    highest,
+    lowest,
+    bound,
+    total,
+    aleatoric,
+    epistemic,
+    certified,
+    counters,
+    tolerance,
+    unit: tl.float64,
+    rows,
+    BLOCK: tl.constexpr,
 ):
     """Scale every row's entropies, none of them negative; epistemic is exactly zero where only rounding keeps two apart.
 
-    ``left`` becomes 1 if the search has left a row with a gap above ``tolerance``.
+    The counters' mark tells if the search has left a row with a gap above ``tolerance``, or if one is not a distribution.
     """
     row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     real = row < rows
-    unit = tl.load(scale)
     high = tl.load(highest + row, mask=real, other=0.0)
     low = tl.maximum(tl.load(lowest + row, mask=real, other=0.0), 0.0)
     least = tl.maximum(tl.load(bound + row, mask=real, other=0.0), 0.0)
-    tl.store(left + tl.zeros_like(row), 1, mask=real & (low - least > tolerance))
+    mark = tl.max(tl.where(high != high, INVALID, tl.where(low - least > tolerance, OPEN, 0)), 0)
+    if mark > 0:
+        tl.atomic_max(counters + MARK, mark)
     spread = tl.where(high - low > ROUNDING, high - low, 0.0)
     kind = total.dtype.element_ty
     tl.store(total + row, (high * unit).to(kind), mask=real)

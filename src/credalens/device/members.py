@@ -17,7 +17,8 @@ from credalens.core.batches import for_each_chunk
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.decomposition import Decomposition
 from credalens.core.entropy import ROUNDING
-from credalens.device.rows import MOST_CLASSES, Rows, describe
+from credalens.device.layout import MOST_CLASSES
+from credalens.device.rows import Rows, describe
 from credalens.device.trust import trusted
 
 __all__ = ["GpuMembers", "gpu_members"]
@@ -53,8 +54,8 @@ class GpuMembers:
             tolerance=tolerance,
             refine=partial(self._refined, max_nodes=max_nodes, tolerance=tolerance),
         )
-        if rows is None:
-            return None
+        if rows is None or len(self.batch) == 1:
+            return rows
         return Rows(*(x.view(self.batch + x.shape[1:]) for x in vars(rows).values()))
 
     def _refined(self, rows: Tensor, *, max_nodes: int, tolerance: float) -> Tensor:
@@ -103,5 +104,8 @@ def gpu_members(x: Any, kind: str, /, *, member_axis: int) -> GpuMembers | None:
         return None
     if not trusted(x.device, x.dtype, kind, x.shape[-1]):
         return None
-    x = x.detach().movedim(member_axis, 0)
-    return GpuMembers(x.reshape(len(x), -1, x.shape[-1]).contiguous(), tuple(x.shape[1:-1]), kind)
+    x = x.detach() if x.requires_grad else x
+    x = x.movedim(member_axis, 0) if member_axis else x
+    count, *batch, classes = x.shape
+    x = x if len(batch) == 1 else x.reshape(count, -1, classes)
+    return GpuMembers(x.contiguous(), tuple(batch), kind)

@@ -9,6 +9,7 @@ side by side too.
 import triton
 import triton.language as tl
 
+from credalens.device.nodes import COUNTERS
 from credalens.device.phi import phi
 
 __all__ = ["describe_lanes"]
@@ -127,7 +128,7 @@ def _water_level(core_low, core_high, rows, active, classes, ROWS: tl.constexpr)
     return t
 
 
-@triton.jit(do_not_specialize=["rows", "count"])
+@triton.jit(do_not_specialize=["rows", "count", "tolerance"])
 def describe_lanes(
     source,
     lower,
@@ -140,7 +141,7 @@ def describe_lanes(
     size,
     need,
     base,
-    bad,
+    counters,
     scales,
     rows,
     classes,
@@ -151,8 +152,11 @@ def describe_lanes(
 ):
     """Everything that follows from one look at the members; the arguments are those of ``bounds.describe_rows``.
 
-    ``scales`` (2, count, rows) is scratch memory for how each member's row becomes a distribution.
+    ``scales`` (1 or 2, count, rows) is scratch memory for how each member's row becomes a distribution. ``counters`` are all
+    set to zero, for the kernels that follow; the upper entropy of a row that is not a distribution is NaN.
     """
+    if tl.program_id(0) == 0:
+        tl.store(counters + tl.arange(0, COUNTERS), tl.zeros((COUNTERS,), tl.int32))
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     real = row < rows
     rows = tl.cast(rows, tl.int64)
@@ -164,7 +168,6 @@ def describe_lanes(
         if KIND == LOGITS:
             tl.store(scales + (count + n) * rows + row, shift, mask=real)
         good = good & valid
-    tl.store(bad + tl.zeros_like(row), 1, mask=real & ~good)
 
     tl.debug_barrier()
     _bounds(source, lower, upper, mean, core_low, core_high, scales, rows, classes, count, KIND, ROWS)
@@ -196,7 +199,7 @@ def describe_lanes(
         tl.store(core_low + number * rows, low, mask=is_open)
         tl.store(core_high + number * rows, high, mask=is_open)
         number += is_open.to(tl.int32)
-    tl.store(total + row, highest, mask=real)
+    tl.store(total + row, tl.where(good, highest, float("nan")), mask=real)
     tl.store(size + row, number, mask=real)
     tl.store(need + row, 1.0 - below, mask=real)
     tl.store(base + row, held, mask=real)

@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from credalens.device.change import FAR, certificate, change, changed, trades
-from credalens.device.nodes import SLACK
+from credalens.device.nodes import LEFT, SLACK
 from credalens.device.phi import phi
 
 __all__ = ["close_lanes"]
@@ -127,7 +127,7 @@ def _one_change(
     return best, certificate(best, r, q, before, after, least, second, if_down, if_up)
 
 
-@triton.jit(do_not_specialize=["rows", "row_step", "class_step", "width"])
+@triton.jit(do_not_specialize=["tolerance", "rows", "row_step", "class_step", "width"])
 def close_lanes(
     core_low,
     core_high,
@@ -138,7 +138,7 @@ def close_lanes(
     bound,
     workspace,
     left,
-    number_left,
+    counters,
     tolerance,
     rows,
     row_step,
@@ -192,5 +192,5 @@ def close_lanes(
         tl.store(value + row, tl.where(found, chord + best, tl.where(live, float("inf"), start)), mask=present)
         tl.store(bound + row, tl.where(found, chord + floor, tl.where(live, -float("inf"), start)), mask=present)
         is_open = (live & ~(found & (best - floor <= tolerance))).to(tl.int32)
-        place = tl.atomic_add(number_left, tl.sum(is_open, 0)) + tl.cumsum(is_open, 0) - 1
+        place = tl.atomic_add(counters + LEFT, tl.sum(is_open, 0)) + tl.cumsum(is_open, 0) - 1
         tl.store(left + place, row, mask=is_open > 0)

@@ -1,17 +1,23 @@
 # mypy: ignore-errors
-"""What the searches on the GPU share: dominance, a node's decision as one number, and the list of rows left open."""
+"""What the searches on the GPU share: dominance, a node's decision as one number, counters and the lists they count."""
 
 import triton
 import triton.language as tl
 
 __all__ = [
-    "ALIGNED",
+    "COUNTERS",
+    "CURSOR",
     "DOWN",
     "FEW",
     "FREE",
+    "INVALID",
+    "LEFT",
+    "MARK",
+    "OPEN",
     "SLACK",
     "SPLIT",
     "UP",
+    "WIDE",
     "append_row",
     "dominates",
     "pack_node",
@@ -21,7 +27,12 @@ __all__ = [
 FREE, UP, DOWN, SPLIT = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 SLACK = tl.constexpr(1e-15)  # mass below this is rounding
 FEW = tl.constexpr(96)  # open classes up to which one pass without a cutoff is quickest
-ALIGNED = tl.constexpr(4)  # integers from one counter to the next: Triton compiles anew for other pointers
+COUNTERS = tl.constexpr(32)  # integers, all zero at first:
+MARK = tl.constexpr(0)  # OPEN if the search has left a row open, INVALID if one is not a distribution
+WIDE = tl.constexpr(2)  # lengths of four lists of rows, by their open classes
+LEFT = tl.constexpr(8)  # lengths of eight lists of rows that the root leaves
+CURSOR = tl.constexpr(16)  # and how many of each a search has taken
+OPEN, INVALID = tl.constexpr(1), tl.constexpr(2)
 CLASSES = tl.constexpr(8192)  # more than any class's position
 
 
@@ -32,9 +43,9 @@ def dominates(low_i, high_i, i, low_j, high_j, j):
 
 
 @triton.jit
-def append_row(lists, numbers, rows, row, which):
-    """Add a row to one of several lists (lists, rows), in no certain order. Their lengths lie ALIGNED integers apart."""
-    place = tl.atomic_add(numbers + ALIGNED * which, 1)
+def append_row(lists, lengths, rows, row, which):
+    """Add a row to one of several lists (lists, rows), in no certain order."""
+    place = tl.atomic_add(lengths + which, 1)
     tl.store(lists + tl.cast(rows, tl.int64) * which + place, row)
 
 

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from credalens.device.change import FAR, certificate, change, changed, from_floor, to_floor, trades
-from credalens.device.nodes import SLACK, append_row
+from credalens.device.nodes import LEFT, SLACK, WIDE, append_row
 from credalens.device.phi import phi
 
 __all__ = ["close_at_root"]
@@ -96,10 +96,9 @@ def _root(lows, highs, step, m, whole, start, tolerance, WIDTH: tl.constexpr):
     return tl.where(found, base + best, float("inf")), tl.where(found, base + bound, -float("inf"))
 
 
-@triton.jit(do_not_specialize=["rows", "row_step", "class_step"])
+@triton.jit(do_not_specialize=["tolerance", "rows", "row_step", "class_step"])
 def close_at_root(
-    chosen,
-    number,
+    wide,
     core_low,
     core_high,
     size,
@@ -108,21 +107,28 @@ def close_at_root(
     value,
     bound,
     left,
-    numbers_left,
+    counters,
     tolerance,
     rows,
     row_step,
     class_step,
-    EVERY: tl.constexpr,
+    WHICH: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    """An entropy in bits that is attained and a lower bound, for the first ``number`` rows of ``chosen`` (or for every row that
-    has at most WIDTH open classes).
+    """An entropy in bits that is attained and a lower bound, for the rows of list WHICH of ``wide`` (lists, rows).
 
-    Rows with a gap above ``tolerance`` go to one of two lists ``left`` (2, rows): at most half of WIDTH open classes, or more.
+    Instead of the first list it is every row that has at most WIDTH open classes.
+
+    Rows with a gap above ``tolerance`` go to one of two lists of ``left`` (lists, rows), 2 WHICH if they have at most half of
+    WIDTH open classes, or the next.
     """
+    EVERY: tl.constexpr = WHICH == 0
+    offset = WHICH * tl.cast(rows, tl.int64)
+    chosen = wide + offset
+    left += 2 * offset
+    lengths = counters + LEFT + 2 * WHICH
     step = tl.cast(class_step, tl.int64)
-    items = rows if EVERY else tl.load(number)
+    items = rows if EVERY else tl.load(counters + WIDE + WHICH)
     for item in range(tl.program_id(0), items, tl.num_programs(0)):
         row = item if EVERY else tl.load(chosen + item)
         m = tl.load(size + row)
@@ -141,6 +147,6 @@ def close_at_root(
                         core_low + core, core_high + core, step, m, whole, attained, tolerance, WIDTH
                     )
                 if floor < attained - tolerance:
-                    append_row(left, numbers_left, rows, row, (m > WIDTH // 2).to(tl.int32))
+                    append_row(left, lengths, rows, row, (m > WIDTH // 2).to(tl.int32))
             tl.store(value + row, attained)
             tl.store(bound + row, floor)

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from credalens.device.change import FAR, from_floor, to_floor
-from credalens.device.nodes import DOWN, FEW, FREE, SLACK, SPLIT, UP, dominates, pack_node, unpack_node
+from credalens.device.nodes import CURSOR, DOWN, FEW, FREE, LEFT, SLACK, SPLIT, UP, dominates, pack_node, unpack_node
 from credalens.device.phi import phi
 
 __all__ = ["search_rows"]
@@ -57,11 +57,9 @@ def _push(stack, top, word, bound, a, b):
     return top + 1
 
 
-@triton.jit(do_not_specialize=["max_nodes", "row_step", "class_step", "height"])
+@triton.jit(do_not_specialize=["tolerance", "max_nodes", "rows", "row_step", "class_step", "height"])
 def search_rows(
-    chosen,
-    number,
-    cursor,
+    left,
     core_low,
     core_high,
     size,
@@ -71,14 +69,17 @@ def search_rows(
     bound,
     workspace,
     stack,
+    counters,
     tolerance,
     max_nodes,
+    rows,
     row_step,
     class_step,
     height,
+    WHICH: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    """Lower entropy in bits and its bound for the first ``number`` rows of ``chosen``, with at most WIDTH open classes.
+    """Lower entropy in bits and its bound for the rows of list WHICH of ``left``, with at most WIDTH open classes.
 
     ``value`` and ``bound`` come with what the root knows: an entropy that is attained and a lower bound. A program takes the
     next row when it is done with one, so that long searches keep nobody waiting.
@@ -91,7 +92,9 @@ def search_rows(
     stack += program * height * 4
     nothing = tl.full((), 0.0, tl.float64)
     infinity = tl.full((), float("inf"), tl.float64)
-    items = tl.load(number)
+    chosen = left + WHICH * tl.cast(rows, tl.int64)
+    cursor = counters + CURSOR + WHICH
+    items = tl.load(counters + LEFT + WHICH)
     item = tl.atomic_add(cursor, 1)
     while item < items:
         row = tl.load(chosen + item)

@@ -11,6 +11,7 @@ some 2e-6 bits, of a row however small its own entropy is.
 import triton
 import triton.language as tl
 
+from credalens.device.nodes import INVALID, MARK
 from credalens.device.phi import phi_parts
 from credalens.device.tiles import lane_sums, list_wide, places, row_sum, row_sums, swings, threshold_range
 
@@ -98,7 +99,7 @@ def _store(to, x, mask):
     tl.store(tl.permute(to, (2, 0, 1)), tl.permute(x, (2, 0, 1)), mask=tl.permute(mask, (2, 0, 1)))
 
 
-@triton.jit(do_not_specialize=["rows", "classes", "count"])
+@triton.jit(do_not_specialize=["rows", "classes", "count", "tolerance"])
 def describe_single(
     source,
     lower,
@@ -111,9 +112,8 @@ def describe_single(
     size,
     need,
     base,
-    bad,
+    counters,
     wide,
-    numbers,
     rows,
     classes,
     count,
@@ -159,7 +159,7 @@ def describe_single(
     spread = tl.where(tl.min(low, 1, keep_dims=True) >= 0.0, spread, float("nan"))
     below, spread = lane_sums(tl.sum(low.to(tl.float64), 1, keep_dims=True), spread)
     good = (valid > 0) & (spread >= 0.0)
-    tl.store(bad + tl.zeros_like(row), 1, mask=real & (good == 0))
+    tl.store(counters + MARK + tl.zeros_like(row), INVALID, mask=real & (good == 0))
 
     agree = (spread > NO_WIDTH) == 0
     left = (1.0 - below).to(tl.float32)
@@ -189,7 +189,7 @@ def describe_single(
     _store(core_low + begin + place, low, is_open)
     _store(core_high + begin + place, high, is_open)
     tl.store(size + row, number, mask=real)
-    list_wide(wide, numbers, rows, row, number)
+    list_wide(wide, counters, rows, row, number)
     # The phi last: by now the masks and bounds have left their registers.
     lowest, taken = _entropy(y)
     certain = lowest - ROUNDED_PHI * tl.minimum(lowest, 0.5 * taken)

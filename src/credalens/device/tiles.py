@@ -4,7 +4,7 @@
 import triton
 import triton.language as tl
 
-from credalens.device.nodes import ALIGNED
+from credalens.device.nodes import WIDE
 
 __all__ = [
     "lane_sums",
@@ -131,9 +131,9 @@ def threshold_range(low, high, width, need, t):
 
 
 @triton.jit
-def list_wide(lists, numbers, rows, row, number):
+def list_wide(lists, counters, rows, row, number):
     """Add the rows with more than 64, 256 or 1024 open classes to a list (4, rows) each; the first is not used."""
     if tl.max(number) > 64:
         which = (number > 64).to(tl.int32) + (number > 256).to(tl.int32) + (number > 1024).to(tl.int32)
-        place = tl.atomic_add(numbers + ALIGNED * which, 1, mask=which > 0)
+        place = tl.atomic_add(counters + WIDE + which, 1, mask=which > 0)
         tl.store(lists + tl.cast(rows, tl.int64) * which + place, row, mask=which > 0)
