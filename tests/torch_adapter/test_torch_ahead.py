@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from credalens.torch import CredalWrapper, folding, wrapper
 
@@ -60,6 +61,63 @@ def test_a_bad_member_is_still_named(ahead, options):
         bad[1].bias[2] = float("nan")
     with pytest.raises(ValueError, match=r"member 1 \(Linear\) returned logits of which 2 of 8 are not finite"):
         CredalWrapper(bad, **options)(torch.randn(2, 6))
+
+
+def looked_at_and_run(monkeypatch, **options):
+    """In which order members are looked at and run."""
+    events, networks = [], members(3)
+    monkeypatch.setattr(wrapper, "check_mode", lambda member, who, **_: events.append(f"look {networks.index(member)}"))
+    for i, network in enumerate(networks):
+        network.register_forward_pre_hook(lambda *_, i=i: events.append(f"run {i}"))
+    CredalWrapper(networks, **options)(torch.randn(2, 6))
+    return events
+
+
+def test_a_member_is_looked_at_while_the_one_before_runs(ahead, monkeypatch):
+    assert looked_at_and_run(monkeypatch) == ["look 0", "run 0", "look 1", "run 1", "look 2", "run 2"]
+
+
+def test_elsewhere_all_are_looked_at_before_the_first_runs(monkeypatch):
+    assert looked_at_and_run(monkeypatch) == ["look 0", "look 1", "look 2", "run 0", "run 1", "run 2"]
+
+
+def test_a_vectorised_pass_runs_all_at_once_so_all_are_looked_at_before(ahead, monkeypatch):
+    assert looked_at_and_run(monkeypatch, vectorised=True)[:3] == ["look 0", "look 1", "look 2"]
+
+
+def test_a_member_in_the_wrong_mode_is_refused_however_deep_its_layer(ahead):
+    bad = [nn.Sequential(m, nn.Sequential(nn.Identity(), nn.Dropout())).eval() for m in members(2)]
+    bad[1][1][1].train()
+    with pytest.raises(ValueError, match=r"member 1 \(Sequential\) is in the wrong mode: its layer '1.1' \(Dropout\)"):
+        CredalWrapper(bad)(torch.randn(2, 6))
+
+
+def test_modules_that_hold_each_other_are_walked_once():
+    loop = members(2)
+    loop[0].other, loop[1].other = loop[1], loop[0]
+    assert CredalWrapper(loop)(torch.randn(2, 6)).n_members == 2
+
+
+class Calls(TorchDispatchMode):
+    """Names of torch's operations."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.names.append(str(function).split(".")[1])
+        return function(*args, **(kwargs or {}))
+
+
+def test_outputs_go_to_wrap_as_they_are(ahead, monkeypatch):
+    outputs = [torch.randn(2, 4) for _ in range(5)]
+    monkeypatch.setattr(wrapper, "wrap_logits", lambda given, **_: given)
+    adapter = CredalWrapper([lambda x, y=y: y for y in outputs])
+    with Calls() as calls:
+        given = adapter(torch.ones(1))
+    assert all(one is other for one, other in zip(given, outputs, strict=True))
+    assert [name for name in calls.names if name != "ones"] == []
 
 
 def test_many_members_are_still_folded(ahead, monkeypatch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from functools import reduce
 from typing import Any, final
 
@@ -206,28 +205,42 @@ class CredalWrapper(nn.Module):
         return keep
 
     def _run(self, call: Call, sink: Sink) -> None:
-        """Give the output of every pass to ``sink``, which alone decides whether it outlives the next."""
+        """Give the output of every pass to ``sink``, which alone decides whether it outlives the next.
+
+        All members are looked at before the first runs; on a GPU each just before it runs, while the one before still does.
+        """
         members = self.each_member
-        for n, member in enumerate(members):
-            check_device(member, sink.device, member_name(n, member))
-            if not (self.gradients and self.training):
-                check_mode(member, member_name(n, member), sampled=self.samples is not None)
+        one_by_one = runs_ahead(sink.device) and not self.vectorised
+        for n, member in enumerate(members if not one_by_one else []):
+            self._check(n, member, sink)
         if self.vectorised:
             self._run_vectorised(members, call, sink)
             return
         for n, member in enumerate(members):
+            if one_by_one:
+                self._check(n, member, sink)
             self._run_member(n, member, call, sink)
 
-    def _run_member(self, n: int, member: nn.Module, call: Call, sink: Sink) -> None:
-        who, watch = member_name(n, member), Watch()
-        args, kwargs = resolved(member, call)
+    def _check(self, n: int, member: nn.Module, sink: Sink) -> None:
+        who = member_name(n, member)
+        check_device(member, sink.device, who)
+        if not (self.gradients and self.training):
+            check_mode(member, who, sampled=self.samples is not None)
 
-        def take(raw: Tensor) -> None:
+    def _run_member(self, n: int, member: nn.Module, call: Call, sink: Sink) -> None:
+        who = member_name(n, member)
+        args, kwargs = resolved(member, call)
+        if self.samples is None:
+            sink(output_tensor(_named(who, member, args, kwargs), self.outputs, who), who)
+            return
+        watch = Watch()
+
+        def take(raw: Tensor) -> None:  # a function, so that no output is held while the next is computed
             watch.see(raw)
             sink(raw, who)
 
-        with sampling(member) if self.samples else nullcontext():
-            for _ in range(self.samples or 1):
+        with sampling(member):
+            for _ in range(self.samples):
                 take(output_tensor(_named(who, member, args, kwargs), self.outputs, who))
         if watch.identical and not self._warned:
             self._warned = True
