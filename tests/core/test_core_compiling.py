@@ -214,4 +214,4 @@ assert compiles_sooner()
     assert result.returncode == 0, result.stderr
     few, rest = map(int, result.stdout.split())
     assert 0 < few < 56  # measured: 45; the search is left for the second
-    assert 0 < rest < 56  # measured: 48
+    assert 0 < rest < 64  # measured: 53

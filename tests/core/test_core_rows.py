@@ -182,12 +182,13 @@ def test_kernels_stay_in_their_memory_and_read_nothing_left_there(classes, dtype
         assert found >= 0
         low, high = (np.ascontiguousarray(x, np.float64) for x in wide[:2])
         again, yet = guarded([np.empty(rows)] * 3, SENTINEL)
-        both_entropies_rows(low, high, TOLERANCE, MAX_NODES, again, *left, scratch)
+        (point,), other = guarded([np.empty((rows, classes), dtype)], SENTINEL)
+        both_entropies_rows(low, high, TOLERANCE, MAX_NODES, point, again, *left, scratch)
         (value, bound, p), few = guarded([np.empty(rows), np.empty(rows), low], SENTINEL)
         enumerate_rows(low, high, TOLERANCE, MAX_NODES, value, bound, p, *left, scratch)
-        assert_untouched([*beside, *more, *last, *within, *yet, *few])
+        assert_untouched([*beside, *more, *last, *within, *yet, *other, *few])
         assert np.isnan(around[:32]).all()
-        seen.append([x.copy() for x in (*wide, *narrow, *again, value, bound, p)])
+        seen.append([x.copy() for x in (*wide, *narrow, *again, point, value, bound, p)])
     for one, two in zip(*seen, strict=True):
         np.testing.assert_array_equal(one, two)
 

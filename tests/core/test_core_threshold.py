@@ -17,7 +17,7 @@ from credalens.core.entropy import MAX_NODES, TOLERANCE, phi_pair
 from credalens.core.kernels.lower import lower_entropy_rows
 from credalens.core.kernels.rows import row_workspace, whole_vectors
 from credalens.core.kernels.threshold import open_classes, open_workspace
-from credalens.core.kernels.upper import upper_entropy_rows, water_level
+from credalens.core.kernels.upper import split_at, upper_entropy_rows, water_level
 
 SLACK = 1e-11  # bits; the oracle lets vertices leave their bounds by 1e-13
 ROUNDING = Fraction(5e-14)  # mass
@@ -30,7 +30,7 @@ def find_open(low, high, phi_low, phi_high, need, known):
 
 @numba.njit
 def find_level(low, high, classes):
-    return water_level(low, high, classes)
+    return water_level(low, high, classes, split_at(low, high, 1.0 / classes))
 
 
 def filled(lower, upper):

@@ -87,18 +87,23 @@ class Decomposition:
         self, low: NDArray, high: NDArray, mean: NDArray, start: int, stop: int, *, max_nodes: int, tolerance: float
     ) -> None:
         """Fill rows start..stop from their lower, upper and mean probabilities in float64."""
-        from credalens.core.kernels.bounds import intersection_rows
         from credalens.core.kernels.lower import both_entropies_rows, search_workspace
 
         self.lower[start:stop], self.upper[start:stop], self.mean[start:stop] = low, high, mean
         narrow, left = np.empty((3, stop - start)), np.empty(stop - start, np.int64)
         found = both_entropies_rows(
-            low, high, tolerance, max_nodes, tuple(narrow), left, search_workspace(low.shape[1])
+            low,
+            high,
+            tolerance,
+            max_nodes,
+            self.probability[start:stop],
+            tuple(narrow),
+            left,
+            search_workspace(low.shape[1]),
         )
         if found > 0:
             left = left[:found]
             _branch(low[left], high[left], left, narrow, max_nodes=max_nodes, tolerance=tolerance)
-        intersection_rows(low, high, self.probability[start:stop])
         self._keep(start, stop, narrow)
 
     def _keep(self, start: int, stop: int, narrow: NDArray) -> None:

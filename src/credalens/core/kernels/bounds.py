@@ -9,6 +9,7 @@ import numpy as np
 from credalens.core.kernels.change import larger, smaller
 from credalens.core.kernels.jit import inlined, kernel
 from credalens.core.kernels.rows import read_row, row_workspace
+from credalens.core.kernels.upper import no_split, split_more, split_of
 from credalens.core.kernels.vectors import (
     WIDTH,
     bits_of,
@@ -22,7 +23,7 @@ from credalens.core.kernels.vectors import (
     sum_of,
 )
 
-__all__ = ["bounds_rows", "fold_row", "fold_rows", "intersect_row", "intersect_rows", "intersection_rows"]
+__all__ = ["alpha_of", "bounds_rows", "fold_row", "fold_rows", "intersect_more", "intersect_rows", "intersection_rows"]
 
 EXACT = 1e-14  # a row this close to one is left as it is: dividing would only move the last digits
 NARROW = 1e-15  # mass; widths that sum to less are none
@@ -49,7 +50,8 @@ def _folded(value, low, high, total):
 def fold_row(members, row, tolerance, scales, low, high, lower, upper, mean):
     """Lower, upper and mean probability of one row, the bounds also to its scratch memory (see ``rows.py``).
 
-    Returns the sums of the lower bounds and of the widths, NaN if a member's row is not a distribution.
+    Returns the sums of the lower bounds and of the widths, NaN if a member's row is not a distribution, and the bounds split
+    at the level 1 / C, from which `water_level` starts.
     """
     number, _, classes = members.shape
     whole, share = classes - classes % WIDTH, 1.0 / number
@@ -57,7 +59,7 @@ def fold_row(members, row, tolerance, scales, low, high, lower, upper, mean):
     for n in range(number):
         scales[n] = _scale(members[n, row], whole, rest, tolerance)
         if not scales[n] > 0.0:
-            return np.nan, np.nan
+            return np.nan, np.nan, split_of(no_split())
     bottom = load_some(members[0, row], whole, rest) * scales[0]
     top, total = bottom, bottom
     for n in range(1, number):
@@ -68,6 +70,8 @@ def fold_row(members, row, tolerance, scales, low, high, lower, upper, mean):
     store_some(upper, whole, top, rest)
     store_some(mean, whole, total * share, rest)
     below, width, least = bottom, top - bottom, bottom
+    level = 1.0 / classes
+    first = split_more(bottom, top, level, no_split())
     for k in range(0, whole, WIDTH):
         bottom = load(members[0, row], k) * scales[0]
         fetch(members[0, row], k + classes)
@@ -84,9 +88,10 @@ def fold_row(members, row, tolerance, scales, low, high, lower, upper, mean):
         store(upper, k, top)
         store(mean, k, total * share)
         below, width, least = below + bottom, width + (top - bottom), smaller(bottom, least)
+        first = split_more(bottom, top, level, first)
     if bits_of(least < 0.0) != 0:
-        return np.nan, np.nan
-    return sum_of(below), sum_of(width)
+        return np.nan, np.nan, split_of(first)
+    return sum_of(below), sum_of(width), split_of(first)
 
 
 @kernel
@@ -95,23 +100,26 @@ def fold_rows(members, start, stop, tolerance, lower, upper, mean, scratch):
     low, high, scales = scratch[0], scratch[1], np.empty(members.shape[0])
     for row in range(start, stop):
         at = row - start
-        below, _ = fold_row(members, row, tolerance, scales, low, high, lower[at], upper[at], mean[at])
+        below, _, _ = fold_row(members, row, tolerance, scales, low, high, lower[at], upper[at], mean[at])
         if not below >= 0.0:
             return False
     return True
 
 
 @inlined
-def intersect_row(low, high, below, width, out):
-    """p* = l + alpha (u - l) with alpha = (1 - sum l) / sum (u - l); where all widths vanish, l itself."""
-    alpha = min(max((1.0 - below) / width, 0.0), 1.0) if width > NARROW else 0.0
-    whole = out.size - out.size % WIDTH
-    for k in range(0, whole, WIDTH):
-        bottom = load(low, k)
-        store(out, k, bottom + alpha * (load(high, k) - bottom))
+def alpha_of(below, width):
+    """alpha = (1 - sum l) / sum (u - l) of the intersection probability l + alpha (u - l); zero where all widths vanish."""
+    return min(max((1.0 - below) / width, 0.0), 1.0) if width > NARROW else 0.0
+
+
+@inlined
+def intersect_more(bottom, top, alpha, out, k):
+    """The intersection probability of a vector of classes to place k of a row, as far as the row goes."""
+    if k + WIDTH <= out.size:
+        store(out, k, bottom + alpha * (top - bottom))
         fetch_to_write(out, k + out.size)
-    bottom = load(low, whole)
-    store_some(out, whole, bottom + alpha * (load(high, whole) - bottom), positions() < out.size - whole)
+    else:
+        store_some(out, k, bottom + alpha * (top - bottom), positions() < out.size - k)
 
 
 @kernel
@@ -119,8 +127,9 @@ def intersect_rows(lower, upper, out, scratch):
     """As `intersection_rows`, with a `row_workspace`."""
     low, high = scratch[0], scratch[1]
     for row in range(lower.shape[0]):
-        below, width = read_row(lower[row], upper[row], low, high)
-        intersect_row(low, high, below, width, out[row])
+        alpha = alpha_of(*read_row(lower[row], upper[row], low, high))
+        for k in range(0, low.size, WIDTH):
+            intersect_more(load(low, k), load(high, k), alpha, out[row], k)
 
 
 def bounds_rows(members: Any, start: int, stop: int, tolerance: float, lower: Any, upper: Any, mean: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from credalens.core.kernels.bounds import fold_row, intersect_row
+from credalens.core.kernels.bounds import fold_row
 from credalens.core.kernels.jit import kernel
 from credalens.core.kernels.lower import NONE, both_entropies, unpacked
 
@@ -20,14 +20,15 @@ def decompose_many_rows(members, start, stop, allowed, tolerance, max_nodes, wid
     not a distribution. ``scratch`` is a `search_workspace`.
     """
     lower, upper, probability, mean = wide
-    classes, scales = members.shape[2], np.empty(members.shape[0])
+    scales = np.empty(members.shape[0])
     row, known, workspace = unpacked(scratch)
     low, high, _, _ = row
     count = NONE
     for i in range(stop - start):
-        below, width = fold_row(members, start + i, allowed, scales, low, high, lower[i], upper[i], mean[i])
+        below, width, first = fold_row(members, start + i, allowed, scales, low, high, lower[i], upper[i], mean[i])
         if not below >= 0.0:
             return -1
-        intersect_row(low, high, below, width, probability[i])
-        count = both_entropies(row, classes, below, tolerance, max_nodes, known, workspace, i, narrow, left, count)
+        count = both_entropies(
+            row, (below, width), first, tolerance, max_nodes, known, workspace, i, probability, narrow, left, count
+        )
     return count

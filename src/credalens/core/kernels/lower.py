@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from credalens.core.kernels.bounds import alpha_of, intersect_more
 from credalens.core.kernels.change import SLACK, larger
 from credalens.core.kernels.enumeration import cheapest_flips, flip_vertex, flips_workspace, write_vertex
 from credalens.core.kernels.jit import inlined, kernel
@@ -31,7 +32,7 @@ from credalens.core.kernels.phi import phi
 from credalens.core.kernels.root import break_class, gap_of, root
 from credalens.core.kernels.rows import read_row, row_workspace
 from credalens.core.kernels.threshold import open_classes, open_workspace
-from credalens.core.kernels.upper import entropy_at, water_level
+from credalens.core.kernels.upper import entropy_at, split_at, water_level
 from credalens.core.kernels.vectors import WIDTH, bits_of, count, everywhere, load, most_of, store, sum_of
 
 __all__ = ["both_entropies", "both_entropies_rows", "branch_rows", "lower_entropy_rows", "search_workspace", "unpacked"]
@@ -145,40 +146,47 @@ def enumerate_rows(lower, upper, tolerance, max_nodes, entropy, bound, distribut
 
 
 @inlined
-def both_entropies(row, classes, below, tolerance, max_nodes, known, workspace, i, narrow, left, number):
-    """Highest entropy, lowest entropy and its bound of the row in the scratch memory to place i of ``narrow``, in bits.
+def both_entropies(row, sums, first, tolerance, max_nodes, known, workspace, i, probability, narrow, left, number):
+    """Highest entropy, lowest entropy and its bound of the row in the scratch memory to place i of ``narrow``, in bits, and its
+    intersection probability.
 
-    ``below`` is the sum of the lower bounds; returns the number of rows listed in ``left``.
+    ``sums`` are those of the lower bounds and of the widths, ``first`` is what `water_level` starts from; returns the number of
+    rows listed in ``left``.
     """
     highest, lowest, bound = narrow
     low, high, phi_low, phi_high = row
-    t = water_level(low, high, classes)
+    alpha, out = alpha_of(*sums), probability[i]
+    t = water_level(low, high, out.size, first)
     total, base, peak, moving = everywhere(0.0), everywhere(0.0), everywhere(0.0), low.size
     for k in range(0, low.size, WIDTH):
         bottom, top = load(low, k), load(high, k)
         one, two = phi(bottom), phi(top)
         store(phi_low, k, one)
         store(phi_high, k, two)
+        intersect_more(bottom, top, alpha, out, k)
         part, fixed = entropy_at(bottom, top, one, two, t)
         total, base, peak = total + part, base + one, larger(bottom, peak)
         moving -= count(bits_of(fixed))
     highest[i] = sum_of(total) + moving * phi(t)
     nowhere = low[:0]
     lowest[i], bound[i], nodes = _lowest(
-        row, most_of(peak), 1.0 - below, sum_of(base), np.inf, tolerance, max_nodes, known, workspace, nowhere
+        row, most_of(peak), 1.0 - sums[0], sum_of(base), np.inf, tolerance, max_nodes, known, workspace, nowhere
     )
     return _note(i, lowest[i], bound[i], tolerance, nodes, max_nodes, left, number)
 
 
 @kernel
-def both_entropies_rows(lower, upper, tolerance, max_nodes, narrow, left, scratch):
-    """Highest entropy, lowest entropy and its bound of every row to ``narrow``; how many are listed in ``left``."""
+def both_entropies_rows(lower, upper, tolerance, max_nodes, probability, narrow, left, scratch):
+    """As `both_entropies` for every row; how many are listed in ``left``."""
     classes, number = lower.shape[1], NONE
     row, known, workspace = unpacked(scratch)
     low, high, _, _ = row
     for i in range(lower.shape[0]):
-        below, _ = read_row(lower[i], upper[i], low, high)
-        number = both_entropies(row, classes, below, tolerance, max_nodes, known, workspace, i, narrow, left, number)
+        sums = read_row(lower[i], upper[i], low, high)
+        first = split_at(low, high, 1.0 / classes)
+        number = both_entropies(
+            row, sums, first, tolerance, max_nodes, known, workspace, i, probability, narrow, left, number
+        )
     return number
 
 

@@ -4,31 +4,63 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from credalens.core.kernels.jit import inlined, kernel
 from credalens.core.kernels.phi import phi
 from credalens.core.kernels.rows import read_row, row_workspace
 from credalens.core.kernels.vectors import WIDTH, bits_of, choose, count, everywhere, load, sum_of
 
-__all__ = ["entropy_at", "upper_entropy_rows", "water_fill_rows", "water_level"]
+NONE = np.int64(0)  # not a plain number: for that Numba would compile a copy of its own
+
+__all__ = [
+    "entropy_at",
+    "no_split",
+    "split_at",
+    "split_more",
+    "split_of",
+    "upper_entropy_rows",
+    "water_fill_rows",
+    "water_level",
+]
 
 
 @inlined
-def _split(low, high, t):
+def no_split():
+    """What `split_more` begins with."""
+    return everywhere(0.0), NONE, everywhere(0.0), NONE
+
+
+@inlined
+def split_more(bottom, top, t, split):
+    """Add a vector of classes to lanes and numbers of lower bounds at or above t, and of upper bounds below t."""
+    lows, at_lower, highs, at_upper = split
+    above, below = bottom >= t, top < t
+    return (
+        lows + choose(above, bottom, 0.0), at_lower + count(bits_of(above)),
+        highs + choose(below, top, 0.0), at_upper + count(bits_of(below)),
+    )  # fmt: skip
+
+
+@inlined
+def split_of(split):
     """Sum and number of the lower bounds at or above t, then of the upper bounds below t."""
-    lows, highs = everywhere(0.0), everywhere(0.0)
-    at_lower, at_upper = 0, 0
-    for k in range(0, low.size, WIDTH):
-        bottom, top = load(low, k), load(high, k)
-        above, below = bottom >= t, top < t
-        lows, highs = lows + choose(above, bottom, 0.0), highs + choose(below, top, 0.0)
-        at_lower += count(bits_of(above))
-        at_upper += count(bits_of(below))
+    lows, at_lower, highs, at_upper = split
     return sum_of(lows), at_lower, sum_of(highs), at_upper
 
 
 @inlined
-def water_level(low, high, classes):
-    """The root t of s(t) = sum clip(t, l, u) - 1, by fixing variables.
+def split_at(low, high, t):
+    """The same for a whole row."""
+    split = no_split()
+    for k in range(0, low.size, WIDTH):
+        split = split_more(load(low, k), load(high, k), t, split)
+    return split_of(split)
+
+
+@inlined
+def water_level(low, high, classes, first):
+    """The root t of s(t) = sum clip(t, l, u) - 1, by fixing variables; ``first`` is `split_at` the level 1 / C.
 
     If s(t) > 0 the root is below t, so every class with l_k >= t stays at l_k; if s(t) < 0, every class with u_k < t
     stays at u_k. The next t is the root for the classes not yet fixed. Each step fixes one class or more. What fills up the
@@ -37,8 +69,8 @@ def water_level(low, high, classes):
     every = low.size
     fixed_low, lows, fixed_high, highs = 0.0, 0, 0.0, every - classes
     t = 1.0 / classes
+    a, at_lower, b, at_upper = first
     for _ in range(2 * classes + 2):
-        a, at_lower, b, at_upper = _split(low, high, t)
         excess = a + b + (every - at_lower - at_upper) * t - 1.0
         if excess > 0.0:
             fixed_low, lows = a, at_lower
@@ -51,6 +83,7 @@ def water_level(low, high, classes):
         if step == t:
             break
         t = step
+        a, at_lower, b, at_upper = split_at(low, high, t)
     return t
 
 
@@ -67,7 +100,7 @@ def water_fill_rows(lower, upper, entropy, distribution, scratch):
     classes, low, high = lower.shape[1], scratch[0], scratch[1]
     for row in range(lower.shape[0]):
         read_row(lower[row], upper[row], low, high)
-        t = water_level(low, high, classes)
+        t = water_level(low, high, classes, split_at(low, high, 1.0 / classes))
         total, moving = everywhere(0.0), low.size
         for k in range(0, low.size, WIDTH):
             bottom, top = load(low, k), load(high, k)
