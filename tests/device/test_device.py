@@ -55,6 +55,18 @@ def test_kernels_agree_with_the_cpu_path_on_the_gpu(classes, dtype):
     agreement.assert_agrees(ours, wrap(p.cpu(), max_nodes=500))
 
 
+@needs_triton
+@needs_gpu
+@pytest.mark.parametrize("classes", [10, 100])
+@pytest.mark.parametrize("rows", [1, 20, 333])
+def test_members_anywhere_in_memory_and_any_number_of_rows_agree_on_the_gpu(classes, rows):
+    p = agreement.tensors(("peaked",), (5, rows, classes), torch.float32)
+    room = torch.empty(p.numel() + 1, device="cuda")
+    for offset in (0, 1, 0):  # Triton launches where members are not aligned
+        x = room[offset : offset + p.numel()].view_as(p).copy_(p)
+        agreement.assert_agrees(wrap(x), wrap(p))
+
+
 @pytest.fixture
 def kernels_run(monkeypatch):
     monkeypatch.setattr(members, "trusted", lambda *_: True)
