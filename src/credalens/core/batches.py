@@ -1,4 +1,4 @@
-"""Rows in chunks, on one thread or several. Kernels release the GIL."""
+"""Rows in chunks that fit in the cache, on one thread or several. Kernels release the GIL."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from credalens.checks.options import check_threads
 
 __all__ = ["for_each_chunk"]
 
-CHUNK = 65536  # values: calling kernels costs little against as many, and what is kept for a chunk is small
-ENOUGH = 32768  # values: with fewer, another thread takes as long to start as it saves
+CHUNK = 32768  # values: calling kernels costs little against as many, and the arrays of a chunk still fit in a cache
+ENOUGH = CHUNK // 2  # values: with fewer, another thread takes as long to start as it saves
 TURNS = 4  # chunks a thread at least, so that none waits long for the last one
 BLOCK = 64  # rows that kernels of few classes take side by side: no chunk but the last should leave a block half empty
 
@@ -24,7 +24,7 @@ def usable_cores() -> int:
 
 
 def chunk_rows(rows: int, classes: int, workers: int, /) -> int:
-    """How many rows make a chunk; fewer where threads would not get several each."""
+    """How many rows make a chunk: as many as fit in the cache, fewer where threads would not get several each."""
     values = CHUNK if workers == 1 else min(CHUNK, rows * classes // (TURNS * workers))
     size = max(1, values // classes)
     return size - size % BLOCK if size > BLOCK else size
