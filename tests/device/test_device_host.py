@@ -62,7 +62,7 @@ def test_few_classes_take_four_allocations_four_launches_and_one_wait(events, sh
     assert [name for name in events.names if name in LAUNCHES[10]] == LAUNCHES[10]
     assert torch_calls.count("empty") == 4
     assert torch_calls.count("_local_scalar_dense") == 1
-    assert len(torch_calls) <= (8 if shape[1] % 4 == 0 else 10)
+    assert len(torch_calls) <= (16 if shape[1] % 4 == 0 else 18)  # eight of them name results, without a copy
 
 
 @pytest.mark.parametrize("classes", [100, 1000])
@@ -74,14 +74,14 @@ def test_many_classes_take_one_more_to_clear_the_counters(events, classes):
     assert [name for name in events.names if name in LAUNCHES[classes]] == LAUNCHES[classes]
     assert torch_calls.count("empty") == 4
     assert torch_calls.count("zero_") == 1
-    assert len(torch_calls) <= 12
+    assert len(torch_calls) <= 20
 
 
 def test_the_first_kernel_waits_for_its_own_memory_only(events):
     x = torch.full((5, 256, 10), 0.1)
     with events:
         wrap(x)
-    assert events.names[: events.names.index("describe_lanes")] == ["empty", "unbind", "empty"]
+    assert events.names[: events.names.index("describe_lanes")] == ["empty", "unbind", *4 * ["detach"], "empty"]
 
 
 def test_large_results_do_not_keep_each_other_in_memory(monkeypatch):
@@ -92,6 +92,19 @@ def test_large_results_do_not_keep_each_other_in_memory(monkeypatch):
         assert len({x.untyped_storage().data_ptr() for x in found}) == (1 if shared else 4)
         assert {(*x.shape,) for x in found} == {(count, *classes)}
         assert all(x.is_contiguous() and x.data_ptr() % 16 == 0 for x in found)
+
+
+@pytest.mark.parametrize("count", [8, 7])
+def test_what_is_done_to_one_result_in_place_does_not_concern_the_others(count):
+    weight = torch.ones(count, 3, requires_grad=True)
+    lower, upper, mean, _ = memory.results(torch.ones(2, count, 3), 3)
+    for x in (lower, upper, mean):
+        x.fill_(2.0)
+    loss = (weight * upper).sum()
+    lower.add_(1)
+    mean.mul_(weight)
+    loss.backward()
+    assert (weight.grad == 2).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
@@ -208,6 +221,28 @@ def test_errors_of_the_device_are_not_hidden(kept):
     kernel(kept, 2, [torch.zeros(8)], [5], {"SIZE": 4})
     with pytest.raises(RuntimeError, match="illegal memory access"):
         kernel(kept, 2, [torch.zeros(8)], [5], {"SIZE": 4})
+
+
+def test_an_error_after_a_launch_does_not_launch_again(kept):
+    """Of a profiler's hook, say; Triton had been launching so before."""
+    jit = Jit()
+    kernel = launch.Kernel(jit)
+    for _ in range(2):
+        kernel(kept, 2, [torch.zeros(8)], [5], {"SIZE": 4})
+    jit.error = TypeError("a hook")
+    with pytest.raises(TypeError, match="a hook"):
+        kernel(kept, 2, [torch.zeros(8)], [5], {"SIZE": 4})
+    assert (len(jit.ordinary), len(jit.direct)) == (1, 1)
+
+
+def test_kernels_of_amd_are_left_to_triton(kept, monkeypatch):
+    """They are compiled anew for large allocations too, which nothing here tells."""
+    monkeypatch.setattr(torch.version, "hip", "6.4")
+    jit = Jit()
+    kernel = launch.Kernel(jit)
+    for _ in range(2):
+        kernel(kept, 2, [torch.zeros(8)], [5], {"SIZE": 4})
+    assert (len(jit.ordinary), len(jit.direct)) == (2, 0)
 
 
 def test_only_kernels_of_a_gpu_are_kept():

@@ -31,6 +31,7 @@ class Kernel:
     def __init__(self, jit: Any, /) -> None:
         self.jit = jit
         self.compiled: dict[tuple[Any, ...], Any] = {}
+        self.proven = False
 
     def __call__(
         self,
@@ -52,16 +53,24 @@ class Kernel:
         if kept is None or not self._launched(kept, programs, (*addresses, *numbers, *constants.values())):
             tensors = [x.tensor() if isinstance(x, Place) else x for x in arrays]
             made = self.jit[(programs,)](*tensors, *numbers, **constants, **options)
-            if at[0].type == KEPT and _aligned(addresses) and key not in self.compiled:
+            if _kept(at[0]) and _aligned(addresses) and key not in self.compiled:
                 self.compiled[key] = made if _takes_all(made, self.jit) else None
 
     def _launched(self, kept: Any, programs: int, arguments: tuple[Any, ...]) -> bool:
         try:
             kept[(programs, 1, 1)](*arguments)
         except (AttributeError, TypeError):  # before anything was launched: this Triton wants something else
+            if self.proven:  # no: it has launched so before, and this error is a hook's, with the kernel on its way
+                raise
             self.compiled = dict.fromkeys(self.compiled)
             return False
+        self.proven = True
         return True
+
+
+def _kept(device: torch.device) -> bool:
+    """Whether compiled kernels are kept for a device; AMD's, of the same type, differ by the size of an allocation too."""
+    return device.type == KEPT and torch.version.hip is None
 
 
 def _aligned(addresses: list[int]) -> bool:

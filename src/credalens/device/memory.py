@@ -56,4 +56,5 @@ def results(members: Tensor, /, *classes: int) -> tuple[Tensor, ...]:
     if size > SHARED:
         return tuple(torch.empty((rows, *classes), dtype=dtype, device=members.device) for _ in range(4))
     room = torch.empty((4, -(-rows // 4) * 4, *classes), dtype=dtype, device=members.device)
-    return (room if rows % 4 == 0 else room[:, :rows]).unbind()
+    parts = (room if rows % 4 == 0 else room[:, :rows]).unbind()
+    return tuple(x.data for x in parts)  # not as views: what is done to one in place must not concern the others
