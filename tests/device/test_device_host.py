@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from tests.torch_calls import TorchCalls
 
 from credalens import prediction, wrap, wrap_logits
 from credalens.device import launch, members, memory, rows
@@ -16,18 +16,6 @@ needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is
 LAUNCHES = {10: ["describe_lanes", "close_lanes", "search_rows", "finish_rows"]}
 LAUNCHES[100] = ["describe_single", *2 * ["close_at_root"], *3 * ["search_rows"], "finish_rows"]
 LAUNCHES[1000] = ["describe_single", *3 * ["close_at_root"], *6 * ["search_rows"], "finish_rows"]
-
-
-class Events(TorchDispatchMode):
-    """Names of torch's operations and of kernels, in the order in which they are called."""
-
-    def __init__(self):
-        super().__init__()
-        self.names = []
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.names.append(str(function).split(".")[1])
-        return function(*args, **(kwargs or {}))
 
 
 class Silent:
@@ -45,7 +33,7 @@ class Silent:
 
 @pytest.fixture
 def events(monkeypatch):
-    found = Events()
+    found = TorchCalls()
     monkeypatch.setattr(members, "trusted", lambda *_: True)
     monkeypatch.setattr(prediction, "gpu_tensor", lambda x: x)
     monkeypatch.setattr(rows, "kernel", lambda _file, name: Silent(name, found.names))

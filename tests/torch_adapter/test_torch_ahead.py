@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.torch_calls import TorchCalls
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from credalens.torch import CredalWrapper, folding, wrapper
 
@@ -98,23 +98,11 @@ def test_modules_that_hold_each_other_are_walked_once():
     assert CredalWrapper(loop)(torch.randn(2, 6)).n_members == 2
 
 
-class Calls(TorchDispatchMode):
-    """Names of torch's operations."""
-
-    def __init__(self):
-        super().__init__()
-        self.names = []
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.names.append(str(function).split(".")[1])
-        return function(*args, **(kwargs or {}))
-
-
 def test_outputs_go_to_wrap_as_they_are(ahead, monkeypatch):
     outputs = [torch.randn(2, 4) for _ in range(5)]
     monkeypatch.setattr(wrapper, "wrap_logits", lambda given, **_: given)
     adapter = CredalWrapper([lambda x, y=y: y for y in outputs])
-    with Calls() as calls:
+    with TorchCalls() as calls:
         given = adapter(torch.ones(1))
     assert all(one is other for one, other in zip(given, outputs, strict=True))
     assert [name for name in calls.names if name != "ones"] == []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from credalens.core.kernels.bounds import fold_row
-from credalens.core.kernels.jit import kernel
-from credalens.core.kernels.lower import NONE, both_entropies, unpacked
+from credalens.core.kernels.jit import NONE, kernel
+from credalens.core.kernels.lower import both_entropies, unpacked
 
 __all__ = ["decompose_many_rows"]
 

@@ -12,8 +12,11 @@ from typing import Any
 
 import numba
 import numba.np.linalg
+import numpy as np
 
-__all__ = ["inlined", "kernel"]
+__all__ = ["NONE", "inlined", "kernel"]
+
+NONE = np.int64(0)  # what counts begin with: for a plain number Numba would compile a copy of its own
 
 # Reordering sums lets LLVM use vector units. NaN keeps its meaning: validation compares against it.
 FAST = {"reassoc", "contract", "nsz"}

@@ -27,7 +27,7 @@ import numpy as np
 from credalens.core.kernels.bounds import alpha_of, intersect_more
 from credalens.core.kernels.change import SLACK, larger
 from credalens.core.kernels.enumeration import cheapest_flips, flip_vertex, flips_workspace, write_vertex
-from credalens.core.kernels.jit import inlined, kernel
+from credalens.core.kernels.jit import NONE, inlined, kernel
 from credalens.core.kernels.phi import phi
 from credalens.core.kernels.root import break_class, gap_of, root
 from credalens.core.kernels.rows import read_row, row_workspace
@@ -39,7 +39,6 @@ __all__ = ["both_entropies", "both_entropies_rows", "branch_rows", "lower_entrop
 
 ROUNDING = 1e-14  # bits; of sums of entropies
 MANY = 256  # classes; of fewer, most of those that might be flipped can be looked at
-NONE = np.int64(0)  # not a plain number: for that Numba would compile a copy of its own
 SHORT = 1.0 / 16.0  # of the cost of the knapsack's vertex: the best of a flat row is below
 
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from credalens.core.kernels.jit import inlined, kernel
+from credalens.core.kernels.jit import NONE, inlined, kernel
 from credalens.core.kernels.phi import phi
 from credalens.core.kernels.rows import read_row, row_workspace
 from credalens.core.kernels.vectors import WIDTH, bits_of, choose, count, everywhere, load, sum_of
-
-NONE = np.int64(0)  # not a plain number: for that Numba would compile a copy of its own
 
 __all__ = [
     "entropy_at",

@@ -329,34 +329,23 @@ def first_of(typing_context, bits):  # type: ignore[no-untyped-def]
     return types.int64(types.int64), codegen
 
 
-@intrinsic
-def float_to_bits(typing_context, x):  # type: ignore[no-untyped-def]
-    """The 64 bits of a float64 as an int64."""
-    result = Integers if x == Floats else types.int64
+def _recast(taken: Vector, given: Vector, operation: str, doc: str) -> Any:
+    """From numbers of one kind to those of the other, or from vectors of them."""
+    scalars = {Floats: types.float64, Integers: types.int64}
 
-    def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], context.get_value_type(result))
+    @intrinsic
+    def recast(typing_context, x):  # type: ignore[no-untyped-def]
+        takes, gives = (taken, given) if x == taken else (scalars[taken], scalars[given])
 
-    return result(Floats if x == Floats else types.float64), codegen
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            return getattr(builder, operation)(args[0], context.get_value_type(gives))
 
+        return gives(takes), codegen
 
-@intrinsic
-def bits_to_float(typing_context, x):  # type: ignore[no-untyped-def]
-    """The float64 whose 64 bits are the given int64."""
-    result = Floats if x == Integers else types.float64
-
-    def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], context.get_value_type(result))
-
-    return result(Integers if x == Integers else types.int64), codegen
+    recast.__doc__ = doc
+    return recast
 
 
-@intrinsic
-def to_float(typing_context, x):  # type: ignore[no-untyped-def]
-    """An integer as a float64."""
-    result = Floats if x == Integers else types.float64
-
-    def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        return builder.sitofp(args[0], context.get_value_type(result))
-
-    return result(Integers if x == Integers else types.int64), codegen
+float_to_bits = _recast(Floats, Integers, "bitcast", "The 64 bits of a float64 as an int64.")
+bits_to_float = _recast(Integers, Floats, "bitcast", "The float64 whose 64 bits are the given int64.")
+to_float = _recast(Integers, Floats, "sitofp", "An integer as a float64.")
