@@ -5,7 +5,8 @@ spent on parts, and the ratios within each round, so that a busy machine moves b
 the whole call of `score_folder_on_ray` on a Ray that has as many CPUs as there are workers and was started just before:
 planning, importing Ray Data, its actors, loading credalens on the workers, all parts, the summary. Starting that Ray is
 reported apart. Two local processes at once on half of the parts each show what two cores of the machine can give. The same
-parts several times over show what remains of the seconds that do not grow with the rows. Writes results/ray_scaling.json.
+parts several times over show what remains of the seconds that do not grow with the rows; so does the same job, by address,
+on a cluster that is running and has run one before. Writes results/ray_scaling.json.
 Workers of Ray are nice to other processes: measure with nothing else to do.
 """
 
@@ -18,6 +19,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -26,6 +29,7 @@ SHAPES = ((5, 10, 1_000_000), (20, 10, 400_000), (5, 100, 200_000), (5, 1000, 20
 RUN = """
 import json, sys, time
 source, target, workers = sys.argv[1], sys.argv[2], int(sys.argv[3])
+address = sys.argv[4] if sys.argv[4:] else None
 from credalens.scoring import score_folder
 begin = time.perf_counter()
 if workers == 0:
@@ -34,7 +38,7 @@ if workers == 0:
 else:
     from credalens.engines import score_folder_on_ray
     from credalens.engines.ray_cluster import ray_cluster
-    with ray_cluster(workers=workers):
+    with ray_cluster(address, workers=workers):
         started = time.perf_counter()
         summary = score_folder_on_ray(source, target)
         ended = time.perf_counter()
@@ -63,6 +67,20 @@ def python(code: str, *args: object) -> str:
         [sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, check=True
     )
     return done.stdout
+
+
+@contextmanager
+def running_cluster(folder: Path, workers: int) -> Iterator[str]:
+    """The address of a cluster of one machine that has run a job of Ray Data's before, whose actors stay with it."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": workers, "include_dashboard": False})
+    try:
+        python(RUN, folder / "few", folder / "first", workers, cluster.address)
+        yield cluster.address
+    finally:
+        cluster.shutdown()
+        shutil.rmtree(folder / "first", ignore_errors=True)
 
 
 def two_at_once(folder: Path) -> float:
@@ -133,9 +151,14 @@ def measure(folder: Path, rounds: int, times: int, *, rows: int, parts: int, mem
             one[name] = json.loads(python(RUN, folder / "in", folder / "out", workers))
             bytes_out = size_of(folder / "out")
             shutil.rmtree(folder / "out")
-        for name, workers in (("longer_1", 1), ("longer_2", 2)):
+        for workers in (1, 2) if turn % 2 else (2, 1):
             os.sync()
-            one[name] = json.loads(python(RUN, folder / "longer", folder / "out", workers))
+            one[f"longer_{workers}"] = json.loads(python(RUN, folder / "longer", folder / "out", workers))
+            shutil.rmtree(folder / "out")
+        for workers in (1, 2) if turn % 2 else (2, 1):
+            with running_cluster(folder, workers) as address:
+                os.sync()
+                one[f"running_{workers}"] = json.loads(python(RUN, folder / "in", folder / "out", workers, address))
             shutil.rmtree(folder / "out")
         os.sync()
         one["two_processes"] = two_at_once(folder)
@@ -145,12 +168,17 @@ def measure(folder: Path, rounds: int, times: int, *, rows: int, parts: int, mem
         sys.stderr.write(json.dumps(one) + "\n")
     shape = {"rows": rows, "parts": parts, "members": members, "classes": classes}
     sizes = {"bytes_in": size_of(folder / "in"), "bytes_out": bytes_out}
-    longer = {
-        "rows": times * rows,
-        "speed_up_two_workers": median(one["longer_1"]["work"] / one["longer_2"]["work"] for one in found),
-        "least": min(one["longer_1"]["work"] / one["longer_2"]["work"] for one in found),
-    }
-    return {**shape, **sizes, **ratios(rows, found), "longer": longer, "other_shapes": rates(folder)}
+    longer = {"rows": times * rows, **speed_up(found, "longer")}
+    running = {"rows": rows, **speed_up(found, "running")}
+    return {
+        **shape, **sizes, **ratios(rows, found), "longer": longer, "running": running, "other_shapes": rates(folder),
+    }  # fmt: skip
+
+
+def speed_up(found: list[dict], name: str) -> dict:
+    """Two workers over one in the runs of this name."""
+    by_round = [one[f"{name}_1"]["work"] / one[f"{name}_2"]["work"] for one in found]
+    return {"speed_up_two_workers": median(by_round), "least": min(by_round), "most": max(by_round)}
 
 
 def rates(folder: Path) -> list[dict]:
