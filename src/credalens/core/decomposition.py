@@ -68,13 +68,13 @@ class Decomposition:
         left = np.empty(stop - start, np.int64)
         array, first, last = members.rows(start, stop)
         try:
-            scratch = self._spare.pop()
+            scratch, scales = self._spare.pop()
         except IndexError:  # each thread's first rows
-            scratch = search_workspace(self.lower.shape[1])
+            scratch, scales = search_workspace(self.lower.shape[1]), np.empty(len(array))
         found = decompose_many_rows(
-            array, first, last, members.tolerance, tolerance, max_nodes, wide, tuple(narrow), left, scratch
+            array, first, last, members.tolerance, tolerance, max_nodes, wide, tuple(narrow), left, scratch, scales
         )
-        self._spare.append(scratch)
+        self._spare.append((scratch, scales))
         if found < 0:
             return False
         if found > 0:
