@@ -15,7 +15,7 @@ from credalens.core.memory import aligned_arrays
 
 __all__ = ["FEW_CLASSES", "Decomposition"]
 
-FEW_CLASSES = 20  # above, comparing every pair of classes costs more than rows side by side save
+FEW_CLASSES = 10  # above, comparing every pair of classes costs more than rows side by side save
 
 
 class Decomposition:
