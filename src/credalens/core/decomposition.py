@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from credalens.checks.members import Members
 from credalens.checks.options import check_base
-from credalens.core.entropy import epistemic_part
 from credalens.core.memory import aligned_arrays
 
 __all__ = ["FEW_CLASSES", "Decomposition"]
@@ -108,8 +107,10 @@ class Decomposition:
 
     def _keep(self, start: int, stop: int, narrow: NDArray) -> None:
         """Highest and lowest entropy and its bound, in bits, to their places in the caller's unit, none of them minus zero."""
-        self.epistemic[start:stop] = epistemic_part(narrow[0], narrow[1]) * self.scale
-        self.total[start:stop], self.aleatoric[start:stop], self.bound[start:stop] = narrow * self.scale + 0.0
+        from credalens.core.kernels.keep import keep_rows
+
+        results = (self.total, self.aleatoric, self.epistemic, self.bound)
+        keep_rows(narrow, self.scale, *(x[start:stop] for x in results))
 
 
 def _settle(
