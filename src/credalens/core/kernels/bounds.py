@@ -79,9 +79,6 @@ def fold_row(members, row, tolerance, scales, low, high, lower, upper, mean):
         for n in range(1, number):
             bottom, top, total = _folded(load(members[n, row], k) * scales[n], bottom, top, total)
             fetch(members[n, row], k + classes)
-        fetch_to_write(lower, k + classes)
-        fetch_to_write(upper, k + classes)
-        fetch_to_write(mean, k + classes)
         store(low, k, bottom)
         store(high, k, top)
         store(lower, k, bottom)

@@ -25,7 +25,8 @@ def decompose_many_rows(members, start, stop, allowed, tolerance, max_nodes, wid
         below, width, first = fold_row(members, start + i, allowed, scales, low, high, lower[i], upper[i], mean[i])
         if not below >= 0.0:
             return -1
+        sums, beside = (below, width), (lower[i], upper[i], mean[i])
         count = both_entropies(
-            row, (below, width), first, tolerance, max_nodes, known, workspace, i, probability, narrow, left, count
+            row, sums, first, tolerance, max_nodes, known, workspace, i, probability, beside, narrow, left, count
         )
     return count

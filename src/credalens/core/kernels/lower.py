@@ -33,7 +33,7 @@ from credalens.core.kernels.root import break_class, gap_of, root
 from credalens.core.kernels.rows import read_row, row_workspace
 from credalens.core.kernels.threshold import no_peaks, open_classes, open_workspace, peaks_more, peaks_of
 from credalens.core.kernels.upper import entropy_at, split_at, water_level
-from credalens.core.kernels.vectors import WIDTH, bits_of, count, everywhere, load, store, sum_of
+from credalens.core.kernels.vectors import WIDTH, bits_of, count, everywhere, fetch_to_write, load, store, sum_of
 
 __all__ = ["both_entropies", "both_entropies_rows", "branch_rows", "lower_entropy_rows", "search_workspace", "unpacked"]
 
@@ -145,12 +145,15 @@ def enumerate_rows(lower, upper, tolerance, max_nodes, entropy, bound, distribut
 
 
 @inlined
-def both_entropies(row, sums, first, tolerance, max_nodes, known, workspace, i, probability, narrow, left, number):
+def both_entropies(
+    row, sums, first, tolerance, max_nodes, known, workspace, i, probability, beside, narrow, left, number
+):
     """Highest entropy, lowest entropy and its bound of the row in the scratch memory to place i of ``narrow``, in bits, and its
     intersection probability.
 
-    ``sums`` are those of the lower bounds and of the widths, ``first`` is what `water_level` starts from; returns the number of
-    rows listed in ``left``.
+    ``sums`` are those of the lower bounds and of the widths, ``first`` is what `water_level` starts from. While logarithms
+    are worked out, the rows that follow those of three arrays ``beside`` are asked for: memory has time then, and all of them
+    at once would wait for each other. Returns the number of rows listed in ``left``.
     """
     highest, lowest, bound = narrow
     low, high, phi_low, phi_high = row
@@ -163,6 +166,9 @@ def both_entropies(row, sums, first, tolerance, max_nodes, known, workspace, i, 
         store(phi_low, k, one)
         store(phi_high, k, two)
         intersect_more(bottom, top, alpha, out, k)
+        fetch_to_write(beside[0], k + out.size)
+        fetch_to_write(beside[1], k + out.size)
+        fetch_to_write(beside[2], k + out.size)
         part, fixed = entropy_at(bottom, top, one, two, t)
         total, base, peaks = total + part, base + one, peaks_more(bottom, peaks)
         moving -= count(bits_of(fixed))
@@ -183,8 +189,9 @@ def both_entropies_rows(lower, upper, tolerance, max_nodes, probability, narrow,
     for i in range(lower.shape[0]):
         sums = read_row(lower[i], upper[i], low, high)
         first = split_at(low, high, 1.0 / classes)
+        beside = lower[i], upper[i], probability[i]
         number = both_entropies(
-            row, sums, first, tolerance, max_nodes, known, workspace, i, probability, narrow, left, number
+            row, sums, first, tolerance, max_nodes, known, workspace, i, probability, beside, narrow, left, number
         )
     return number
 
