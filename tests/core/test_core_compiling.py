@@ -178,6 +178,38 @@ def test_helpers_have_no_machine_code():
     assert "fmul" in helper.library.get_llvm_str()
 
 
+def test_nobody_counts_who_holds_an_array():
+    """Views of rows, handed to a helper and back, in code without any call of Numba's that counts them."""
+
+    @kernel
+    def _row(table, k):
+        return table[k], table[k, 1:]
+
+    @numba.njit(**OPTIONS)
+    def add_rows(table, out):
+        for k in range(len(table)):
+            whole, rest = _row(table, k)
+            out[k] = whole.sum() + rest[0]
+
+    table, out = np.arange(6.0).reshape(2, 3), np.empty(2)
+    holders = sys.getrefcount(table)
+    add_rows(table, out)
+    np.testing.assert_array_equal(out, [4.0, 16.0])
+    assert sys.getrefcount(table) == holders
+    (code,) = add_rows.inspect_llvm().values()
+    assert "NRT_" not in code
+
+
+def test_a_kernel_that_makes_an_array_is_refused():
+    @kernel
+    def make_an_array(size):
+        return np.empty(size)
+
+    with pytest.raises(numba.core.errors.NumbaError, match="array passed into"):
+        make_an_array(3)
+    assert compiles_sooner()
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in Path(kernels.__path__[0]).glob("*.py")))
 def test_kernels_use_nothing_that_is_left_out(name):
     """No closure, no `with`, no comprehension: their passes are not there."""

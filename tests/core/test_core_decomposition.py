@@ -27,7 +27,7 @@ def test_entropies_are_those_of_the_vertices_and_of_water_filling(members):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("classes", [2, 3, 10, FEW_CLASSES, FEW_CLASSES + 1])
+@pytest.mark.parametrize("classes", [2, 3, 7, FEW_CLASSES, FEW_CLASSES + 1, 20])
 def test_rows_side_by_side_equal_rows_one_by_one(kind, classes):
     members = batch_of(kind, 4, LANES + 5, classes, seed=classes)
     prediction = wrap(members)

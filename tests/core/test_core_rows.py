@@ -104,7 +104,7 @@ def test_wrap_agrees_with_the_functions_for_bounds(classes):
 
 
 @pytest.mark.parametrize("number", [1, 2, 5, 50])
-@pytest.mark.parametrize("classes", [2, 3, 8, 20, 21, 24, 25, 40, 63, 64])
+@pytest.mark.parametrize("classes", [2, 3, 8, 10, 11, 20, 24, 25, 40, 63, 64])
 def test_rows_one_by_one_equal_rows_side_by_side(classes, number, monkeypatch):
     """Two paths that share little, for the same members."""
     members = np.concatenate([batch_of(kind, number, 4, classes, seed=number) for kind in KINDS], axis=1)
@@ -136,7 +136,7 @@ def test_few_classes_among_many_that_all_members_agree_on(kind, number, few, cla
     members = np.concatenate([(1 - share) * part, np.tile(share * rest, (number, 1))], axis=1)
     members = np.ascontiguousarray(members[:, None, rng.permutation(classes)])
     found, wide = np.empty((3, 1)), np.empty((4, 1, classes))
-    places = tuple(wide), tuple(found), np.empty(1, np.int64), search_workspace(classes)
+    places = tuple(wide), tuple(found), np.empty(1, np.int64), search_workspace(classes), np.empty(number)
     assert decompose_many_rows(members, 0, 1, ALLOWED, TOLERANCE, MAX_NODES, *places) == 0
     vertices = (1 - share) * oracles.vertices(part.min(axis=0), part.max(axis=0))
     expected = oracles.entropy(vertices).min() + oracles.entropy(share * rest)
@@ -176,17 +176,18 @@ def test_kernels_stay_in_their_memory_and_read_nothing_left_there(classes, dtype
         narrow, more = guarded([np.empty(rows)] * 3, SENTINEL)
         left, last = guarded([np.empty(rows, np.int64)], 0)
         scratch, within = guarded(search_workspace(classes), fill)
+        scales, few = guarded([np.empty(5)], fill)
         found = decompose_many_rows(
-            members, 0, rows, ALLOWED, TOLERANCE, MAX_NODES, wide, narrow, *left, scratch
+            members, 0, rows, ALLOWED, TOLERANCE, MAX_NODES, wide, narrow, *left, scratch, *scales
         )  # fmt: skip
         assert found >= 0
         low, high = (np.ascontiguousarray(x, np.float64) for x in wide[:2])
         again, yet = guarded([np.empty(rows)] * 3, SENTINEL)
         (point,), other = guarded([np.empty((rows, classes), dtype)], SENTINEL)
         both_entropies_rows(low, high, TOLERANCE, MAX_NODES, point, again, *left, scratch)
-        (value, bound, p), few = guarded([np.empty(rows), np.empty(rows), low], SENTINEL)
+        (value, bound, p), rest = guarded([np.empty(rows), np.empty(rows), low], SENTINEL)
         enumerate_rows(low, high, TOLERANCE, MAX_NODES, value, bound, p, *left, scratch)
-        assert_untouched([*beside, *more, *last, *within, *yet, *other, *few])
+        assert_untouched([*beside, *more, *last, *within, *yet, *other, *few, *rest])
         assert np.isnan(around[:32]).all()
         seen.append([x.copy() for x in (*wide, *narrow, *again, point, value, bound, p)])
     for one, two in zip(*seen, strict=True):
@@ -199,8 +200,8 @@ def test_passes_over_bounds_stay_in_their_memory(classes):
     for row in range(4):
         (lower, upper, mean, point, q), beside = guarded([np.empty((1, classes))] * 5, SENTINEL)
         (entropy,), more = guarded([np.empty(1)], SENTINEL)
-        (scratch,), within = guarded([search_workspace(classes)[0]], -5e8)
-        assert fold_rows(members, row, row + 1, ALLOWED, lower, upper, mean, scratch)
+        (scratch, scales), within = guarded([search_workspace(classes)[0], np.empty(3)], -5e8)
+        assert fold_rows(members, row, row + 1, ALLOWED, lower, upper, mean, scratch, scales)
         intersect_rows(lower, upper, point, scratch)
         water_fill_rows(lower, upper, entropy, q, scratch)
         assert_untouched([*beside, *more, *within])
@@ -240,8 +241,8 @@ for dtype in (np.float64, np.float32):
             narrow = tuple(walled(np.empty(5), end=end) for _ in range(3))
             left = walled(np.empty(5, np.int64), end=end)
             scratch = tuple(walled(np.zeros(x.shape, x.dtype), end=end) for x in search_workspace(classes))
-            given = walled(members, end=end)
-            assert decompose_many_rows(given, 0, 5, 1e-5, 1e-12, 1000, wide, narrow, left, scratch) == 0
+            given, scales = walled(members, end=end), walled(np.empty(3), end=end)
+            assert decompose_many_rows(given, 0, 5, 1e-5, 1e-12, 1000, wide, narrow, left, scratch, scales) == 0
             np.testing.assert_allclose(wide[3], members.mean(axis=0), rtol=0, atol=1e-6)
 """
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from credalens.checks.members import Members, raise_bad_rows, read_members
 from credalens.checks.options import check_base
 from credalens.core.batches import for_each_chunk
-from credalens.core.entropy import epistemic_part, shannon_entropy
+from credalens.core.entropy import shannon_entropy
+from credalens.core.kernels.epistemic import epistemic_part
 
 __all__ = ["ClassicalUncertainty", "classical_uncertainty", "decompose_members", "from_bits", "mean_entropy_bits"]
 

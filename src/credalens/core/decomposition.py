@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from credalens.checks.members import Members
 from credalens.checks.options import check_base
-from credalens.core.entropy import epistemic_part
 from credalens.core.memory import aligned_arrays
 
 __all__ = ["FEW_CLASSES", "Decomposition"]
 
-FEW_CLASSES = 20  # above, comparing every pair of classes costs more than rows side by side save
+FEW_CLASSES = 10  # above, comparing every pair of classes costs more than rows side by side save
 
 
 class Decomposition:
@@ -68,13 +67,13 @@ class Decomposition:
         left = np.empty(stop - start, np.int64)
         array, first, last = members.rows(start, stop)
         try:
-            scratch = self._spare.pop()
+            scratch, scales = self._spare.pop()
         except IndexError:  # each thread's first rows
-            scratch = search_workspace(self.lower.shape[1])
+            scratch, scales = search_workspace(self.lower.shape[1]), np.empty(len(array))
         found = decompose_many_rows(
-            array, first, last, members.tolerance, tolerance, max_nodes, wide, tuple(narrow), left, scratch
+            array, first, last, members.tolerance, tolerance, max_nodes, wide, tuple(narrow), left, scratch, scales
         )
-        self._spare.append(scratch)
+        self._spare.append((scratch, scales))
         if found < 0:
             return False
         if found > 0:
@@ -108,8 +107,10 @@ class Decomposition:
 
     def _keep(self, start: int, stop: int, narrow: NDArray) -> None:
         """Highest and lowest entropy and its bound, in bits, to their places in the caller's unit, none of them minus zero."""
-        self.epistemic[start:stop] = epistemic_part(narrow[0], narrow[1]) * self.scale
-        self.total[start:stop], self.aleatoric[start:stop], self.bound[start:stop] = narrow * self.scale + 0.0
+        from credalens.core.kernels.keep import keep_rows
+
+        results = (self.total, self.aleatoric, self.epistemic, self.bound)
+        keep_rows(narrow, self.scale, *(x[start:stop] for x in results))
 
 
 def _settle(

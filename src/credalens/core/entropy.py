@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from credalens.checks.intervals import read_intervals
 from credalens.checks.options import check_base, check_max_nodes, check_tolerance
 from credalens.core.batches import for_each_chunk
+from credalens.core.kernels.epistemic import ROUNDING
 from credalens.core.memory import aligned_empty
 
-__all__ = ["MAX_NODES", "TOLERANCE", "lower_entropy", "shannon_entropy", "upper_entropy"]
+__all__ = ["MAX_NODES", "ROUNDING", "TOLERANCE", "lower_entropy", "shannon_entropy", "upper_entropy"]
 
 MAX_NODES = 20_000
 TOLERANCE = 1e-12  # bits; a node of the search that cannot improve by more than this is closed
-ROUNDING = 1e-13  # bits
 
 
 def upper_entropy(
@@ -85,12 +85,6 @@ def lower_entropy(
     if return_bounds:
         extras.append((intervals.restore(bound * bits_per_unit), value))
     return (value, *extras) if extras else value
-
-
-def epistemic_part(total: NDArray, aleatoric: NDArray, /) -> NDArray:
-    """total - aleatoric, and exactly zero where only rounding keeps the two apart, so that agreement gives ties."""
-    difference = total - aleatoric
-    return np.where(difference > ROUNDING, difference, 0.0)
 
 
 def shannon_entropy(p: NDArray, /) -> NDArray[np.float64]:

@@ -62,7 +62,9 @@ def hartley_bits(lower: NDArray, upper: NDArray, *, tolerance: float, threads: i
     low, high = np.empty(rows), np.empty(rows)
 
     def exact(start: int, stop: int) -> None:
-        hartley_exact_rows(lower[start:stop], upper[start:stop], subset_weights(classes), low[start:stop])
+        weights = subset_weights(classes)
+        sums = np.empty((2, weights.size))
+        hartley_exact_rows(lower[start:stop], upper[start:stop], weights, low[start:stop], *sums)
         high[start:stop] = low[start:stop]
 
     def certified(start: int, stop: int) -> None:

@@ -67,7 +67,7 @@ class ConvexHull:
         Certificate (KKT): the optimum is at most max_n CE(p_n, q) for any mixture q, and equals H(q) at the best one.
         ``return_bounds`` adds the pair (value, that upper bound).
         """
-        from credalens.core.kernels.hull import hull_upper_entropy_rows
+        from credalens.core.kernels.hull import hull_upper_entropy_rows, hull_workspace
 
         scale = 1.0 / math.log2(check_base(base))
         members = self._read()
@@ -76,7 +76,8 @@ class ConvexHull:
 
         def work(start: int, stop: int) -> None:
             part = np.ascontiguousarray(members.array[:, start:stop])
-            hull_upper_entropy_rows(part, 1e-11, entropy[start:stop], gap[start:stop], q[start:stop])
+            results = entropy[start:stop], gap[start:stop], q[start:stop]
+            hull_upper_entropy_rows(part, 1e-11, *results, *hull_workspace(len(part)))
 
         for_each_chunk(work, rows, classes * len(members.array), threads=threads)
         value = members.restore(entropy * scale)

@@ -79,9 +79,6 @@ def fold_row(members, row, tolerance, scales, low, high, lower, upper, mean):
         for n in range(1, number):
             bottom, top, total = _folded(load(members[n, row], k) * scales[n], bottom, top, total)
             fetch(members[n, row], k + classes)
-        fetch_to_write(lower, k + classes)
-        fetch_to_write(upper, k + classes)
-        fetch_to_write(mean, k + classes)
         store(low, k, bottom)
         store(high, k, top)
         store(lower, k, bottom)
@@ -95,9 +92,9 @@ def fold_row(members, row, tolerance, scales, low, high, lower, upper, mean):
 
 
 @kernel
-def fold_rows(members, start, stop, tolerance, lower, upper, mean, scratch):
-    """As `bounds_rows`, with a `row_workspace`."""
-    low, high, scales = scratch[0], scratch[1], np.empty(members.shape[0])
+def fold_rows(members, start, stop, tolerance, lower, upper, mean, scratch, scales):
+    """As `bounds_rows`, with a `row_workspace` and a number for every member."""
+    low, high = scratch[0], scratch[1]
     for row in range(start, stop):
         at = row - start
         below, _, _ = fold_row(members, row, tolerance, scales, low, high, lower[at], upper[at], mean[at])
@@ -134,8 +131,8 @@ def intersect_rows(lower, upper, out, scratch):
 
 def bounds_rows(members: Any, start: int, stop: int, tolerance: float, lower: Any, upper: Any, mean: Any) -> bool:
     """Lower, upper and mean probability of rows start..stop; False if a row is not a distribution."""
-    scratch = row_workspace(members.shape[2])
-    return bool(fold_rows(members, start, stop, tolerance, lower, upper, mean, scratch))
+    scratch, scales = row_workspace(members.shape[2]), np.empty(len(members))
+    return bool(fold_rows(members, start, stop, tolerance, lower, upper, mean, scratch, scales))
 
 
 def intersection_rows(lower: Any, upper: Any, out: Any) -> None:

@@ -8,7 +8,10 @@ value found with all other classes at a bound, so the tree is finite.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from credalens.core.kernels.change import SLACK
 from credalens.core.kernels.jit import kernel
@@ -24,8 +27,7 @@ NONE, NOBODY = np.int64(0), np.int64(-1)  # not plain numbers: for those Numba w
 KIND, CLASS, FROM, TO, BOUND, MARK, NEED, BASE, SPLIT_CLASS, A, B = range(11)
 
 
-@kernel
-def _make_workspace(classes):
+def _workspace(classes: int, /) -> tuple[NDArray[Any], ...]:
     """(core, integers, stack): scratch memory that serves every row of a batch."""
     return np.empty((6, classes)), np.empty((5, classes + 1), np.int64), np.empty((12 * classes + 256, 11))
 
@@ -258,16 +260,12 @@ def _deepen(core, m, integers, stack, need, base, value, floor, tolerance, max_n
 
 
 @kernel
-def branch_and_bound_rows(
-    lower, upper, phi_lower, phi_upper, tolerance, max_nodes, rows, entropy, bound, distribution
+def search_rows(
+    lower, upper, phi_lower, phi_upper, tolerance, max_nodes, rows, entropy, bound, distribution, scratch, vertex
 ):  # fmt: skip
-    """Better the entropy of the given rows, or raise the bound, until they meet; returns the number of nodes.
-
-    ``entropy`` and ``bound`` come with what is known. If ``distribution`` has columns it follows the entropy.
-    """
-    core, integers, stack = _make_workspace(lower.shape[1])
-    order, vertex = integers[0], np.empty(distribution.shape[1])
-    total = 0
+    """As `branch_and_bound_rows`, with a workspace and room for a vertex, which may be none."""
+    core, integers, stack = scratch
+    order, total = integers[0], 0
     for row in rows:
         m, need, base = collect_core(lower[row], upper[row], phi_lower[row], phi_upper[row], core, order, vertex)
         value, floor, nodes = base, base, 0
@@ -283,3 +281,13 @@ def branch_and_bound_rows(
         entropy[row], bound[row] = min(value, entropy[row]), max(floor, bound[row])
         total += nodes
     return total
+
+
+def branch_and_bound_rows(lower: Any, upper: Any, *arguments: Any) -> int:
+    """Better the entropy of the given rows, or raise the bound, until they meet; returns the number of nodes.
+
+    Arguments: lower, upper, phi of both, tolerance, max_nodes, rows; entropy and bound, which come with what is known, and
+    distribution. If the last has columns it follows the entropy.
+    """
+    scratch, vertex = _workspace(lower.shape[1]), np.empty(arguments[-1].shape[1])
+    return int(search_rows(lower, upper, *arguments, scratch, vertex))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from credalens.core.kernels.bounds import fold_row
 from credalens.core.kernels.jit import NONE, kernel
 from credalens.core.kernels.lower import both_entropies, unpacked
@@ -12,15 +10,14 @@ __all__ = ["decompose_many_rows"]
 
 
 @kernel
-def decompose_many_rows(members, start, stop, allowed, tolerance, max_nodes, wide, narrow, left, scratch):
+def decompose_many_rows(members, start, stop, allowed, tolerance, max_nodes, wide, narrow, left, scratch, scales):
     """From rows start..stop of the members the rows of ``wide`` (lower, upper, probability, mean), in the precision these
     have, and of ``narrow`` (total, aleatoric, bound) in bits.
 
     Rows left open though there is a budget of nodes are listed in ``left``. Returns how many these are, or -1 if a row is
-    not a distribution. ``scratch`` is a `search_workspace`.
+    not a distribution. ``scratch`` is a `search_workspace`, and ``scales`` has a number for every member.
     """
     lower, upper, probability, mean = wide
-    scales = np.empty(members.shape[0])
     row, known, workspace = unpacked(scratch)
     low, high, _, _ = row
     count = NONE
@@ -28,7 +25,8 @@ def decompose_many_rows(members, start, stop, allowed, tolerance, max_nodes, wid
         below, width, first = fold_row(members, start + i, allowed, scales, low, high, lower[i], upper[i], mean[i])
         if not below >= 0.0:
             return -1
+        sums, beside = (below, width), (lower[i], upper[i], mean[i])
         count = both_entropies(
-            row, (below, width), first, tolerance, max_nodes, known, workspace, i, probability, narrow, left, count
+            row, sums, first, tolerance, max_nodes, known, workspace, i, probability, beside, narrow, left, count
         )
     return count

@@ -11,6 +11,8 @@ longer than to try all sets, and two seconds more to compile. Rows with more tha
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from credalens.core.kernels.change import FAR, precedes
@@ -133,13 +135,8 @@ def _least_cost(known, f, root, sets, costs):
 
 
 @kernel
-def settle_rows(classes, roots, value, bound):
-    """Lowest entropy of rows that one change left open, in bits; those with too many sets to try keep what they have.
-
-    ``classes`` (rows, 5, classes) holds l, u, phi of both and slope; ``roots`` (rows, ROOT) what was found at the root.
-    """
-    known = np.empty((5, classes.shape[2]))
-    sets, costs = np.empty(MOST_SETS, np.int64), np.empty((2, MOST_SETS))
+def settle_rows_within(classes, roots, value, bound, known, sets, costs):
+    """As `settle_rows`, with scratch memory."""
     for row in range(classes.shape[0]):
         root = roots[row]
         f = np.int64(root[AT])
@@ -147,3 +144,12 @@ def settle_rows(classes, roots, value, bound):
         best = _least_cost(known, f, root, sets, costs)
         if best < FAR:
             value[row] = bound[row] = root[BASE] + best
+
+
+def settle_rows(classes: Any, roots: Any, value: Any, bound: Any) -> None:
+    """Lowest entropy of rows that one change left open, in bits; those with too many sets to try keep what they have.
+
+    ``classes`` (rows, 5, classes) holds l, u, phi of both and slope; ``roots`` (rows, ROOT) what was found at the root.
+    """
+    known = np.empty((5, classes.shape[2]))
+    settle_rows_within(classes, roots, value, bound, known, np.empty(MOST_SETS, np.int64), np.empty((2, MOST_SETS)))

@@ -30,10 +30,9 @@ SURE = 1.0 / (1.0 - 1.0 / EXPAND**2)  # Chebyshev: it moved less with at least t
 
 
 @kernel
-def hartley_exact_rows(lower, upper, weights, out):
-    """log2 C - sum over A of weights[A] nu(A): every subset, its sums built by doubling."""
+def hartley_exact_rows(lower, upper, weights, out, low, high):
+    """log2 C - sum over A of weights[A] nu(A): every subset, its sums built by doubling in ``low`` and ``high``."""
     rows, classes = lower.shape
-    low, high = np.empty(weights.size), np.empty(weights.size)
     for row in range(rows):
         low[0], high[0] = 0.0, 0.0
         size = 1

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from credalens.core.kernels.jit import kernel
 from credalens.core.kernels.phi import phi
 
-__all__ = ["hull_upper_entropy_rows"]
+__all__ = ["hull_upper_entropy_rows", "hull_workspace"]
 
 LN2 = np.log(2.0)
 STEPS = 500
@@ -15,6 +18,18 @@ FLAT = 1e-14  # bits; entropies closer than this are equal in floating point
 SHORTEST = 1e-16
 NEGLIGIBLE = 1e-12  # a weight below this would only shorten the Newton steps of the others
 TINY = 1e-300  # keeps the logarithm of an unused class finite; a member that needs the class is then far the worst
+
+
+def hull_workspace(members: int, /) -> tuple[NDArray[Any], ...]:
+    """Scratch memory: weights, those on trial and gradient; which are in use; the Newton system."""
+    return np.empty((3, members)), np.empty(members, np.int64), np.empty((members, members + 2))
+
+
+@kernel
+def _copy(numbers, place):
+    """place[:] = numbers, for which Numba would make an array, lest they overlap."""
+    for n in range(numbers.size):
+        place[n] = numbers[n]
 
 
 @kernel
@@ -80,7 +95,7 @@ def _direction(members, q, gradient, active, count, system):
 @kernel
 def _move(weights, active, count, system, length, trial):
     """trial = weights + length * step, kept a distribution."""
-    trial[:] = weights
+    _copy(weights, trial)
     for i in range(count):
         value = weights[active[i]] + length * system[i, count]
         trial[active[i]] = max(value, 0.0)
@@ -101,7 +116,7 @@ def _line_search(members, weights, active, count, system, q, trial, gradient, en
         if reached > entropy - FLAT:
             bound = _gradient(members, q, gradient)
             if reached > entropy + FLAT or bound - reached < worst - entropy:
-                weights[:] = trial
+                _copy(trial, weights)
                 return reached, bound
         length *= 0.5
     _mix(members, weights, q)
@@ -132,23 +147,21 @@ def _toward(members, weights, n, q, trial, gradient, entropy, worst):
     reached = _mix(members, trial, q)
     bound = _gradient(members, q, gradient)
     if reached > entropy + FLAT or bound - reached < worst - entropy:
-        weights[:] = trial
+        _copy(trial, weights)
         return reached, bound
     _mix(members, weights, q)
     return entropy, _gradient(members, q, gradient)
 
 
 @kernel
-def hull_upper_entropy_rows(members, tolerance, entropy, gap, distribution):
-    """Upper entropy, its certificate max_n CE(p_n, q) - H(q) >= 0 and the maximiser q of every row.
+def hull_upper_entropy_rows(members, tolerance, entropy, gap, distribution, numbers, active, system):
+    """Upper entropy, its certificate max_n CE(p_n, q) - H(q) >= 0 and the maximiser q of every row, in a `hull_workspace`.
 
     Active-set Newton in the mixture weights: concave, so the certificate bounds the distance to the optimum. When the
     weights in use are optimal among themselves, the member with the largest cross-entropy joins.
     """
     count, rows, _ = members.shape
-    weights, trial, gradient = np.empty(count), np.empty(count), np.empty(count)
-    active = np.empty(count, np.int64)
-    system = np.empty((count, count + 2))
+    weights, trial, gradient = numbers[0], numbers[1], numbers[2]
     for row in range(rows):
         p = members[:, row]
         q = distribution[row]

@@ -25,15 +25,15 @@ from typing import Any
 import numpy as np
 
 from credalens.core.kernels.bounds import alpha_of, intersect_more
-from credalens.core.kernels.change import SLACK, larger
+from credalens.core.kernels.change import SLACK
 from credalens.core.kernels.enumeration import cheapest_flips, flip_vertex, flips_workspace, write_vertex
 from credalens.core.kernels.jit import NONE, inlined, kernel
 from credalens.core.kernels.phi import phi
 from credalens.core.kernels.root import break_class, gap_of, root
 from credalens.core.kernels.rows import read_row, row_workspace
-from credalens.core.kernels.threshold import open_classes, open_workspace
+from credalens.core.kernels.threshold import no_peaks, open_classes, open_workspace, peaks_more, peaks_of
 from credalens.core.kernels.upper import entropy_at, split_at, water_level
-from credalens.core.kernels.vectors import WIDTH, bits_of, count, everywhere, load, most_of, store, sum_of
+from credalens.core.kernels.vectors import WIDTH, bits_of, count, everywhere, fetch_to_write, load, store, sum_of
 
 __all__ = ["both_entropies", "both_entropies_rows", "branch_rows", "lower_entropy_rows", "search_workspace", "unpacked"]
 
@@ -65,18 +65,18 @@ def _enumerate(m, known, at, r, best, share, tolerance, max_nodes, workspace, ou
 
 
 @inlined
-def _lowest(row, peak, need, base, value, tolerance, max_nodes, known, workspace, out):
+def _lowest(row, peaks, need, base, value, tolerance, max_nodes, known, workspace, out):
     """(lowest entropy, certified lower bound, nodes) of one row in bits; the minimiser in ``out`` if there is room for it.
 
     ``value`` is an entropy that is attained, or infinite; ``base`` that of the lower bounds, which sum to 1 - ``need`` and of
-    which ``peak`` is the greatest.
+    which ``peaks`` are the greatest.
     """
     low, high, phi_low, phi_high = row
     for k in range(out.size):
         out[k] = low[k]
     if need <= SLACK:
         return base, base, 0
-    m = open_classes(low, high, phi_low, phi_high, peak, need, known)
+    m = open_classes(low, high, phi_low, phi_high, peaks, need, known)
     at, r, gain = break_class(m, known, need)
     if at < 0:
         return base, base, 0
@@ -128,15 +128,15 @@ def enumerate_rows(lower, upper, tolerance, max_nodes, entropy, bound, distribut
         if floor >= value - tolerance:
             continue
         below, _ = read_row(lower[i], upper[i], low, high)
-        base, peak = everywhere(0.0), everywhere(0.0)
+        base, peaks = everywhere(0.0), no_peaks()
         for k in range(0, low.size, WIDTH):
             bottom = load(low, k)
             one = phi(bottom)
-            base, peak = base + one, larger(bottom, peak)
+            base, peaks = base + one, peaks_more(bottom, peaks)
             store(phi_low, k, one)
             store(phi_high, k, phi(load(high, k)))
         found, least, nodes = _lowest(
-            row, most_of(peak), 1.0 - below, sum_of(base), value, tolerance, max_nodes, known, workspace, out
+            row, peaks_of(peaks), 1.0 - below, sum_of(base), value, tolerance, max_nodes, known, workspace, out
         )
         entropy[i], bound[i] = found, max(floor, least)
         number = _note(i, found, bound[i], tolerance, nodes, max_nodes, left, number)
@@ -145,31 +145,37 @@ def enumerate_rows(lower, upper, tolerance, max_nodes, entropy, bound, distribut
 
 
 @inlined
-def both_entropies(row, sums, first, tolerance, max_nodes, known, workspace, i, probability, narrow, left, number):
+def both_entropies(
+    row, sums, first, tolerance, max_nodes, known, workspace, i, probability, beside, narrow, left, number
+):
     """Highest entropy, lowest entropy and its bound of the row in the scratch memory to place i of ``narrow``, in bits, and its
     intersection probability.
 
-    ``sums`` are those of the lower bounds and of the widths, ``first`` is what `water_level` starts from; returns the number of
-    rows listed in ``left``.
+    ``sums`` are those of the lower bounds and of the widths, ``first`` is what `water_level` starts from. While logarithms
+    are worked out, the rows that follow those of three arrays ``beside`` are asked for: memory has time then, and all of them
+    at once would wait for each other. Returns the number of rows listed in ``left``.
     """
     highest, lowest, bound = narrow
     low, high, phi_low, phi_high = row
     alpha, out = alpha_of(*sums), probability[i]
     t = water_level(low, high, out.size, first)
-    total, base, peak, moving = everywhere(0.0), everywhere(0.0), everywhere(0.0), low.size
+    total, base, peaks, moving = everywhere(0.0), everywhere(0.0), no_peaks(), low.size
     for k in range(0, low.size, WIDTH):
         bottom, top = load(low, k), load(high, k)
         one, two = phi(bottom), phi(top)
         store(phi_low, k, one)
         store(phi_high, k, two)
         intersect_more(bottom, top, alpha, out, k)
+        fetch_to_write(beside[0], k + out.size)
+        fetch_to_write(beside[1], k + out.size)
+        fetch_to_write(beside[2], k + out.size)
         part, fixed = entropy_at(bottom, top, one, two, t)
-        total, base, peak = total + part, base + one, larger(bottom, peak)
+        total, base, peaks = total + part, base + one, peaks_more(bottom, peaks)
         moving -= count(bits_of(fixed))
     highest[i] = sum_of(total) + moving * phi(t)
     nowhere = low[:0]
     lowest[i], bound[i], nodes = _lowest(
-        row, most_of(peak), 1.0 - sums[0], sum_of(base), np.inf, tolerance, max_nodes, known, workspace, nowhere
+        row, peaks_of(peaks), 1.0 - sums[0], sum_of(base), np.inf, tolerance, max_nodes, known, workspace, nowhere
     )
     return _note(i, lowest[i], bound[i], tolerance, nodes, max_nodes, left, number)
 
@@ -183,8 +189,9 @@ def both_entropies_rows(lower, upper, tolerance, max_nodes, probability, narrow,
     for i in range(lower.shape[0]):
         sums = read_row(lower[i], upper[i], low, high)
         first = split_at(low, high, 1.0 / classes)
+        beside = lower[i], upper[i], probability[i]
         number = both_entropies(
-            row, sums, first, tolerance, max_nodes, known, workspace, i, probability, narrow, left, number
+            row, sums, first, tolerance, max_nodes, known, workspace, i, probability, beside, narrow, left, number
         )
     return number
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.core.kernels.change import larger
+from credalens.core.kernels.change import larger, smaller
 from credalens.core.kernels.jit import NONE, inlined
 from credalens.core.kernels.knapsack import DECADES, ROUNDING, middle
 from credalens.core.kernels.rows import whole_vectors
@@ -26,7 +26,7 @@ from credalens.core.kernels.vectors import (
 )
 from credalens.core.memory import aligned_empty
 
-__all__ = ["open_classes", "open_workspace"]
+__all__ = ["no_peaks", "open_classes", "open_workspace", "peaks_more", "peaks_of"]
 
 STEPS = 6  # lower bounds tried one after the other
 HALVINGS = 6
@@ -43,6 +43,27 @@ def open_workspace(classes: int, /) -> tuple[NDArray[np.float64], NDArray[np.int
 
 
 @inlined
+def no_peaks():
+    """What `peaks_more` begins with."""
+    return everywhere(0.0), everywhere(0.0)
+
+
+@inlined
+def peaks_more(bottom, peaks):
+    """Add a vector of lower bounds to the two greatest of every lane."""
+    first, second = peaks
+    return larger(bottom, first), larger(smaller(bottom, first), second)
+
+
+@inlined
+def peaks_of(peaks):
+    """The greatest lower bound, and the next one; of several that are greatest, those of different lanes are one."""
+    first, second = peaks
+    most = most_of(first)
+    return most, most_of(choose(first == most, second, first))
+
+
+@inlined
 def _widths_from(low, high, x):
     """sum of w_k over the classes with l_k >= x, and the greatest lower bound of the others."""
     mass, others = everywhere(0.0), everywhere(0.0)
@@ -56,11 +77,14 @@ def _widths_from(low, high, x):
 
 
 @inlined
-def _least_threshold(low, high, peak, need):
+def _least_threshold(low, high, peaks, need):
     """A bound that the value x of the class between its bounds is not below: the classes with l_k > x are up, so
     sum_{l_k > x} w_k <= R. The greatest lower bounds are tried one by one; then halfway to zero.
+
+    They begin with the second: where every bound is reached, no width is more than R.
     """
-    x = peak
+    first, second = peaks
+    x = second if second > 0.0 else first
     for _ in range(STEPS):
         mass, after = _widths_from(low, high, x)
         if mass > need + ROUNDING:
@@ -77,13 +101,13 @@ def _least_threshold(low, high, peak, need):
 
 
 @inlined
-def open_classes(low, high, phi_low, phi_high, peak, need, known):
+def open_classes(low, high, phi_low, phi_high, peaks, need, known):
     """Fill the workspace with the classes that have a width and reach the least threshold; return their number.
 
-    ``peak`` is the greatest lower bound.
+    ``peaks`` are the two greatest lower bounds, see `peaks_of`.
     """
     open_low, open_high, open_phi_low, open_phi_high, _, order = known
-    least = _least_threshold(low, high, peak, need)
+    least = _least_threshold(low, high, peaks, need)
     m = NONE
     for k in range(0, low.size, WIDTH):
         bottom, top = load(low, k), load(high, k)
