@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from credalens.checks.intervals import read_intervals
 from credalens.checks.options import check_base, check_max_nodes, check_tolerance
 from credalens.core.batches import for_each_chunk
-from credalens.core.kernels.epistemic import ROUNDING
 from credalens.core.memory import aligned_empty
 
-__all__ = ["MAX_NODES", "ROUNDING", "TOLERANCE", "lower_entropy", "shannon_entropy", "upper_entropy"]
+__all__ = ["MAX_NODES", "TOLERANCE", "lower_entropy", "shannon_entropy", "upper_entropy"]
 
 MAX_NODES = 20_000
 TOLERANCE = 1e-12  # bits; a node of the search that cannot improve by more than this is closed

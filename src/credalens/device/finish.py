@@ -8,7 +8,7 @@ from credalens.device.nodes import INVALID, MARK, OPEN
 
 __all__ = ["finish_rows"]
 
-ROUNDING = tl.constexpr(1e-13)  # bits; as in core/entropy.py
+ROUNDING = tl.constexpr(1e-13)  # bits; as in core/kernels/epistemic.py
 
 
 @triton.jit(do_not_specialize=["tolerance", "unit", "rows"])

@@ -16,7 +16,7 @@ from credalens.checks.members import Members, read_logits, read_members
 from credalens.core.batches import for_each_chunk
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.decomposition import Decomposition
-from credalens.core.entropy import ROUNDING
+from credalens.core.kernels.epistemic import epistemic_part
 from credalens.device.layout import MOST_CLASSES
 from credalens.device.rows import Rows, describe
 from credalens.device.trust import trusted
@@ -76,7 +76,7 @@ class GpuMembers:
         size = max(1, CHUNK // (count * classes))
         parts = [self._classical(start, start + size) for start in range(0, rows, size)]
         total, aleatoric = (torch.cat(part) for part in zip(*parts, strict=True))
-        spread = torch.where(total - aleatoric > ROUNDING, total - aleatoric, 0.0)
+        spread = epistemic_part(total, aleatoric)
         scale = 1.0 / math.log2(base)
         return ClassicalUncertainty(
             *((scale * x).to(self.result_dtype).view(self.batch) for x in (total, aleatoric, spread))

@@ -13,6 +13,7 @@ from typing import Any
 import numba
 import numba.np.linalg
 import numpy as np
+from numba.core.options import DefaultOptions
 
 __all__ = ["NONE", "inlined", "kernel"]
 
@@ -24,8 +25,9 @@ OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FAST, "error_model": "nump
 
 # Whoever calls a kernel holds its arrays, and no kernel makes one: so nobody need count who holds them. Numba would, by an
 # operation that locks memory for every view of a row and for every helper that is given one: a fifth of the time of a row
-# of a hundred classes.
-OPTIONS["_nrt"] = False
+# of a hundred classes. Where Numba should no longer know the option, it counts.
+if hasattr(DefaultOptions, "_nrt"):
+    OPTIONS["_nrt"] = False
 
 
 def _shorter_way() -> Callable[[Any], Any]:
