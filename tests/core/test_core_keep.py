@@ -30,6 +30,7 @@ def test_what_is_kept_is_what_numpy_rounds(rows, scale, dtype):
     assert not np.signbit(found[found == 0.0]).any()
 
 
+@settings(derandomize=True, deadline=None)
 @given(bits, bits)
 def test_the_epistemic_part_is_the_difference_or_nothing(total, aleatoric):
     part = epistemic_part(total, aleatoric)
