@@ -283,11 +283,22 @@ def search_rows(
     return total
 
 
-def branch_and_bound_rows(lower: Any, upper: Any, *arguments: Any) -> int:
+def branch_and_bound_rows(
+    lower: Any,
+    upper: Any,
+    phi_lower: Any,
+    phi_upper: Any,
+    tolerance: float,
+    max_nodes: int,
+    rows: Any,
+    entropy: Any,
+    bound: Any,
+    distribution: Any,
+) -> int:
     """Better the entropy of the given rows, or raise the bound, until they meet; returns the number of nodes.
 
-    Arguments: lower, upper, phi of both, tolerance, max_nodes, rows; entropy and bound, which come with what is known, and
-    distribution. If the last has columns it follows the entropy.
+    ``entropy`` and ``bound`` come with what is known. If ``distribution`` has columns it follows the entropy.
     """
-    scratch, vertex = _workspace(lower.shape[1]), np.empty(arguments[-1].shape[1])
-    return int(search_rows(lower, upper, *arguments, scratch, vertex))
+    known, results = (lower, upper, phi_lower, phi_upper), (entropy, bound, distribution)
+    scratch, vertex = _workspace(lower.shape[1]), np.empty(distribution.shape[1])
+    return int(search_rows(*known, tolerance, max_nodes, rows, *results, scratch, vertex))
