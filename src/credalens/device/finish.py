@@ -4,11 +4,12 @@
 import triton
 import triton.language as tl
 
+from credalens.core.kernels import epistemic
 from credalens.device.nodes import INVALID, MARK, OPEN
 
 __all__ = ["finish_rows"]
 
-ROUNDING = tl.constexpr(1e-13)  # bits; as in core/kernels/epistemic.py
+ROUNDING = tl.constexpr(epistemic.ROUNDING)  # bits
 
 
 @triton.jit(do_not_specialize=["tolerance", "unit", "rows"])

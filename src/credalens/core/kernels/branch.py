@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.core.kernels.change import SLACK
-from credalens.core.kernels.jit import kernel
+from credalens.core.kernels.jit import NOBODY, NONE, kernel
 from credalens.core.kernels.knapsack import FEW, HIGH, LOW, PHI_HIGH, PHI_LOW, SLOPE, VERTEX, collect_core
 from credalens.core.kernels.phi import phi
 
 __all__ = ["branch_and_bound_rows"]
 
 FREE, UP, DOWN, SPLIT = 0, 1, 2, 3
-NONE, NOBODY = np.int64(0), np.int64(-1)  # not plain numbers: for those Numba would compile a copy of their own
 
 # Columns of a node on the stack: the decision (kind, class, range), what it starts from, and its lower bound.
 KIND, CLASS, FROM, TO, BOUND, MARK, NEED, BASE, SPLIT_CLASS, A, B = range(11)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from credalens.core.kernels.change import FAR, larger, precedes, smaller
-from credalens.core.kernels.jit import inlined, kernel
+from credalens.core.kernels.jit import NOBODY, NONE, inlined, kernel
 from credalens.core.kernels.knapsack import ROUNDING
 from credalens.core.kernels.phi import phi
 from credalens.core.kernels.vectors import (
@@ -24,7 +24,6 @@ __all__ = ["AWAY", "CLASS", "DOWN", "HIGH", "KEEPS", "LOW", "MOST", "UP", "colle
 
 MOST = 64  # items a side: the bits of a mask
 DOWN, UP = np.int64(0), np.int64(1)  # sides
-NOBODY, NONE = np.int64(-1), np.int64(0)  # not plain numbers: for those Numba would compile a copy of their own
 AWAY, LOW, HIGH = range(3)  # floats of an item: |s_k - lambda|, l_k, u_k
 CLASS, KEEPS = range(2)  # integers of an item: its class, and the mask of later ones that stay on its side if it does
 MANY = 32  # items from which on it pays to look twice

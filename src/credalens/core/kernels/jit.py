@@ -15,9 +15,10 @@ import numba.np.linalg
 import numpy as np
 from numba.core.options import DefaultOptions
 
-__all__ = ["NONE", "inlined", "kernel"]
+__all__ = ["NOBODY", "NONE", "inlined", "kernel"]
 
-NONE = np.int64(0)  # what counts begin with: for a plain number Numba would compile a copy of its own
+# What counts begin with, and no class: for plain numbers Numba would compile copies of their own.
+NONE, NOBODY = np.int64(0), np.int64(-1)
 
 # Reordering sums lets LLVM use vector units. NaN keeps its meaning: validation compares against it.
 FAST = {"reassoc", "contract", "nsz"}

@@ -5,10 +5,8 @@ All of it on the open classes (``threshold.py``), in whole vectors; those that f
 
 from __future__ import annotations
 
-import numpy as np
-
 from credalens.core.kernels.change import FAR, certificate, change, changed, precedes, smaller, trades
-from credalens.core.kernels.jit import inlined, kernel
+from credalens.core.kernels.jit import NOBODY, inlined, kernel
 from credalens.core.kernels.phi import phi
 from credalens.core.kernels.vectors import (
     WIDTH,
@@ -28,7 +26,6 @@ __all__ = ["break_class", "gap_of", "root"]
 STEEP = 64.0  # bits; chords are steeper only for probabilities below 2^-60
 PASSES = 64
 FIRST = 4  # classes looked for one by one
-NOBODY = np.int64(-1)
 
 
 @inlined
