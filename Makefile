@@ -12,9 +12,9 @@ help:  ## show this list
 
 setup: $(STAMP)  ## make the virtual environment and install credalens with its development tools
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml reproduction/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]' --editable ./reproduction
 	@touch $@
 
 demo: setup  ## run the main job on an embedded example
@@ -33,7 +33,7 @@ format: setup  ## apply the formatter and the safe fixes
 	$(BIN)/ruff format .
 
 bench: setup  ## measure speed as ratios, side by side in one run
-	$(BIN)/credalens bench --out results/benchmark.json
+	$(BIN)/python -m benchmarks --out results/benchmark.json
 
 clean:  ## remove the environment and everything built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,8 +3,8 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-DEVICE = Path(__file__).parent / "src" / "credalens" / "device"
+CUDA = Path(__file__).parent / "src" / "credalens" / "cuda"
 
 collect_ignore = (
-    [] if find_spec("triton") else [path for path in DEVICE.glob("*.py") if "import triton" in path.read_text()]
+    [] if find_spec("triton") else [path for path in CUDA.glob("*.py") if "import triton" in path.read_text()]
 )

@@ -79,7 +79,7 @@ def running_cluster(folder: Path, workers: int) -> Iterator[str]:
         python(RUN, folder / "few", folder / "first", workers, cluster.address)
         yield cluster.address
     finally:
-        cluster.shutdown()
+        cluster.shutdown()  # type: ignore[no-untyped-call]
         shutil.rmtree(folder / "first", ignore_errors=True)
 
 

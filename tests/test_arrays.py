@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.strategies import batch_of
 
 from credalens import (
     ConvexHull,
@@ -20,6 +19,7 @@ from credalens import (
     wrap_logits,
 )
 from credalens.arrays import to_numpy
+from tests.strategies import batch_of
 
 ARRAYS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic")
 BATCH = batch_of("peaked", 5, 16, 10)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests import oracles
 
 import credalens
 from credalens import lower_entropy, probability_intervals, upper_entropy, wrap
 from credalens.datasets import cifar10_ensemble
 from credalens.evaluation import ood_metrics
+from tests import oracles
 
 SETS = ("cifar10", "svhn", "tiny_imagenet")
 

@@ -8,11 +8,11 @@ import tracemalloc
 import numpy as np
 import pytest
 from hypothesis import given
-from tests import oracles
-from tests.strategies import KINDS, batch_of, ensembles
 
 from credalens import ConvexHull, MemberSummary, generalized_hartley, wrap, wrap_logits
 from credalens.core import batches
+from tests import oracles
+from tests.strategies import KINDS, batch_of, ensembles
 
 ARRAYS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
 WEATHER = np.array([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])

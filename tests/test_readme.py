@@ -86,7 +86,7 @@ def test_every_link_to_a_file_leads_somewhere():
 
 def test_the_headline_table_is_the_result_file():
     pytest.importorskip("torch")
-    from credalens.paper.headline import headline
+    from credalens_paper.findings.headline import headline
 
     root = Path(__file__).parents[1]
     shown = README.partition("<!-- headline -->\n")[2].partition("\n<!-- /headline -->")[0]
@@ -94,7 +94,7 @@ def test_the_headline_table_is_the_result_file():
 
 
 def test_the_tables_of_speed_are_the_result_files():
-    from credalens.bench.headline import device_table, speed_table
+    from benchmarks.headline import device_table, speed_table
 
     results = Path(__file__).parents[1] / "results"
     tables = {"speed": speed_table(results / "benchmark.json"), "gpu": device_table(results / "benchmark_gpu.json")}
@@ -104,8 +104,8 @@ def test_the_tables_of_speed_are_the_result_files():
 
 def test_the_results_page_is_generated_from_the_result_files():
     pytest.importorskip("torch")
-    from credalens.paper.rendering import render_results
-    from credalens.paper.reproduce import read_results
+    from credalens_paper.pipeline.reproduce import read_results
+    from credalens_paper.results.rendering.results import render_results
 
     root = Path(__file__).parents[1]
     page = (root / "results" / "README.md").read_text()
@@ -114,8 +114,8 @@ def test_the_results_page_is_generated_from_the_result_files():
 
 def test_the_findings_are_generated_from_the_result_files():
     pytest.importorskip("torch")
-    from credalens.paper.findings import render_findings
-    from credalens.paper.reproduce import read_results
+    from credalens_paper.findings.document import render_findings
+    from credalens_paper.pipeline.reproduce import read_results
 
     root = Path(__file__).parents[1]
     assert (root / "docs" / "findings.md").read_text() == render_findings(read_results(root / "results" / "fast"))

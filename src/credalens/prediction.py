@@ -30,7 +30,7 @@ from credalens.core.intervals import ProbabilityIntervals
 from credalens.core.members import MemberSummary
 
 if TYPE_CHECKING:
-    from credalens.device import GpuMembers
+    from credalens.cuda import GpuMembers
 
 __all__ = ["CredalPrediction", "from_summary", "wrap", "wrap_logits"]
 
@@ -159,7 +159,7 @@ def _on_gpu(
     """
     if (tensor := gpu_tensor(values)) is None:
         return None
-    from credalens.device import gpu_members
+    from credalens.cuda import gpu_members
 
     members = gpu_members(tensor, kind, member_axis=member_axis)
     base = check_base(base)

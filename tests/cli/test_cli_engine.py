@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.scoring.tables import spoil_row, write_model, write_table
-from tests.strategies import batch_of
 
 from credalens.cli import engine, main
+from tests.scoring.tables import spoil_row, write_model, write_table
+from tests.strategies import batch_of
 
 VALUES = batch_of("mixed", 3, 40, 4)
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import accuracy_score, average_precision_score, log_loss, roc_auc_score
-from tests.strategies import batch_of
 
 from credalens import wrap
 from credalens.cli import main
 from credalens.evaluation import Threshold
 from credalens.storage import save_predictions
+from tests.strategies import batch_of
 
 CLASSES, ROWS = 4, 60
 
@@ -140,7 +140,7 @@ def test_figures_on_request(capsys, folder, tmp_path, monkeypatch):
         place.mkdir()
         (place / "roc.svg").write_text(found.result["ood"][0]["name"])
 
-    monkeypatch.setattr("credalens.report.summary_figures.save_figures", draw)
+    monkeypatch.setattr("credalens.report.figures.save_figures", draw)
     args = common(folder, "--ood", f"o={folder / 'ood.npy'}", "-o", tmp_path / "out")
     assert run(capsys, *args)[0] == 0
     assert not (tmp_path / "out" / "figures").exists()
@@ -220,7 +220,7 @@ def test_a_disk_that_fills_up_leaves_nothing(capsys, folder, tmp_path, monkeypat
     def full(*args, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("credalens.report.html_files.render_html", full)
+    monkeypatch.setattr("credalens.report.files.render_html", full)
     code, out, err = run(capsys, *common(folder, "--ood", f"o={folder / 'ood.npy'}", "-o", tmp_path / "out"))
     assert (code, out) == (2, "")
     assert err == f"error: cannot write {tmp_path / 'out'}: No space left on device.\n"

@@ -13,13 +13,13 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tests.scoring.tables import write_table
-from tests.strategies import batch_of
 
 from credalens import wrap, wrap_logits
 from credalens.cli import main
 from credalens.scoring import score_file
 from credalens.storage import save_predictions
+from tests.scoring.tables import write_table
+from tests.strategies import batch_of
 
 VALUES = batch_of("mixed", 3, 40, 4)
 

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from credalens.core.batches import BLOCK, CHUNK, ENOUGH, TURNS, chunk_rows, for_each_chunk
-from credalens.core.kernels.lanes import LANES
+from credalens.kernels.lanes import LANES
 
 common = settings(derandomize=True, deadline=None)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tests import oracles
-from tests.strategies import batch_of, ensembles
 
 from credalens import credal_decision, probability_intervals, set_utility, wrap
+from tests import oracles
+from tests.strategies import batch_of, ensembles
 
 CAUTIOUS = ("interval_dominance", "maximality", "e_admissibility")
 FLOATS = ("float16", "bfloat16", "float32", "float64", "longdouble")

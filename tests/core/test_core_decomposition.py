@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import oracles
-from tests.strategies import KINDS, batch_of, ensembles
 
 from credalens import intersection_probability, lower_entropy, probability_intervals, upper_entropy, wrap
 from credalens.core.decomposition import FEW_CLASSES
-from credalens.core.kernels.lanes import LANES
+from credalens.kernels.lanes import LANES
+from tests import oracles
+from tests.strategies import KINDS, batch_of, ensembles
 
 SLACK = 1e-10  # bits; the oracle lets vertices leave their bounds by 1e-13
 

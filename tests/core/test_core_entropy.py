@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import oracles
-from tests.strategies import KINDS, batch_of, ensembles
 
 from credalens import lower_entropy, probability_intervals, upper_entropy
+from tests import oracles
+from tests.strategies import KINDS, batch_of, ensembles
 
 WEATHER = np.array([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
 

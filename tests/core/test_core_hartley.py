@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import oracles
-from tests.strategies import batch_of, ensembles
 
 from credalens import generalized_hartley, probability_intervals
 from credalens.core import hartley
+from tests import oracles
+from tests.strategies import batch_of, ensembles
 
 
 @given(ensembles(max_classes=10))

@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tests import oracles
-from tests.strategies import KINDS, batch_of, ensembles
 
 from credalens import ConvexHull, generalized_hartley, lower_entropy, probability_intervals, upper_entropy
+from tests import oracles
+from tests.strategies import KINDS, batch_of, ensembles
 
 
 @pytest.mark.parametrize("kind", KINDS)

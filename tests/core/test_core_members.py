@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import oracles
-from tests.strategies import batch_of, ensembles
 
 from credalens import MemberSummary, classical_uncertainty, wrap
+from tests import oracles
+from tests.strategies import batch_of, ensembles
 
 FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic")
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from credalens.core.entropy import MAX_NODES, TOLERANCE
-from credalens.core.kernels.decompose import decompose_rows, open_rows, scratch
-from credalens.core.kernels.flips import settle_rows
-from credalens.core.kernels.lower import lower_entropy_rows
 from credalens.datasets import cifar10_ensemble
+from credalens.kernels.decompose_few import decompose_rows, open_rows, scratch
+from credalens.kernels.lower.flips import settle_rows
+from credalens.kernels.lower.solve import lower_entropy_rows
 
 
 @pytest.fixture(scope="module")

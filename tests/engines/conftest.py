@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+
 from tests.engines.waiting import PATIENCE, wait_until
 
 STORE = 100 << 20

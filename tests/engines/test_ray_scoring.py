@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from credalens.engines import score_folder_on_ray
+from credalens.scoring import score_folder
 from tests.engines.quiet import RAY_WARNINGS
 from tests.engines.waiting import PATIENCE, wait_until
 from tests.scoring.tables import spoil_row, write_model, write_table
 from tests.strategies import batch_of
-
-from credalens.engines import score_folder_on_ray
-from credalens.scoring import score_folder
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'credalens[ray]'")
 pytestmark = RAY_WARNINGS

@@ -14,10 +14,10 @@ import subprocess
 
 import numpy as np
 import pytest
-from tests.strategies import batch_of
 
-from credalens.report.html import render_html
-from credalens.report.summary import evaluate
+from credalens.evaluation.evaluate import evaluate
+from credalens.report.page import render_html
+from tests.strategies import batch_of
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 OPTIONS = (

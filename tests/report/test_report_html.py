@@ -17,17 +17,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.strategies import batch_of, make_members
 
 from credalens.evaluation import Threshold
-from credalens.report import html_charts, html_files, style, summary_figures
-from credalens.report.html import render_html
-from credalens.report.html_files import atomic_folder, check_folder, write_report
-from credalens.report.html_images import png_uri
-from credalens.report.html_samples import bars_chart, simplex_chart
-from credalens.report.html_svg import Axis, Plot, nice_ticks, tag
-from credalens.report.summary import evaluate
-from credalens.report.summary_samples import describe_members
+from credalens.evaluation.evaluate import evaluate
+from credalens.evaluation.samples import describe_members
+from credalens.plots import style
+from credalens.report import charts, figures, files
+from credalens.report.files import atomic_folder, check_folder, write_report
+from credalens.report.images import png_uri
+from credalens.report.page import render_html
+from credalens.report.samples import bars_chart, simplex_chart
+from credalens.report.svg import Axis, Plot, nice_ticks, tag
+from tests.strategies import batch_of, make_members
 
 EVIL = "<script>alert('1')</script>\"&"
 VOID = {"meta", "img", "input", "br"}
@@ -154,7 +155,7 @@ def test_without_ood_data_the_page_and_the_figures_leave_detection_out(members, 
     assert not re.search("ROC|caught|None", body)
     assert "DeLong" not in page
     assert "Out of distribution: no data given." in page
-    summary_figures.save_figures(found, tmp_path / "figures")
+    figures.save_figures(found, tmp_path / "figures")
     stems = {path.stem.split("-")[0] for path in (tmp_path / "figures").iterdir()}
     assert stems == {"reliability", "rejection", "bars", "simplex"}
 
@@ -217,7 +218,7 @@ def drawn_line(drawing, style):
 def test_curves_are_drawn_through_their_points(found):
     one, curves = found.result["ood"][0], found.result["curves"]["detection"]["flat"]
     fpr, tpr = curves["epistemic"]["credal"]["roc"]
-    drawing = html_charts.roc_chart(curves, one)
+    drawing = charts.roc_chart(curves, one)
     x, y = drawn_line(drawing, "credal epistemic")
     np.testing.assert_allclose(x, fpr, atol=1e-3)
     np.testing.assert_allclose(y, tpr, atol=1e-3)
@@ -227,7 +228,7 @@ def test_curves_are_drawn_through_their_points(found):
 def test_the_area_under_the_drawn_precision_is_the_auprc(found):
     one, curves = found.result["ood"][0], found.result["curves"]["detection"]["flat"]
     for kind in ("credal", "classical"):
-        x, y = drawn_line(html_charts.pr_chart(curves, one), f"{kind} total")
+        x, y = drawn_line(charts.pr_chart(curves, one), f"{kind} total")
         area = (np.diff(x) * (y[1:] + y[:-1]) / 2).sum()
         assert area == pytest.approx(one["total"][kind]["auprc"], abs=2e-3)
 
@@ -321,7 +322,7 @@ def test_an_older_report_is_replaced_and_other_files_stay(found, tmp_path):
 @pytest.mark.parametrize("name", ["roc flat", "pr flat", "reliability", "rejection total"])
 def test_figures_have_the_colours_of_the_page(found, name):
     """Credal blue, averaging green, whatever the order they are drawn in."""
-    legend = dict(summary_figures._figures(found))[name]().get_legend()
+    legend = dict(figures._figures(found))[name]().get_legend()
     labels = [text.get_text() for text in legend.get_texts()]
     drawn = dict(zip(labels, (line.get_color() for line in legend.get_lines()), strict=True))
     assert len(drawn) in (2, 4)
@@ -353,7 +354,7 @@ def test_an_error_leaves_no_folder_and_no_change(found, tmp_path, monkeypatch, e
     def fail(*args, **options):
         raise error
 
-    monkeypatch.setattr(html_files, "render_html", fail)
+    monkeypatch.setattr(files, "render_html", fail)
     for target in (folder, tmp_path / "new"):
         with pytest.raises(type(error)):
             write_report(found, target)

@@ -8,14 +8,16 @@ import io
 import numpy as np
 import pytest
 from rich.console import Console
-from tests.strategies import batch_of
 
-from credalens.report import tables, words, words_remarks
-from credalens.report.html_tables import to_html
-from credalens.report.summary import evaluate
+from credalens.evaluation.evaluate import evaluate
+from credalens.evaluation.words import remarks
+from credalens.evaluation.words import verdicts as words
+from credalens.evaluation.words.glossary import GLOSSARY, meaning
+from credalens.report import tables
+from credalens.report.page_tables import to_html
 from credalens.report.tables import Cell, Column, Table, mark_best
-from credalens.report.tables_rich import print_result, to_rich
-from credalens.report.words_glossary import GLOSSARY, meaning
+from credalens.report.terminal import print_result, to_rich
+from tests.strategies import batch_of
 
 STRANGE = "[red]<b>5 %</b>[/red] & more"
 
@@ -131,11 +133,11 @@ def test_remarks_say_what_to_know_before_believing(result):
     changed = copy.deepcopy(result) | {"calibration": None}
     changed["data"]["members"], changed["data"]["ood"][1]["rows"] = 1, 29
     one, many = (
-        words_remarks.ONE_MEMBER,
+        remarks.ONE_MEMBER,
         f"{STRANGE}: with only 29 inputs the intervals and the verdict may well be wrong.",
     )
     said = words.summary(changed)
-    assert said["remarks"] == [many, one, words_remarks.NO_LABELS]
+    assert said["remarks"] == [many, one, remarks.NO_LABELS]
     assert said["detection"][1]["remark"].startswith("With only 29 inputs")
     changed["words"] = said
     assert "".join(many.split()) in "".join(printed(changed, 80).split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.scoring.folders import SIZES, VALUES
 from tests.scoring.tables import write_table
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.scoring.tables import read_columns
-from tests.strategies import batch_of
 
 from credalens.scoring import COLUMNS
 from credalens.scoring.columns import score_columns
+from tests.scoring.tables import read_columns
+from tests.strategies import batch_of
 
 VALUES = batch_of("mixed", 3, 60, 4)
 SIZES = (25, 20, 15)

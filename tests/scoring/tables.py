@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from credalens.storage.parquet_files import fixed_lists, from_fixed_lists
+from credalens.storage.formats.parquet import fixed_lists, from_fixed_lists
 
 
 def write_part(path: Path, values: np.ndarray, ids=None, *, name: str = "probs", group: int = 7) -> None:

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
-from tests.scoring.folders import SIZES, VALUES, assert_scored, names, parts
-from tests.scoring.tables import write_part, write_table
-from tests.strategies import batch_of
 
 from credalens import wrap, wrap_logits
 from credalens.scoring import folder_part, score_folder
 from credalens.scoring.folder import one_by_one
-from credalens.storage.parquet_files import fixed_lists
+from credalens.storage.formats.parquet import fixed_lists
+from tests.scoring.folders import SIZES, VALUES, assert_scored, names, parts
+from tests.scoring.tables import write_part, write_table
+from tests.strategies import batch_of
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.scoring.folders import VALUES, assert_scored, names, parts, truncate
-from tests.scoring.tables import spoil_row, write_part
-from tests.strategies import batch_of
 
 from credalens import wrap
 from credalens.scoring import score_folder
 from credalens.scoring.folder import one_by_one
+from tests.scoring.folders import VALUES, assert_scored, names, parts, truncate
+from tests.scoring.tables import spoil_row, write_part
+from tests.strategies import batch_of
 
 
 def flip(path) -> None:

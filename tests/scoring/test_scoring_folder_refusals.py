@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.scoring.folders import names
 
 from credalens.scoring import score_folder
+from tests.scoring.folders import names
 
 
 def test_an_unknown_address_is_refused(tmp_path, source):

@@ -7,13 +7,13 @@ import shutil
 
 import numpy as np
 import pytest
+
+from credalens import wrap
+from credalens.scoring import score_folder
 from tests.scoring.folders import VALUES, assert_scored, names, parts, truncate
 from tests.scoring.stopping import Stop, stop_after
 from tests.scoring.tables import spoil_row, write_part
 from tests.strategies import batch_of
-
-from credalens import wrap
-from credalens.scoring import score_folder
 
 
 def test_a_finished_folder_is_found_finished(tmp_path, source):

@@ -10,13 +10,13 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tests.scoring.folders import names
-from tests.strategies import batch_of
 
 from credalens import wrap, wrap_logits
 from credalens.scoring import COLUMNS, score_file
 from credalens.storage import save_predictions
-from credalens.storage.parquet_files import from_fixed_lists
+from credalens.storage.formats.parquet import from_fixed_lists
+from tests.scoring.folders import names
+from tests.strategies import batch_of
 
 FORMATS = (".npy", ".npz", ".parquet", ".safetensors")
 

@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.scoring.folders import parts
-from tests.scoring.tables import read_columns, write_model, write_part
-from tests.strategies import batch_of
 
 from credalens import wrap
 from credalens.scoring import joined, score_folder
 from credalens.scoring.columns import score_columns
+from tests.scoring.folders import parts
+from tests.scoring.tables import read_columns, write_model, write_part
+from tests.strategies import batch_of
 
 ROWS = 40
 VALUES = batch_of("mixed", 3, ROWS, 4)

@@ -12,12 +12,12 @@ import time
 
 import numpy as np
 import pytest
-from tests.scoring.folders import names
-from tests.scoring.stopping import Stop, stop_after
-from tests.strategies import batch_of
 
 from credalens.scoring import score_file
 from credalens.storage import save_predictions
+from tests.scoring.folders import names
+from tests.scoring.stopping import Stop, stop_after
+from tests.strategies import batch_of
 
 
 @pytest.fixture

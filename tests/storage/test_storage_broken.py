@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.strategies import batch_of
 
 from credalens.scoring import score_file
 from credalens.storage import open_predictions, read_labels, save_predictions
-from credalens.storage.parquet_files import fixed_lists
+from credalens.storage.formats.parquet import fixed_lists
+from tests.strategies import batch_of
 
 FORMATS = (".npy", ".npz", ".parquet", ".safetensors")
 VALUES = batch_of("flat", 3, 20, 4).astype(np.float32)

@@ -14,11 +14,11 @@ import safetensors.torch
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.strategies import batch_of
 
 from credalens import wrap
 from credalens.storage import open_predictions, read_labels, save_predictions
-from credalens.storage.parquet_files import fixed_lists
+from credalens.storage.formats.parquet import fixed_lists
+from tests.strategies import batch_of
 
 FORMATS = (".npy", ".npz", ".parquet", ".safetensors")
 

@@ -7,9 +7,9 @@ import os
 
 import numpy as np
 import pytest
-from tests.strategies import batch_of
 
 from credalens.storage import atomic_file, open_predictions, save_predictions
+from tests.strategies import batch_of
 
 FORMATS = (".npy", ".npz", ".parquet", ".safetensors")
 VALUES = batch_of("flat", 3, 20, 4)

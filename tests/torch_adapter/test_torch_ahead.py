@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.torch_calls import TorchCalls
 from torch import nn
 
 from credalens.torch import CredalWrapper, folding, wrapper
+from tests.torch_calls import TorchCalls
 
 
 @pytest.fixture

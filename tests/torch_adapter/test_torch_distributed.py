@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 import torch
-from tests.strategies import batch_of
 
 from credalens import MemberSummary, wrap
+from tests.strategies import batch_of
 
 RANKS = 4
 WORKER = """

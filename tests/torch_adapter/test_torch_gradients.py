@@ -7,12 +7,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import KINDS, batch_of, ensembles
 from torch import nn
 from torch.autograd import gradcheck, gradgradcheck
 
 from credalens import wrap, wrap_logits
 from credalens.torch import CredalWrapper, credal_prediction
+from tests.strategies import KINDS, batch_of, ensembles
 
 FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
 DIFFERENTIABLE = FIELDS[:-1]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any, Final
 
 import typer
@@ -21,9 +22,14 @@ COMMANDS: Final[dict[str, str]] = {
     "evaluate": "Work with predictions",
     "train": "Train and reproduce",
     "reproduce": "Train and reproduce",
-    "bench": "Train and reproduce",
 }
 """Every command and the heading it stands under in the help; ``score`` is the function ``score`` of ``cli/score.py``."""
+
+ADDED: Final = "credalens.commands"
+"""The entry points by which other packages add commands: ``train = "package.module:function"``."""
+HOW_TO_INSTALL: Final = {"credalens-paper": "pip install ./reproduction in a clone of the repository"}
+ADDED_BY: Final = {"train": "credalens-paper", "reproduce": "credalens-paper"}
+OTHER_HEADING: Final = "Added by other packages"
 
 
 class OneCommand(TyperCommand):
@@ -43,22 +49,46 @@ class LazyCommands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is meant, or the name of the one that may be meant."""
-        if args[0] not in COMMANDS and (close := get_close_matches(args[0], COMMANDS, n=1)):
+        names = self.list_commands(ctx)
+        if args[0] not in names and (close := get_close_matches(args[0], names, n=1)):
             ctx.fail(f"No such command {args[0]!r}; did you mean {close[0]!r}?")
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, in the order of the table."""
-        return list(COMMANDS)
+        """The names in the order of the table, then those that other packages add."""
+        return [*COMMANDS, *(name for name in _added() if name not in COMMANDS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name, or None."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.list_commands(ctx):
             return None
-        function = getattr(importlib.import_module(f"credalens.cli.{cmd_name}"), cmd_name)
         single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-        single.command(cmd_name, cls=OneCommand, rich_help_panel=COMMANDS[cmd_name])(function)
+        heading = COMMANDS.get(cmd_name, OTHER_HEADING)
+        single.command(cmd_name, cls=OneCommand, rich_help_panel=heading)(_function_of(cmd_name))
         return typer.main.get_command(single)
+
+
+def _added() -> dict[str, EntryPoint]:
+    """The commands of other packages by their names."""
+    return {point.name: point for point in entry_points(group=ADDED)}
+
+
+def _function_of(command: str) -> Callable[..., None]:
+    """The function behind a command: of another package, of the module of its name, or one that names what is missing."""
+    added = _added()
+    if command in added:
+        return added[command].load()
+    if command in ADDED_BY:
+        return _not_installed(command, ADDED_BY[command])
+    return getattr(importlib.import_module(f"credalens.cli.{command}"), command)
+
+
+def _not_installed(command: str, package: str) -> Callable[..., None]:
+    def refuse() -> None:
+        raise typer.BadParameter(f"'{command}' is a command of the package {package}: {HOW_TO_INSTALL[package]}.")
+
+    refuse.__doc__ = f"Needs the package {package}: {HOW_TO_INSTALL[package]}."
+    return refuse
 
 
 def _bare_flags(params: list[Any]) -> list[Any]:

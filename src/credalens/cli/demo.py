@@ -36,7 +36,7 @@ def demo(
     from credalens.demo import run_demo
     from credalens.demo.real import real_networks_text
     from credalens.demo.run import check_seed
-    from credalens.report.html_files import check_folder
+    from credalens.report.files import check_folder
 
     check_folder(output)
     check_seed(seed)

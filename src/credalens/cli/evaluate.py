@@ -12,7 +12,7 @@ from credalens.cli.progress import progress_bar
 from credalens.cli.score import parse_base
 
 if TYPE_CHECKING:
-    from credalens.report.summary import Evaluation
+    from credalens.evaluation.evaluate import Evaluation
     from credalens.storage import Predictions
 
 __all__ = ["evaluate"]
@@ -94,8 +94,8 @@ def evaluate(
         credalens evaluate --id test.npy --labels labels.npy --ood svhn=svhn.npy --ood noise=noise.npy -o report
         credalens evaluate --id test.parquet --ood svhn=svhn.parquet --logits --figures --json -o report
     """
-    from credalens.report.html_files import check_folder, write_report
-    from credalens.report.summary import evaluate as evaluate_members
+    from credalens.evaluation.evaluate import evaluate as evaluate_members
+    from credalens.report.files import check_folder, write_report
     from credalens.storage import open_predictions
 
     check_folder(output)
@@ -159,7 +159,7 @@ def print_findings(found: Evaluation, folder: Path) -> None:
     """The tables, the summary, and where the report is."""
     from rich.console import Console
 
-    from credalens.report.tables_rich import print_result
+    from credalens.report.terminal import print_result
 
     console = Console(highlight=False)
     print_result(found.result, console)

@@ -14,7 +14,7 @@ from credalens.checks.members import Members, raise_bad_rows, read_members
 from credalens.checks.options import check_base
 from credalens.core.batches import for_each_chunk
 from credalens.core.entropy import shannon_entropy
-from credalens.core.kernels.epistemic import epistemic_part
+from credalens.kernels.epistemic import epistemic_part
 
 __all__ = ["ClassicalUncertainty", "classical_uncertainty", "decompose_members", "from_bits", "mean_entropy_bits"]
 
@@ -47,7 +47,7 @@ def classical_uncertainty(
 
 def decompose_members(members: Members, /, *, base: float, threads: int | None = None) -> ClassicalUncertainty:
     """The decomposition of member predictions whose shape has been checked; their rows are checked here."""
-    from credalens.core.kernels.bounds import bounds_rows
+    from credalens.kernels.bounds import bounds_rows
 
     _, rows, classes = members.array.shape
     total = np.empty(rows)

@@ -37,7 +37,7 @@ class Decomposition:
 
     def _solve_few(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
         """Rows side by side; those that this leaves open one by one."""
-        from credalens.core.kernels.decompose import decompose_rows, open_rows, scratch
+        from credalens.kernels.decompose_few import decompose_rows, open_rows, scratch
 
         rows, classes = stop - start, self.lower.shape[1]
         outputs = (self.lower, self.upper, self.probability, self.mean)
@@ -59,8 +59,8 @@ class Decomposition:
 
     def _solve_many(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
         """One row after the other: with many classes the loops over them are long enough."""
-        from credalens.core.kernels.decompose_many import decompose_many_rows
-        from credalens.core.kernels.lower import search_workspace
+        from credalens.kernels.decompose import decompose_many_rows
+        from credalens.kernels.lower.solve import search_workspace
 
         outputs = (self.lower, self.upper, self.probability, self.mean)
         wide, narrow = tuple(x[start:stop] for x in outputs), np.empty((3, stop - start))
@@ -86,7 +86,7 @@ class Decomposition:
         self, low: NDArray, high: NDArray, mean: NDArray, start: int, stop: int, *, max_nodes: int, tolerance: float
     ) -> None:
         """Fill rows start..stop from their lower, upper and mean probabilities in float64."""
-        from credalens.core.kernels.lower import both_entropies_rows, search_workspace
+        from credalens.kernels.lower.solve import both_entropies_rows, search_workspace
 
         self.lower[start:stop], self.upper[start:stop], self.mean[start:stop] = low, high, mean
         narrow, left = np.empty((3, stop - start)), np.empty(stop - start, np.int64)
@@ -107,7 +107,7 @@ class Decomposition:
 
     def _keep(self, start: int, stop: int, narrow: NDArray) -> None:
         """Highest and lowest entropy and its bound, in bits, to their places in the caller's unit, none of them minus zero."""
-        from credalens.core.kernels.keep import keep_rows
+        from credalens.kernels.write_results import keep_rows
 
         results = (self.total, self.aleatoric, self.epistemic, self.bound)
         keep_rows(narrow, self.scale, *(x[start:stop] for x in results))
@@ -120,12 +120,12 @@ def _settle(
 
     Each is compiled only when a row needs it.
     """
-    from credalens.core.kernels.flips import settle_rows
+    from credalens.kernels.lower.flips import settle_rows
 
     settle_rows(known, roots, value, bound)
     left = np.flatnonzero(bound < value - tolerance)
     if left.size > 0:
-        from credalens.core.kernels.lower import lower_entropy_rows
+        from credalens.kernels.lower.solve import lower_entropy_rows
 
         parts = (np.ascontiguousarray(known[left, n]) for n in range(2))
         best, floor = value[left], bound[left]
@@ -136,7 +136,7 @@ def _settle(
 
 def _bounds_of(members: NDArray, tolerance: float) -> tuple[NDArray, NDArray]:
     """Lower and upper bounds in float64 of rows (members, rows, classes) that have been accepted."""
-    from credalens.core.kernels.bounds import bounds_rows
+    from credalens.kernels.bounds import bounds_rows
 
     low, high, mean = np.empty((3, *members.shape[1:]))
     bounds_rows(np.ascontiguousarray(members), 0, len(low), tolerance, low, high, mean)
@@ -145,7 +145,7 @@ def _bounds_of(members: NDArray, tolerance: float) -> tuple[NDArray, NDArray]:
 
 def _branch(low: NDArray, high: NDArray, rows: NDArray, narrow: NDArray, *, max_nodes: int, tolerance: float) -> None:
     """Branch and bound for the given bounds, whose results are in these rows of ``narrow``."""
-    from credalens.core.kernels.lower import branch_rows
+    from credalens.kernels.lower.solve import branch_rows
 
     value, bound = narrow[1:, rows]
     branch_rows(low, high, tolerance, max_nodes, np.arange(len(rows)), value, bound, np.empty((len(rows), 0)))

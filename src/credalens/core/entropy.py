@@ -88,7 +88,7 @@ def lower_entropy(
 
 def shannon_entropy(p: NDArray, /) -> NDArray[np.float64]:
     """Shannon entropy in bits along the last axis, with 0 log 0 = 0. For validated arrays."""
-    from credalens.core.kernels.phi import phi_into
+    from credalens.kernels.simd.phi import phi_into
 
     terms = np.empty(p.size)
     phi_into(np.ascontiguousarray(p, dtype=np.float64).reshape(-1), terms)
@@ -97,7 +97,7 @@ def shannon_entropy(p: NDArray, /) -> NDArray[np.float64]:
 
 def phi_pair(lower: NDArray, upper: NDArray) -> tuple[NDArray, NDArray]:
     """phi of both bounds: all the logarithms the two entropies share."""
-    from credalens.core.kernels.phi import phi_into
+    from credalens.kernels.simd.phi import phi_into
 
     phi_lower, phi_upper = aligned_empty(lower.shape), aligned_empty(upper.shape)
     phi_into(lower.reshape(-1), phi_lower.reshape(-1))
@@ -109,7 +109,7 @@ def upper_entropy_bits(
     lower: NDArray, upper: NDArray, *, distribution: bool, threads: int | None
 ) -> tuple[NDArray, NDArray]:
     """Upper entropy in bits of validated float64 rows; the maximiser if asked for, else an empty array."""
-    from credalens.core.kernels.upper import upper_entropy_rows
+    from credalens.kernels.upper import upper_entropy_rows
 
     rows, classes = lower.shape
     entropy = np.empty(rows)
@@ -127,7 +127,7 @@ def lower_entropy_bits(
     lower: NDArray, upper: NDArray, *, max_nodes: int, tolerance: float, threads: int | None
 ) -> tuple[NDArray, NDArray, NDArray]:
     """(lower entropy, certified bound, minimiser) in bits of validated float64 rows."""
-    from credalens.core.kernels.lower import lower_entropy_rows
+    from credalens.kernels.lower.solve import lower_entropy_rows
 
     rows, classes = lower.shape
     entropy, bound, p = np.empty(rows), np.empty(rows), np.empty((rows, classes))

@@ -56,7 +56,7 @@ def generalized_hartley(
 
 def hartley_bits(lower: NDArray, upper: NDArray, *, tolerance: float, threads: int | None) -> tuple[NDArray, NDArray]:
     """Certified (low, high) in bits of validated float64 rows."""
-    from credalens.core.kernels.hartley import hartley_exact_rows
+    from credalens.kernels.hartley import hartley_exact_rows
 
     rows, classes = lower.shape
     low, high = np.empty(rows), np.empty(rows)
@@ -77,7 +77,7 @@ def hartley_bits(lower: NDArray, upper: NDArray, *, tolerance: float, threads: i
 
 def certified_bits(lower: NDArray, upper: NDArray, tolerance: float, /) -> tuple[NDArray, NDArray]:
     """(low, high) in bits of validated rows, for any number of classes."""
-    from credalens.core.kernels.hartley import MOST_NODES, hartley_certified_rows
+    from credalens.kernels.hartley import MOST_NODES, hartley_certified_rows
 
     rows, classes = lower.shape
     widths = np.sort(upper - lower, axis=-1)

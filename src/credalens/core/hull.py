@@ -67,7 +67,7 @@ class ConvexHull:
         Certificate (KKT): the optimum is at most max_n CE(p_n, q) for any mixture q, and equals H(q) at the best one.
         ``return_bounds`` adds the pair (value, that upper bound).
         """
-        from credalens.core.kernels.hull import hull_upper_entropy_rows, hull_workspace
+        from credalens.kernels.hull import hull_upper_entropy_rows, hull_workspace
 
         scale = 1.0 / math.log2(check_base(base))
         members = self._read()

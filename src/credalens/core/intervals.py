@@ -124,7 +124,7 @@ def probability_intervals(probs: Any, *, member_axis: int = 0, threads: int | No
     >>> lower, upper
     (array([0.1, 0.1, 0.2]), array([0.7, 0.6, 0.7]))
     """
-    from credalens.core.kernels.bounds import bounds_rows
+    from credalens.kernels.bounds import bounds_rows
 
     members = read_members(probs, member_axis=member_axis)
     _, rows, classes = members.array.shape
@@ -153,7 +153,7 @@ def intersection_probability(lower: Any, upper: Any) -> Any:
     >>> intersection_probability([0.1, 0.1, 0.2], [0.7, 0.6, 0.7]).round(4)
     array([0.325 , 0.2875, 0.3875])
     """
-    from credalens.core.kernels.bounds import intersection_rows
+    from credalens.kernels.bounds import intersection_rows
 
     intervals = read_intervals(lower, upper)
     p = np.empty_like(intervals.lower)
@@ -181,7 +181,7 @@ def approximate_intervals(lower: Any, upper: Any, classes: int) -> ProbabilityIn
 
 
 def _merge_rest(low: NDArray, high: NDArray, count: int) -> tuple[NDArray, NDArray]:
-    from credalens.core.kernels.bounds import intersection_rows
+    from credalens.kernels.bounds import intersection_rows
 
     p = np.empty_like(low)
     intersection_rows(low, high, p)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from credalens.demo import digits as known
 from credalens.demo import strangers
-from credalens.report.html_files import atomic_folder, write_report_files
-from credalens.report.summary import Evaluation, evaluate
-from credalens.report.summary_sources import Progress
+from credalens.evaluation.evaluate import Evaluation, evaluate
+from credalens.evaluation.sources import Progress
+from credalens.report.files import atomic_folder, write_report_files
 from credalens.storage import save_predictions
 
 __all__ = ["Demo", "check_seed", "run_demo"]

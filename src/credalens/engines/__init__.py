@@ -1,8 +1,8 @@
 """Other machines: the same work, spread over a Ray cluster. Ray is imported when it is asked for.
 
 - ``score_folder_on_ray``: tables of predictions, part by part.
-- ``credalens.engines.ray_training.train_models_on_ray``: one task for each member.
-- ``credalens.engines.ray_reproduction.RayCrew``: trains, predicts and evaluates what a reproduction misses.
+- ``credalens_paper.training.ray.train_models_on_ray``: one task for each member.
+- ``credalens_paper.pipeline.ray.RayCrew``: trains, predicts and evaluates what a reproduction misses.
 """
 
 from credalens.engines.ray_scoring import score_folder_on_ray

@@ -4,19 +4,19 @@ Scores, probabilities and labels go in as NumPy arrays, torch tensors or anythin
 with Python floats come out, each with ``as_dict()``.
 """
 
-from credalens.evaluation._results import Comparison, Interval
-from credalens.evaluation.bootstrap import bootstrap_difference, bootstrap_interval
-from credalens.evaluation.calibration import (
+from credalens.evaluation.metrics.calibration import (
     CalibrationMetrics,
     ReliabilityCurve,
     calibration_metrics,
     reliability_curve,
 )
-from credalens.evaluation.delong import auroc_interval, compare_auroc
-from credalens.evaluation.ood import OODMetrics, PRCurve, ROCCurve, ood_metrics, pr_curve, roc_curve
-from credalens.evaluation.selective import RejectionCurve, accuracy_rejection_curve
-from credalens.evaluation.sets import SetMetrics, set_metrics
-from credalens.evaluation.threshold import Threshold, select_threshold
+from credalens.evaluation.metrics.ood import OODMetrics, PRCurve, ROCCurve, ood_metrics, pr_curve, roc_curve
+from credalens.evaluation.metrics.selective import RejectionCurve, accuracy_rejection_curve
+from credalens.evaluation.metrics.sets import SetMetrics, set_metrics
+from credalens.evaluation.metrics.threshold import Threshold, select_threshold
+from credalens.evaluation.statistics.bootstrap import bootstrap_difference, bootstrap_interval
+from credalens.evaluation.statistics.delong import auroc_interval, compare_auroc
+from credalens.evaluation.statistics.results import Comparison, Interval
 
 __all__ = [
     "CalibrationMetrics",

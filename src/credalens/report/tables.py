@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from credalens.report.words import number, percent, points, unit, verdict
+from credalens.evaluation.words.verdicts import number, percent, points, unit, verdict
 
 __all__ = [
     "Cell",

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from credalens.prediction import CredalPrediction
-from credalens.storage.parquet_files import fixed_lists
+from credalens.storage.formats.parquet import fixed_lists
 
 __all__ = ["COLUMNS", "MEASURES", "score_columns", "sums_of", "table_of"]
 

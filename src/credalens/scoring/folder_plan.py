@@ -96,7 +96,7 @@ def make_folder_job(
 
 
 def _code() -> dict[str, str]:
-    from credalens.core.kernels.jit import FINGERPRINT
+    from credalens.kernels.simd.jit import FINGERPRINT
 
     return {"version": __version__, "kernels": FINGERPRINT}
 

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from credalens.scoring.tables import MemberColumns, Table, values_of
-from credalens.storage.formats import UnsuitableError, readable
+from credalens.storage.formats.suffixes import UnsuitableError, readable
 
 __all__ = ["gather"]
 

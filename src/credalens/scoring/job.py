@@ -20,7 +20,7 @@ from credalens.scoring.parts import Parts, open_parts
 from credalens.scoring.plan import Plan, fingerprint, make_plan
 from credalens.storage import Predictions, open_predictions
 from credalens.storage.atomic import check_target
-from credalens.storage.formats import format_of
+from credalens.storage.formats.suffixes import format_of
 
 __all__ = ["OUTPUTS", "ScoreSummary", "score_file"]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from credalens.scoring.gather import gather
 from credalens.scoring.places import Place
 from credalens.scoring.tables import MemberColumns, Table, batches, columns_in, values_of
-from credalens.storage.formats import UnsuitableError, readable
+from credalens.storage.formats.suffixes import UnsuitableError, readable
 
 __all__ = ["Chunk", "Inputs"]
 

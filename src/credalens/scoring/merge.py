@@ -16,7 +16,7 @@ from numpy.lib import format as npy
 from credalens.scoring.columns import COLUMNS
 from credalens.scoring.parts import Parts
 from credalens.storage.atomic import atomic_file
-from credalens.storage.parquet_files import from_fixed_lists
+from credalens.storage.formats.parquet import from_fixed_lists
 
 __all__ = ["merge_parts"]
 

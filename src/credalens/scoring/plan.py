@@ -61,7 +61,7 @@ class Plan:
 
 def make_plan(predictions: Predictions, /, *, base: float, rule: str, chunk_rows: int | None) -> Plan:
     """Check the options and settle how many rows are scored at a time."""
-    from credalens.core.kernels.jit import FINGERPRINT
+    from credalens.kernels.simd.jit import FINGERPRINT
 
     base, rule = check_base(base), check_choice(rule, RULES, "rule")
     members, rows, classes = predictions.shape

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from credalens.scoring.places import FoundFile, Place, place_of
-from credalens.storage.formats import UnsuitableError, readable
-from credalens.storage.parquet_files import from_fixed_lists
+from credalens.storage.formats.parquet import from_fixed_lists
+from credalens.storage.formats.suffixes import UnsuitableError, readable
 from credalens.storage.reading import check_predictions
 
 __all__ = ["MemberColumns", "Table", "batches", "columns_in", "open_table", "schema_of", "values_of"]

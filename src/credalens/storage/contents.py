@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from credalens.storage.formats import format_of
-from credalens.storage.stored import Stored
+from credalens.storage.formats.stored import Stored
+from credalens.storage.formats.suffixes import format_of
 
 __all__ = ["LABELS", "arrays_in"]
 
@@ -17,13 +17,13 @@ def arrays_in(path: Path, /) -> dict[str, Stored]:
     """Find the arrays without reading them. Arrow is imported only for Parquet."""
     form = format_of(path)
     if form == ".parquet":
-        from credalens.storage.parquet_files import parquet_arrays
+        from credalens.storage.formats.parquet import parquet_arrays
 
         return parquet_arrays(path)
     if form == ".safetensors":
-        from credalens.storage.safetensors_files import safetensors_arrays
+        from credalens.storage.formats.safetensors import safetensors_arrays
 
         return safetensors_arrays(path)
-    from credalens.storage.numpy_files import npy_arrays, npz_arrays
+    from credalens.storage.formats.npy import npy_arrays, npz_arrays
 
     return npy_arrays(path) if form == ".npy" else npz_arrays(path)

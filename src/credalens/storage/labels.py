@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.storage.contents import LABELS, arrays_in
-from credalens.storage.formats import UnsuitableError, readable, source_file
-from credalens.storage.stored import Stored
+from credalens.storage.formats.stored import Stored
+from credalens.storage.formats.suffixes import UnsuitableError, readable, source_file
 
 __all__ = ["read_labels"]
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from credalens.arrays import to_numpy
 from credalens.storage.atomic import atomic_file, check_target
 from credalens.storage.contents import LABELS
-from credalens.storage.formats import format_of
+from credalens.storage.formats.stored import BFLOAT16
+from credalens.storage.formats.suffixes import format_of
 from credalens.storage.reading import check_predictions, renormalised
-from credalens.storage.stored import BFLOAT16
 
 __all__ = ["save_predictions"]
 
@@ -64,10 +64,10 @@ def _write(file: BinaryIO, form: str, name: str, values: NDArray, labels: NDArra
     elif form == ".npz":
         np.savez(file, **arrays)  # type: ignore[arg-type]
     elif form == ".safetensors":
-        from credalens.storage.safetensors_files import write_safetensors
+        from credalens.storage.formats.safetensors import write_safetensors
 
         write_safetensors(file, arrays)
     else:
-        from credalens.storage.parquet_files import write_predictions
+        from credalens.storage.formats.parquet import write_predictions
 
         write_predictions(file, name, values, labels)

@@ -1,0 +1,89 @@
+"""Images with labels: `ImageSet` in memory, `ImageSource` on disk and read in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from credalens_paper.data.found import resized
+
+Pixels = NDArray[np.uint8]
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """Images (n, h, w, 3) of bytes, their labels (n,) and the names of the classes.
+
+    >>> cats = ImageSet("cats", np.zeros((2, 8, 8, 3), np.uint8), np.array([0, 1]), ("tabby", "tiger"))
+    >>> len(cats), len(cats.take([1]))
+    (2, 1)
+    """
+
+    name: str
+    images: Pixels
+    labels: Labels
+    class_names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.images.dtype != np.uint8 or self.images.ndim != 4 or self.images.shape[-1] != 3:
+            raise ValueError(
+                f"images of {self.name} must be uint8 of shape (n, h, w, 3), "
+                f"got {self.images.dtype} of shape {self.images.shape}"
+            )
+        check_labels(self.name, self.labels, len(self.images), self.class_names)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, indices: ArrayLike, /) -> ImageSet:
+        """The images at these indices, in their order."""
+        chosen = np.asarray(indices)
+        return ImageSet(self.name, self.images[chosen], self.labels[chosen], self.class_names)
+
+    def resize(self, size: int, /) -> ImageSet:
+        """The same set with images of `size` pixels."""
+        return ImageSet(self.name, resized(self.images, size), self.labels, self.class_names)
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSource:
+    """A set on disk: labels are known, images are read when asked for. For sets larger than memory."""
+
+    name: str
+    labels: Labels
+    class_names: tuple[str, ...]
+    read: Callable[[NDArray[np.intp]], Pixels]
+
+    def __post_init__(self) -> None:
+        check_labels(self.name, self.labels, len(self.labels), self.class_names)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, indices: ArrayLike, /) -> ImageSet:
+        """The images at these indices, in their order; neighbours are quicker to read than scattered ones."""
+        chosen = np.arange(len(self))[np.asarray(indices)]
+        return ImageSet(self.name, self.read(chosen), self.labels[chosen], self.class_names)
+
+    def load(self) -> ImageSet:
+        """All images."""
+        return self.take(np.arange(len(self)))
+
+
+def check_labels(name: str, labels: Labels, count: int, class_names: Sequence[Any]) -> None:
+    """Refuse labels that are not one int64 in [0, classes) for each image."""
+    if labels.dtype != np.int64 or labels.shape != (count,):
+        raise ValueError(
+            f"labels of {name} must be int64 of shape ({count},), got {labels.dtype} of shape {labels.shape}"
+        )
+    wrong = np.flatnonzero((labels < 0) | (labels >= len(class_names)))
+    if wrong.size:
+        raise ValueError(
+            f"{wrong.size} of {count} labels of {name} are not in [0, {len(class_names)}); "
+            f"the first is {labels[wrong[0]]} at index {wrong[0]}"
+        )

@@ -1,0 +1,99 @@
+"""Parquet files as Hugging Face writes them: encoded images in a column, labels in another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens_paper.data.catalog import DataSet, spellings
+from credalens_paper.data.found import Found
+
+_FOLDERS: Final = ("", "data", "default", "plain_text", "cropped_digits", "cifar10", "cifar100")
+_IMAGES: Final = ("image", "img")
+_LABELS: Final = ("label", "fine_label", "labels")
+
+
+def find_parquet(root: Path, split: str, entry: DataSet, /) -> Found | None:
+    """`test-00000-of-00001.parquet` and its like, directly in the folder or in the usual folders below."""
+    paths = _files(root, split)
+    if not paths:
+        return None
+    from pyarrow.parquet import ParquetFile
+
+    image, label = _columns(paths[0])
+    columns = [ParquetFile(path).read([label])[label].to_numpy() for path in paths]
+    labels = np.concatenate(columns).astype(np.int64)
+    class_names = _class_names(paths[0], label) or tuple(map(str, range(entry.classes)))
+    if len(class_names) != entry.classes:
+        raise ValueError(f"{paths[0]} has {len(class_names)} classes, but {entry.title} has {entry.classes}")
+    return Found(paths[0].parent, _Rows(paths, image), labels, class_names)
+
+
+def _files(root: Path, split: str) -> list[Path]:
+    for folder in _FOLDERS:
+        for name in spellings(split):
+            found = sorted([*(root / folder).glob(f"{name}-*.parquet"), *(root / folder).glob(f"{name}.parquet")])
+            if found:
+                return found
+    return []
+
+
+def _columns(path: Path) -> tuple[str, str]:
+    from pyarrow.parquet import read_schema
+
+    names = read_schema(path).names
+    image = next((name for name in _IMAGES if name in names), None)
+    label = next((name for name in _LABELS if name in names), None)
+    if image is None or label is None:
+        raise ValueError(f"{path} needs a column of {_IMAGES} and one of {_LABELS}; it has {names}")
+    return image, label
+
+
+def _class_names(path: Path, label: str) -> tuple[str, ...]:
+    from pyarrow.parquet import read_schema
+
+    features = json.loads((read_schema(path).metadata or {}).get(b"huggingface", b"{}"))
+    return tuple(features.get("info", {}).get("features", {}).get(label, {}).get("names", ()))
+
+
+class _Rows:
+    """Encoded images by index over all files; only the row groups that hold them are read."""
+
+    def __init__(self, paths: list[Path], column: str) -> None:
+        from pyarrow.parquet import ParquetFile
+
+        self.column = column
+        self.groups: list[tuple[Path, int]] = []
+        counts: list[int] = []
+        for path in paths:
+            metadata = ParquetFile(path).metadata
+            self.groups += [(path, group) for group in range(metadata.num_row_groups)]
+            counts += [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
+
+    def __call__(self, indices: NDArray[np.intp]) -> list[Path | bytes]:
+        fetched: list[Path | bytes] = [b""] * len(indices)
+        groups = np.searchsorted(self.starts, indices, side="right") - 1
+        for group in np.unique(groups):
+            places = np.flatnonzero(groups == group)
+            rows = self._read(group, indices[places] - self.starts[group])
+            for place, row in zip(places, rows, strict=True):
+                fetched[place] = row
+        return fetched
+
+    def _read(self, group: int, rows: NDArray[np.intp]) -> list[bytes]:
+        from pyarrow.parquet import ParquetFile
+
+        path, number = self.groups[group]
+        column = ParquetFile(path).read_row_group(number, [self.column])[self.column].take(rows).to_pylist()
+        return [self._bytes(value, path) for value in column]
+
+    def _bytes(self, value: Any, path: Path) -> bytes:
+        encoded = value.get("bytes") if isinstance(value, dict) else value
+        if not isinstance(encoded, bytes):
+            raise ValueError(f"column {self.column!r} of {path} holds no encoded images but {type(encoded).__name__}")
+        return encoded

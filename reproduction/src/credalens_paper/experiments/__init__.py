@@ -1,0 +1,1 @@
+"""What is measured: tables and figures declared, the paper's numbers, the presets."""

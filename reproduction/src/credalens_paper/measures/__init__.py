@@ -1,0 +1,1 @@
+"""Measures of one run on one set."""

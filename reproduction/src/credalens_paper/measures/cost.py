@@ -1,0 +1,162 @@
+"""What uncertainty costs: time of the measures by the number of classes, of inference by the number of members.
+
+No training is needed: the time of a network does not depend on its weights, so they are random. Every value is one
+repeat, after a first call that does not count; what takes long is repeated less often.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.core.intervals import probability_intervals
+from credalens.prediction import wrap
+from credalens_paper.experiments.cells import CellKey
+from credalens_paper.experiments.presets import Preset
+from credalens_paper.measures.solver import slsqp_entropies
+
+if TYPE_CHECKING:
+    from torch import nn
+
+__all__ = ["classical_numpy", "cpu_threads", "measure_costs"]
+
+Array = NDArray[np.float64]
+MEMBERS: Final = 5
+CONCENTRATION: Final = 0.3
+"""Of the Dirichlet that the timed predictions are drawn from: one or two classes share most of the probability."""
+CALLS: Final = 50
+"""Calls in one repeat where a single one is too short for the clock."""
+BATCH: Final = 1000
+MOST_SECONDS: Final = 15.0
+"""A cell whose repeats take longer than that gets fewer of them, so that a table takes minutes on any machine."""
+LEAST_REPEATS: Final = 2
+ESTIMATORS: Final = {"BNNR": "reparameterization", "BNNF": "flipout"}
+
+
+def measure_costs(asked: Iterable[CellKey], preset: Preset, /, *, check: Callable[[], None]) -> dict[CellKey, Any]:
+    """Milliseconds (or megabytes) of every cell, repeat by repeat, or the reason why there are none."""
+    networks = _Networks(preset)
+    filled = {}
+    for cell in asked:
+        check()
+        filled[cell] = _measures(cell, preset) if cell.C is not None else _inference(cell, preset, networks)
+    return filled
+
+
+def cpu_threads(asked: Iterable[CellKey], /) -> int:
+    """Threads that the times on the CPU are for: torch's where networks are timed, otherwise one."""
+    if all(cell.metric != "cpu_ms" for cell in asked):
+        return 1
+    import torch
+
+    return torch.get_num_threads()
+
+
+def classical_numpy(members: Array, /) -> tuple[float, float, float]:
+    """Total, aleatoric and epistemic uncertainty of the averaged prediction of one input, in plain NumPy.
+
+    >>> classical_numpy(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    (1.0, 0.0, 1.0)
+    """
+    total, aleatoric = float(_entropy(members.mean(axis=0))), float(_entropy(members).mean())
+    return total, aleatoric, total - aleatoric
+
+
+def _entropy(p: Array) -> Array:
+    return 0.0 - (p * np.log2(np.where(p > 0, p, 1))).sum(axis=-1)
+
+
+def _measures(cell: CellKey, preset: Preset) -> list[float]:
+    """Both entropies of one input whose members are drawn at random."""
+    rng = np.random.default_rng([preset.repeats, cell.C or 0])
+    inputs = rng.dirichlet(np.full(cell.C or 0, CONCENTRATION), (preset.repeats, MEMBERS))
+    if cell.variant == "credal, batched":
+        batch = rng.dirichlet(np.full(cell.C or 0, CONCENTRATION), (MEMBERS, BATCH))
+        return [value / BATCH for value in _repeats(lambda _: wrap(batch, threads=1), preset.repeats)]
+    if cell.variant == "SLSQP":
+        bounds = [tuple(probability_intervals(members)) for members in inputs]
+        return _repeats(lambda i: slsqp_entropies(*bounds[i]), preset.repeats)
+    measure: Callable[[Array], Any] = classical_numpy if cell.variant == "classical" else wrap
+    return _repeats(lambda i: measure(inputs[i]), preset.repeats, calls=CALLS)
+
+
+def _repeats(work: Callable[[int], Any], repeats: int, *, calls: int = 1) -> list[float]:
+    """Milliseconds of every repeat; fewer repeats where the time for them is spent.
+
+    The first call does not count, unless it takes so long that warming up is a small part of it.
+    """
+    started = time.perf_counter()
+    work(0)
+    first = time.perf_counter() - started
+    times = [1000 * first] if first > MOST_SECONDS else []
+    while len(times) < repeats and (time.perf_counter() - started < MOST_SECONDS or len(times) < LEAST_REPEATS):
+        begun = time.perf_counter()
+        for _ in range(calls):
+            work(len(times))
+        times.append(1000 * (time.perf_counter() - begun) / calls)
+    return times
+
+
+class _Networks:
+    """Networks with random weights, made once and used by all cells that need them."""
+
+    def __init__(self, preset: Preset) -> None:
+        self.preset = preset
+        self._made: dict[tuple[str, str], list[nn.Module]] = {}
+
+    def get(self, backbone: str, method: str, count: int) -> list[nn.Module]:
+        """So many networks; a Bayesian one stands for all its samples."""
+        made = self._made.setdefault((backbone, method), [])
+        while len(made) < count:
+            made.append(self._make(backbone, method, len(made)))
+        return made[:count]
+
+    def _make(self, backbone: str, method: str, seed: int) -> nn.Module:
+        from credalens.bayes import to_bayesian
+        from credalens_paper.backbones import build_backbone
+
+        size, width = self.preset.pixels(backbone), self.preset.width
+        network = build_backbone(backbone, classes=10, width=width, image_size=size, seed=seed).eval()
+        return to_bayesian(network, estimator=ESTIMATORS[method]) if method in ESTIMATORS else network
+
+
+def _inference(cell: CellKey, preset: Preset, networks: _Networks) -> list[float] | str:
+    own = cell.measured(preset)
+    backbone, method, N = str(cell.backbone), str(cell.method), own.N or 1
+    if own.metric == "uncertainty_ms":
+        members = np.random.default_rng(N).dirichlet(np.full(10, CONCENTRATION), N)
+        return _repeats(lambda _: wrap(members).epistemic, preset.repeats, calls=CALLS)
+    bayesian = method in ESTIMATORS
+    members_of = networks.get(backbone, method, 1 if bayesian else N)
+    if own.metric == "model_size_mb":
+        return [sum(map(_bytes, members_of)) / 1e6]
+    return _predictions(members_of * N if bayesian else members_of, own.metric, preset.pixels(backbone), preset.repeats)
+
+
+def _bytes(network: nn.Module) -> int:
+    tensors = (*network.parameters(), *network.buffers())
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def _predictions(members: list[nn.Module], metric: str, pixels: int, repeats: int) -> list[float] | str:
+    """Time for all members' predictions of one input, results on the host included."""
+    import torch
+
+    device = "cuda" if metric == "gpu_ms" else "cpu"
+    if device == "cuda" and not torch.cuda.is_available():
+        return "no CUDA device on this machine"
+    placed = [network.to(device) for network in members]
+    x = torch.zeros(1, 3, pixels, pixels, device=device)
+
+    def predict(_: int) -> Any:
+        with torch.inference_mode():
+            return torch.stack([network(x).softmax(-1) for network in placed]).cpu()
+
+    times = _repeats(predict, repeats)
+    for network in members:
+        network.to("cpu")
+    return times

@@ -1,0 +1,154 @@
+"""From predictions to numbers: scores and point predictions of one run on one set, then metrics of them.
+
+Numbers carry names such as "credal.EU.AUROC" or "classical.ECE"; a network that predicts a Dirichlet is neither
+classical nor credal, and its numbers begin with "single". ACC, AUROC and AUPRC are in per cent as in the paper,
+ECE is a fraction, NLL in nats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.core.classical import ClassicalUncertainty, classical_uncertainty
+from credalens.core.entropy import lower_entropy, upper_entropy
+from credalens.core.hartley import generalized_hartley
+from credalens.core.intervals import approximate_intervals, intersection_probability, probability_intervals
+from credalens.core.members import MemberSummary
+from credalens.evaluation import calibration_metrics, ood_metrics
+from credalens.prediction import CredalPrediction, wrap
+
+__all__ = [
+    "Assessment",
+    "assess_concentrations",
+    "assess_members",
+    "assess_summary",
+    "detection_numbers",
+    "number_name",
+    "overconfident",
+    "prediction_numbers",
+]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """One run on one set: scores, such as "credal.EU", of shape (n,) and point predictions (n, classes) by variant."""
+
+    scores: Mapping[str, Array]
+    points: Mapping[str, Array]
+
+
+def assess_members(
+    members: Array, /, *, J: int | None = None, hartley: bool = False, threads: int | None = None
+) -> Assessment:
+    """Classical and credal uncertainty of members (N, n, classes); with `J` the credal one of the classes PIA keeps.
+
+    >>> assessment = assess_members(np.array([[[0.9, 0.1]], [[0.6, 0.4]]]))
+    >>> sorted(assessment.scores)
+    ['classical.EU', 'classical.TU', 'credal.EU', 'credal.TU']
+    """
+    if J is None or members.shape[-1] <= J:
+        return _assess(wrap(members, threads=threads), hartley)
+    lower, upper = probability_intervals(members, threads=threads)
+    reduced = approximate_intervals(lower, upper, J)
+    total = upper_entropy(*reduced, threads=threads)
+    epistemic = np.maximum(total - lower_entropy(*reduced, threads=threads), 0)
+    scores = _scores(classical_uncertainty(members, threads=threads), total, epistemic)
+    if hartley:
+        scores["credal.GH"] = generalized_hartley(*reduced, threads=threads)
+    points = {"classical": members.mean(axis=0, dtype=np.float64), "credal": intersection_probability(lower, upper)}
+    return Assessment(scores, points)
+
+
+def assess_summary(summary: MemberSummary, /, *, hartley: bool = False, threads: int | None = None) -> Assessment:
+    """The same from the sums over many members."""
+    return _assess(summary.prediction(threads=threads), hartley)
+
+
+def _assess(prediction: CredalPrediction, hartley: bool) -> Assessment:
+    scores = _scores(prediction.classical, prediction.total, prediction.epistemic)
+    if hartley:
+        scores["credal.GH"] = prediction.hartley
+    return Assessment(scores, {"classical": prediction.mean, "credal": prediction.probability})
+
+
+def _scores(classical: ClassicalUncertainty, total: Array, epistemic: Array) -> dict[str, Array]:
+    return {
+        "classical.EU": classical.epistemic,
+        "classical.TU": classical.total,
+        "credal.EU": epistemic,
+        "credal.TU": total,
+    }
+
+
+def assess_concentrations(alpha: Array, /) -> Assessment:
+    """Uncertainty of predicted Dirichlet concentrations (n, classes) and their mean.
+
+    >>> assess_concentrations(np.ones((1, 4))).scores["single.TU"]
+    array([2.])
+    """
+    import torch
+
+    from credalens_paper.training.dirichlet import dirichlet_uncertainty, expected_probability
+
+    tensor = torch.from_numpy(np.array(alpha, np.float64))
+    uncertainty = dirichlet_uncertainty(tensor)
+    scores = {"single.EU": uncertainty.epistemic.numpy(), "single.TU": uncertainty.total.numpy()}
+    return Assessment(scores, {"single": expected_probability(tensor).numpy()})
+
+
+def overconfident(members: Array, rng: np.random.Generator, /) -> Array:
+    """A copy of members (N, n, classes) in which one random member of each input is one-hot at its own best class.
+
+    >>> members = np.array([[[0.9, 0.1]], [[0.6, 0.4]]])
+    >>> sorted(overconfident(members, np.random.default_rng(0)).max(axis=-1).ravel().tolist())[-1]
+    1.0
+    """
+    changed = np.array(members)
+    count, inputs, _ = changed.shape
+    chosen, place = rng.integers(0, count, inputs), np.arange(inputs)
+    best = changed[chosen, place].argmax(axis=-1)
+    changed[chosen, place] = 0
+    changed[chosen, place, best] = 1
+    return changed
+
+
+def prediction_numbers(assessment: Assessment, labels: Array, /) -> dict[str, float]:
+    """ACC, ECE and NLL of every variant's point prediction.
+
+    >>> prediction_numbers(assess_members(np.array([[[0.9, 0.1]], [[0.7, 0.3]]])), np.array([0]))["credal.ACC"]
+    100.0
+    """
+    numbers: dict[str, float] = {}
+    for variant, probability in assessment.points.items():
+        metrics = calibration_metrics(probability, labels)
+        numbers |= {
+            f"{variant}.ACC": 100 * metrics.accuracy,
+            f"{variant}.ECE": metrics.ece,
+            f"{variant}.NLL": metrics.nll,
+        }
+    return numbers
+
+
+def detection_numbers(inside: Assessment, outside: Assessment, /) -> dict[str, float]:
+    """AUROC and AUPRC of every score, with the outside set as positive."""
+    numbers: dict[str, float] = {}
+    for name in inside.scores.keys() & outside.scores.keys():
+        metrics = ood_metrics(inside.scores[name], outside.scores[name])
+        numbers |= {f"{name}.AUROC": 100 * metrics.auroc, f"{name}.AUPRC": 100 * metrics.auprc}
+    return dict(sorted(numbers.items()))
+
+
+def number_name(variant: str | None, measure: str | None, metric: str, /) -> str:
+    """The name of a number.
+
+    >>> number_name("credal", "EU", "AUROC"), number_name(None, None, "ECE")
+    ('credal.EU.AUROC', 'single.ECE')
+    """
+    return ".".join(part for part in (variant or "single", measure, metric) if part)

@@ -1,0 +1,1 @@
+"""From declarations to numbers: train, predict, evaluate, each once."""

@@ -1,0 +1,174 @@
+"""Where networks come from: what the reproduction asks of a training engine, and the one that uses torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens_paper.data import normalization
+from credalens_paper.training.spec import TrainSpec
+
+if TYPE_CHECKING:
+    from credalens_paper.training.images import TrainingData
+
+__all__ = ["Crew", "Engine", "TorchEngine"]
+
+Pixels = NDArray[np.uint8]
+
+
+class Crew(Protocol):
+    """Does pieces of work at once, in other processes that reach the same store, each with so many threads."""
+
+    threads: int
+
+    def each(self, models: Any, work: Callable[[Any, Any], None], items: Sequence[Any], /, *, on_device: bool) -> None:
+        """Call ``work(models, item)`` for each item, with models made like these there; ends when all have ended."""
+        ...
+
+    def about(self) -> dict[str, Any]:
+        """Who they are, for the provenance."""
+        ...
+
+
+class Engine(Protocol):
+    """Trains networks into a folder, and predicts with them; a crew, where there is one, does that elsewhere."""
+
+    side_by_side: int
+    crew: Crew | None
+
+    def trained(self, spec: TrainSpec, folder: Path, /) -> bool:
+        """Whether the network is finished; an error where it belongs to another configuration."""
+        ...
+
+    def train(self, specs: Sequence[TrainSpec], data: TrainingData, folder: Path, /) -> None:
+        """Train what is not finished; FloatingPointError, naming the network, where one diverges."""
+        ...
+
+    def load(self, spec: TrainSpec, folder: Path, /) -> Any:
+        """A finished network."""
+        ...
+
+    def predict(
+        self, network: Any, spec: TrainSpec, images: Pixels, /, *, samples: int, seed: int
+    ) -> NDArray[np.float32]:
+        """Probabilities (samples, images, classes); the seed decides what a Bayesian network draws."""
+        ...
+
+    def concentrations(self, network: Any, spec: TrainSpec, images: Pixels, /) -> NDArray[np.float32]:
+        """Dirichlet concentrations (images, classes) of a distilled network."""
+        ...
+
+    def training_record(self, spec: TrainSpec, folder: Path, /) -> dict[str, Any]:
+        """How a finished network was trained: schedule, device, seconds."""
+        ...
+
+    def about(self) -> dict[str, Any]:
+        """The device and how it is used, for the provenance."""
+        ...
+
+
+class TorchEngine:
+    """The training loop of `credalens_paper.training` on one device; by default CUDA where there is one.
+
+    `compile` fuses the steps of training with torch.compile: half a minute for each kind of network, once, and less
+    time for each of many. A `crew` trains, predicts and evaluates in its own processes.
+    """
+
+    def __init__(
+        self,
+        *,
+        device: str | None = None,
+        side_by_side: int = 1,
+        precision: str = "auto",
+        progress: bool = False,
+        compile: bool = False,  # noqa: A002  (torch's word for it)
+        crew: Crew | None = None,
+    ) -> None:
+        from credalens_paper.training.devices import find_device, find_precision
+
+        if side_by_side < 1:
+            raise ValueError(f"at least one network is trained at a time, got side_by_side={side_by_side}")
+        self.device = find_device(device)
+        self.precision = find_precision(precision, self.device)
+        self.side_by_side, self.progress, self.compile, self.crew = side_by_side, progress, compile, crew
+
+    def trained(self, spec: TrainSpec, folder: Path, /) -> bool:
+        """Whether the network is there, trained by the schedule that its spec means today."""
+        from credalens_paper.training.checkpoints import check_same, read_note
+        from credalens_paper.training.records import configuration_of
+        from credalens_paper.training.schedules import schedule_for
+
+        path = folder / spec.key / "model.safetensors"
+        if not path.is_file():
+            return False
+        stored = configuration_of(read_note(path))
+        asked = {"spec": spec.as_dict(), "schedule": schedule_for(spec).as_dict()}
+        check_same({part: stored[part] for part in asked}, asked, path)
+        return True
+
+    def train(self, specs: Sequence[TrainSpec], data: TrainingData, folder: Path, /) -> None:
+        """Train what is not finished, resuming what is half done."""
+        from credalens_paper.backbones import build_backbone
+        from credalens_paper.training.run import train_models
+
+        train_models(
+            specs,
+            data,
+            folder,
+            build=build_backbone,
+            device=self.device,
+            side_by_side=self.side_by_side,
+            precision=self.precision,
+            progress=self.progress,
+            compile=self.compile,
+        )
+
+    def load(self, spec: TrainSpec, folder: Path, /) -> Any:
+        """A finished network in evaluation mode on the device."""
+        from credalens_paper.backbones import build_backbone
+        from credalens_paper.training.run import load_model
+
+        return load_model(spec, folder, build=build_backbone, device=self.device)
+
+    def predict(
+        self, network: Any, spec: TrainSpec, images: Pixels, /, *, samples: int, seed: int
+    ) -> NDArray[np.float32]:
+        """Probabilities (samples, images, classes)."""
+        from credalens_paper.training.run import predict_members
+
+        return predict_members(network, images, samples=samples, seed=seed, **self._options(spec))
+
+    def concentrations(self, network: Any, spec: TrainSpec, images: Pixels, /) -> NDArray[np.float32]:
+        """Concentrations (images, classes)."""
+        from credalens_paper.training.run import predict_concentrations
+
+        return predict_concentrations(network, images, **self._options(spec))
+
+    def training_record(self, spec: TrainSpec, folder: Path, /) -> dict[str, Any]:
+        """What the training loop wrote down."""
+        note = json.loads((folder / spec.key / "spec.json").read_text(encoding="utf-8"))
+        history = json.loads((folder / spec.key / "history.json").read_text(encoding="utf-8"))
+        seconds = round(sum(record["seconds"] for record in history), 1)
+        return {"schedule": note["schedule"], "seconds": seconds, "provenance": note["provenance"]}
+
+    def about(self) -> dict[str, Any]:
+        """Device and precision, and the crew."""
+        from credalens_paper.training.devices import device_name
+
+        own = {"device": device_name(self.device), "precision": self.precision, "side_by_side": self.side_by_side}
+        return own if self.crew is None else {**own, **self.crew.about()}
+
+    def _options(self, spec: TrainSpec) -> dict[str, Any]:
+        mean, std = normalization(spec.data)
+        return {
+            "mean": mean,
+            "std": std,
+            "image_size": spec.image_size,
+            "device": self.device,
+            "precision": self.precision,
+        }

@@ -1,0 +1,182 @@
+"""The images and labels a reproduction needs: found, made or corrupted once, and a reason where they cannot be had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.core.batches import usable_cores
+from credalens_paper.corruptions import corrupt
+from credalens_paper.data import (
+    DATA_SETS,
+    ImageSet,
+    ImageSource,
+    load_corrupted,
+    load_images,
+    normalization,
+    open_images,
+)
+from credalens_paper.data.catalog import CORRUPTED
+from credalens_paper.experiments.cells import EvaluationSet
+from credalens_paper.experiments.presets import Preset
+from credalens_paper.results.store import Store, read_json, write_json
+
+if TYPE_CHECKING:
+    from credalens_paper.training.images import TrainingData
+
+__all__ = ["Images"]
+
+Pixels = NDArray[np.uint8]
+MOST_BYTES: Final = 4 << 30
+"""Sets larger than this are decoded once into a file that is mapped into memory."""
+CHUNK: Final = 1000
+MOST_THREADS: Final = 8
+"""Sets corrupted at a time; each needs a few hundred megabytes while it is made."""
+
+
+class Images:
+    """Training and evaluation sets by the names of `credalens_paper.data`, at the size a network works at."""
+
+    def __init__(self, store: Store, preset: Preset, folder: str | Path | None, /) -> None:
+        self.store, self.preset, self.folder = store, preset, folder
+        self._found: dict[tuple[str, str, int | None], ImageSet | ImageSource | FileNotFoundError] = {}
+
+    def reason(self, name: str, /, *, split: str = "test", pixels: int = 32) -> str | None:
+        """Why a set cannot be had, with what to download; None where it can."""
+        clean = name.removesuffix("-c")
+        found = self._find(clean, split, _loaded_size(clean, pixels))
+        if not isinstance(found, FileNotFoundError):
+            return None
+        entry = DATA_SETS[clean]
+        if self.folder is None:
+            return f"no data folder given for {entry.title}; download {entry.download} and pass its folder as --data-folder"
+        return f"{entry.title} not found; download {entry.download} into the data folder"
+
+    def known(self, name: str, /) -> bool:
+        """Whether a set was at hand earlier, though no folder is given now: its labels are in the store."""
+        return self.folder is None and self.store.array("labels", name.removesuffix("-c")) is not None
+
+    def prepare(self, wanted: Iterable[EvaluationSet], pixels: int, /) -> None:
+        """Generate the corrupted images that are missing, several sets at a time."""
+        corrupted = [one for one in wanted if one.corruption]
+        if corrupted:
+            self.test(EvaluationSet(corrupted[0].name.removesuffix("-c")), pixels)  # read once, before the threads
+        with ThreadPoolExecutor(min(MOST_THREADS, usable_cores())) as pool:
+            for _ in pool.map(lambda one: self.test(one, pixels), corrupted):
+                pass
+
+    def test(self, wanted: EvaluationSet, pixels: int, /) -> Pixels:
+        """The images of an evaluation set, corrupted where it says so."""
+        clean = wanted.name.removesuffix("-c")
+        if not wanted.corruption:
+            return self._pixels(clean, "test", pixels)
+        official = self._official(wanted)
+        if official is not None:
+            return official
+        key = f"{wanted.key}.{_loaded_size(clean, pixels) or 'native'}"
+        if self.store.array("images", key) is None:
+            images = corrupt(self._pixels(clean, "test", pixels), wanted.corruption, wanted.severity)
+            self.store.save_array("images", key, images)
+        return self._stored(key)
+
+    def labels(self, name: str, /) -> NDArray[np.int64]:
+        """The labels of a test set, kept in the store with its class names for when the set itself is not at hand."""
+        clean = name.removesuffix("-c")
+        stored = self.store.array("labels", clean)
+        if stored is None:
+            stored = self._labels(clean, "test", _loaded_size(clean, self.preset.image_size or 32))
+            write_json(self._names(clean), list(self.class_names(clean)))
+            self.store.save_array("labels", clean, stored)
+        return stored
+
+    def training(self, name: str, pixels: int, /) -> TrainingData:
+        """The training split with the statistics its networks are normalised by."""
+        from credalens_paper.training.images import TrainingData
+
+        mean, std = normalization(name)
+        labels = self._labels(name, "train", _loaded_size(name, pixels))
+        return TrainingData(self._pixels(name, "train", pixels), labels, mean, std)
+
+    def class_names(self, name: str, /) -> tuple[str, ...]:
+        """The names of the classes of a set, or their numbers where they are neither at hand nor stored."""
+        found = self._find(name, "test", _loaded_size(name, self.preset.image_size or 32))
+        if not isinstance(found, FileNotFoundError):
+            return found.class_names
+        stored = self._names(name)
+        return tuple(read_json(stored) if stored.is_file() else map(str, range(DATA_SETS[name].classes)))
+
+    def _names(self, name: str) -> Path:
+        return self.store.folder / "labels" / f"{name}.json"
+
+    def _official(self, wanted: EvaluationSet) -> Pixels | None:
+        if self.folder is None or wanted.name not in CORRUPTED or self.preset.test_images is not None:
+            return None
+        try:
+            return load_corrupted(wanted.name, self.folder, wanted.corruption, wanted.severity).images
+        except FileNotFoundError:
+            return None
+
+    def _stored(self, key: str) -> Pixels:
+        stored = self.store.array("images", key)
+        if stored is None:
+            raise FileNotFoundError(f"the images {key} vanished from {self.store.folder} while they were used")
+        return stored
+
+    def _pixels(self, name: str, split: str, pixels: int) -> Pixels:
+        size = _loaded_size(name, pixels)
+        found = self._have(name, split, size)
+        if isinstance(found, ImageSet):
+            return found.images
+        key = f"{name}.{split}.{size or 'native'}"
+        if self.store.array("images", key) is None:
+            first = found.take([0]).images.shape[1:]
+            self.store.save_chunks("images", key, (len(found), *first), _chunks(found))
+        return self._stored(key)
+
+    def _labels(self, name: str, split: str, size: int | None) -> NDArray[np.int64]:
+        return self._have(name, split, size).labels
+
+    def _have(self, name: str, split: str, size: int | None) -> ImageSet | ImageSource:
+        found = self._find(name, split, size)
+        if isinstance(found, FileNotFoundError):
+            raise found
+        return found
+
+    def _find(self, name: str, split: str, size: int | None) -> ImageSet | ImageSource | FileNotFoundError:
+        key = (name, split, size)
+        if key not in self._found:
+            try:
+                self._found[key] = self._open(name, split, size)
+            except FileNotFoundError as error:
+                self._found[key] = error
+        return self._found[key]
+
+    def _open(self, name: str, split: str, size: int | None) -> ImageSet | ImageSource:
+        if name not in DATA_SETS:
+            return self._cut(load_images(name, split=split, size=size), split)
+        source = open_images(name, self.folder, split=split, size=size)
+        side = size or 64
+        if len(source) * side * side * 3 > MOST_BYTES:
+            return source
+        return self._cut(source.load(), split)
+
+    def _cut(self, images: ImageSet, split: str) -> ImageSet:
+        most = self.preset.train_images if split == "train" else self.preset.test_images
+        return images if most is None or most >= len(images) else images.take(np.arange(most))
+
+
+def _loaded_size(name: str, pixels: int) -> int | None:
+    """The size to decode at; small photographs are enlarged on the device, so large networks get them as they are."""
+    if name not in DATA_SETS or DATA_SETS[name].crop:
+        return pixels
+    return 32 if pixels <= 32 else None
+
+
+def _chunks(source: ImageSource) -> Iterator[Pixels]:
+    for start in range(0, len(source), CHUNK):
+        yield source.take(np.arange(start, min(start + CHUNK, len(source)))).images

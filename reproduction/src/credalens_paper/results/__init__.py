@@ -1,0 +1,1 @@
+"""What was measured: the store, result files as tables and figures."""

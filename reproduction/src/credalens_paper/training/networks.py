@@ -1,0 +1,58 @@
+"""From a spec to its network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from torch import nn
+
+from credalens.bayes import to_bayesian
+from credalens.bayes.layers import INITIAL_STD
+from credalens_paper.training.checkpoints import check_same, read_tensors
+from credalens_paper.training.devices import find_device, placed
+from credalens_paper.training.randomness import INITIAL, derived_seed
+from credalens_paper.training.spec import ESTIMATORS, TrainSpec
+
+MODEL = "model.safetensors"
+
+
+class Build(Protocol):
+    """What makes a backbone by its name, such as ``credalens_paper.backbones.build_backbone``."""
+
+    def __call__(
+        self, name: str, /, *, classes: int, width: float, image_size: int, pretrained: str | None, seed: int
+    ) -> nn.Module:
+        """A network from images (n, 3, h, w) to logits (n, classes) whose first weights depend on the seed alone."""
+
+
+def make_network(
+    spec: TrainSpec, build: Build, device: torch.device, /, *, initial_std: float | None = None
+) -> nn.Module:
+    """The network of a spec with its first weights; Bayesian ones have the same first means as the standard one."""
+    network = build(
+        spec.backbone,
+        classes=spec.classes,
+        width=spec.width,
+        image_size=spec.image_size,
+        pretrained=spec.pretrained,
+        seed=derived_seed(spec.seed, INITIAL),
+    )
+    if spec.bayesian:
+        network = to_bayesian(network, estimator=ESTIMATORS[spec.method], initial_std=initial_std or INITIAL_STD)
+    return placed(network, device)
+
+
+def load_model(
+    spec: TrainSpec, folder: str | Path, /, *, build: Build, device: str | torch.device | None = None
+) -> nn.Module:
+    """A trained network out of the folder that :func:`train_models` wrote, in evaluation mode."""
+    path = Path(folder) / spec.key / MODEL
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist: train {spec.key} first, or look into another folder.")
+    tensors, note = read_tensors(path)
+    check_same(note["configuration"]["spec"], spec.as_dict(), path)
+    network = make_network(spec, build, find_device(device))
+    network.load_state_dict(tensors)
+    return network.eval()

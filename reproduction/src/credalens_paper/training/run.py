@@ -1,0 +1,108 @@
+"""Train networks into a folder, each once: what is finished is kept, what was interrupted goes on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from credalens_paper.training.devices import fast_math, find_device, find_precision
+from credalens_paper.training.images import DeviceImages, TrainingData
+from credalens_paper.training.jobs import Job, Setting
+from credalens_paper.training.loop import train_side_by_side
+from credalens_paper.training.member import EpochRecord
+from credalens_paper.training.networks import Build, load_model
+from credalens_paper.training.predicting import predict_concentrations, predict_members
+from credalens_paper.training.progress import Board
+from credalens_paper.training.spec import TrainSpec
+
+__all__ = [
+    "TrainResult",
+    "TrainSpec",
+    "TrainingData",
+    "load_model",
+    "predict_concentrations",
+    "predict_members",
+    "train_models",
+]
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """A trained network: its folder, its epochs, and whether this call had to train it."""
+
+    spec: TrainSpec
+    folder: Path
+    history: tuple[EpochRecord, ...]
+    trained: bool
+
+
+def train_models(
+    specs: Sequence[TrainSpec],
+    data: TrainingData,
+    folder: str | Path,
+    /,
+    *,
+    build: Build,
+    device: str | torch.device | None = None,
+    side_by_side: int = 1,
+    precision: str = "auto",
+    epochs: int | None = None,
+    progress: bool = True,
+    log: Callable[[str], None] | None = None,
+    checkpoint_every: float = 60.0,
+    compile: bool = False,  # noqa: A002  (torch's word for it)
+) -> list[TrainResult]:
+    """Train networks into ``folder/<key>/``: spec.json, history.json and model.safetensors.
+
+    What is finished there is kept, and what was interrupted goes on exactly from its last checkpoint, one of which
+    is made every ``checkpoint_every`` seconds. ``side_by_side`` networks train at a time on the one device, with the
+    results that each would have alone. Students train after all others, so their teachers may be among the specs.
+    ``build`` makes a backbone from its name, ``epochs`` stretches or shortens the schedule, ``log`` gets a line for
+    each epoch.
+
+    >>> import numpy as np
+    >>> from tempfile import TemporaryDirectory
+    >>> def build(name, *, classes, width, image_size, pretrained, seed):
+    ...     with torch.random.fork_rng(devices=[]):
+    ...         torch.manual_seed(seed)
+    ...         return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * image_size**2, classes))
+    >>> data = TrainingData(np.zeros((64, 8, 8, 3), np.uint8), np.arange(64) % 3, [0.5] * 3, [0.25] * 3)
+    >>> spec = TrainSpec("black", "linear", "snn", seed=0, schedule="smoke", classes=3, image_size=8)
+    >>> with TemporaryDirectory() as folder:
+    ...     results = train_models([spec], data, folder, build=build, progress=False)
+    ...     model = load_model(spec, folder, build=build)
+    >>> [record.epoch for record in results[0].history]
+    [1, 2]
+    """
+    _check(specs, data, side_by_side, epochs)
+    place = find_device(device)
+    setting = Setting(Path(folder), build, place, find_precision(precision, place), compile, epochs, data.fingerprint())
+    jobs = [Job(spec, setting) for spec in specs]
+    waiting = [job for job in jobs if not job.records.finished()]
+    for job in waiting:
+        job.check(specs)
+    if waiting:
+        with Board(shown=progress) as board, fast_math(place):
+            images = DeviceImages(data, place)
+            for students in (False, True):
+                lanes = [partial(job.lane, images) for job in waiting if job.spec.distilled == students]
+                train_side_by_side(lanes, at_once=side_by_side, board=board, log=log, save_every=checkpoint_every)
+    return [TrainResult(job.spec, job.records.path, job.records.history(), job in waiting) for job in jobs]
+
+
+def _check(specs: Sequence[TrainSpec], data: TrainingData, side_by_side: int, epochs: int | None) -> None:
+    for spec, count in Counter(specs).items():
+        if count > 1:
+            raise ValueError(f"{spec.key} is asked for {count} times; give each network another seed.")
+    classes = min((spec.classes for spec in specs), default=None)
+    if classes is not None and data.labels.max() >= classes:
+        where = int(data.labels.argmax())
+        raise ValueError(f"labels must be below classes={classes}; label {data.labels[where]} is at index {where}.")
+    for name, value in (("side_by_side", side_by_side), ("epochs", epochs)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value!r}.")

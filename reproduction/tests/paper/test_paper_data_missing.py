@@ -1,0 +1,60 @@
+"""What is not there: the message says what to download and where to put it, and nothing is taken for another set."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from credalens_paper.data import DATA_SETS, load_images
+from reproduction.tests.paper.image_files import some_images, write_cifar10, write_parquet
+
+
+@pytest.mark.parametrize("name", list(DATA_SETS))
+def test_a_missing_set_says_what_to_download_and_where_to_put_it(tmp_path, name):
+    entry = DATA_SETS[name]
+    with pytest.raises(FileNotFoundError) as caught:
+        load_images(name, tmp_path)
+    message = str(caught.value)
+    assert message.startswith(f"no test split of {entry.title} under {tmp_path}. Download ")
+    assert entry.download in message
+    assert f"a folder {entry.folders[0]} there" in message
+    assert all(layout in message for layout in entry.layouts)
+    assert ".parquet" in message
+    assert "_test.npz" in message
+
+
+def test_without_a_folder_the_message_asks_for_one():
+    with pytest.raises(
+        FileNotFoundError, match=r"SVHN is read from a folder, and none was given\. Download .*Cropped Digits"
+    ):
+        load_images("svhn")
+
+
+def test_one_set_in_a_common_folder_is_not_taken_for_another(tmp_path):
+    write_parquet(tmp_path / "cifar10" / "data" / "test-0.parquet", some_images(2), [0, 1])
+    write_cifar10(tmp_path / "cifar-10-batches-py")
+    for name in ("svhn", "cifar100", "tiny-imagenet", "imagenet", "imagenet-o"):
+        with pytest.raises(FileNotFoundError):
+            load_images(name, tmp_path)
+
+
+def test_an_unknown_name_lists_the_names(tmp_path):
+    with pytest.raises(ValueError, match="unknown data set 'mnist'; there are cifar10, cifar100, svhn"):
+        load_images("mnist", tmp_path)
+
+
+def test_an_unknown_split_or_size_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="CIFAR-10 has the splits train, test, got 'extra'"):
+        load_images("cifar10", tmp_path, split="extra")
+    with pytest.raises(ValueError, match="size is a number of pixels, got 0"):
+        load_images("cifar10", tmp_path, size=0)
+
+
+def test_loading_needs_no_torch_and_no_decoder_until_asked():
+    code = (
+        "import sys, credalens_paper.data; "
+        "sys.exit(any(m in sys.modules for m in ('torch', 'pyarrow', 'PIL', 'scipy.io', 'sklearn')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

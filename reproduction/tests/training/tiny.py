@@ -1,0 +1,51 @@
+"""Networks and data small enough to train in a test."""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import nn
+
+from credalens_paper.training.run import TrainingData, TrainSpec
+
+STATISTICS = {"mean": (0.5, 0.4, 0.3), "std": (0.25, 0.2, 0.3)}
+SPEC = TrainSpec("blobs", "convnet", "snn", seed=0, schedule="smoke", classes=3, image_size=8)
+
+
+def build(name, *, classes, width, image_size, pretrained, seed):
+    """Two convolutions with batch normalisation; "dropout" draws from torch's global generator too."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        dropout = [nn.Dropout(0.2)] if name == "dropout" else []
+        return nn.Sequential(
+            nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(),
+            nn.Conv2d(8, 8, 3, stride=2, padding=1), nn.BatchNorm2d(8), nn.ReLU(),
+            nn.AdaptiveAvgPool2d(1), nn.Flatten(), *dropout, nn.Linear(8, classes),
+        )  # fmt: skip
+
+
+def blobs(count=256, size=8, seed=0):
+    """Three classes of images, each bright in a channel of its own."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, count)
+    images = rng.integers(0, 120, (count, size, size, 3))
+    images[np.arange(count), :, :, labels] += 100
+    return TrainingData(images.astype(np.uint8), labels, **STATISTICS)
+
+
+def member(**changes):
+    """The tiny spec with other fields."""
+    return replace(SPEC, **changes)
+
+
+def weights(model):
+    """Everything a network has learnt, as one dictionary of arrays."""
+    return {name: value.numpy() for name, value in model.state_dict().items()}
+
+
+def assert_equal_weights(one, other):
+    """The same network, bit for bit."""
+    one, other = weights(one), weights(other)
+    assert one.keys() == other.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)

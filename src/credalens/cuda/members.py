@@ -1,0 +1,111 @@
+"""Member predictions that stay on the GPU, and whether this machine can work with them there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from credalens.checks.arrays import row_tolerance
+from credalens.checks.members import Members, read_logits, read_members
+from credalens.core.batches import for_each_chunk
+from credalens.core.classical import ClassicalUncertainty
+from credalens.core.decomposition import Decomposition
+from credalens.cuda.layout import MOST_CLASSES
+from credalens.cuda.rows import Rows, describe
+from credalens.cuda.self_check import agrees_with_cpu
+from credalens.kernels.epistemic import epistemic_part
+
+__all__ = ["GpuMembers", "gpu_members"]
+
+FLOATS = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+NODES = 2000
+"""Of the search for a row on the device, some milliseconds of one warp; realistic rows need a tenth of that at most."""
+
+CHUNK = 2**24  # values that the classical decomposition widens to float64 at a time
+
+
+@dataclass(frozen=True)
+class GpuMembers:
+    """Member predictions on the device as (members, rows, classes), and whether they are "probs" or "logits"."""
+
+    tensor: Tensor
+    batch: tuple[int, ...]
+    kind: str
+
+    @property
+    def result_dtype(self) -> torch.dtype:
+        """float64 for float64, float32 for everything narrower."""
+        return torch.promote_types(self.tensor.dtype, torch.float32)
+
+    def describe(self, *, base: float, max_nodes: int, tolerance: float) -> Rows | None:
+        """All results in the caller's shape, unit and precision, or None if a row is not a distribution."""
+        rows = describe(
+            self.tensor,
+            self.kind,
+            row_tolerance=row_tolerance(str(self.tensor.dtype).removeprefix("torch.")),
+            unit=1.0 / math.log2(base),
+            max_nodes=min(max_nodes, NODES),
+            tolerance=tolerance,
+            refine=partial(self._refined, max_nodes=max_nodes, tolerance=tolerance),
+        )
+        if rows is None or len(self.batch) == 1:
+            return rows
+        return Rows(*(x.view(self.batch + x.shape[1:]) for x in vars(rows).values()))
+
+    def _refined(self, rows: Tensor, *, max_nodes: int, tolerance: float) -> Tensor:
+        """Lower entropies and bounds of hard rows by the CPU path, which enumerates where the device branches."""
+        members = GpuMembers(self.tensor[:, rows], (len(rows),), self.kind).read()
+        found = Decomposition(len(rows), self.tensor.shape[-1], np.dtype(np.float64), base=2)
+        for_each_chunk(
+            partial(found.solve_members, members, max_nodes=max_nodes, tolerance=tolerance),
+            len(rows),
+            self.tensor.shape[-1],
+            threads=None,
+        )
+        return torch.from_numpy(np.stack([found.aleatoric, found.bound]))
+
+    def classical(self, *, base: float) -> ClassicalUncertainty:
+        """Entropy of the mean, mean entropy of the members, and their difference, on the device."""
+        count, rows, classes = self.tensor.shape
+        size = max(1, CHUNK // (count * classes))
+        parts = [self._classical(start, start + size) for start in range(0, rows, size)]
+        total, aleatoric = (torch.cat(part) for part in zip(*parts, strict=True))
+        spread = epistemic_part(total, aleatoric)
+        scale = 1.0 / math.log2(base)
+        return ClassicalUncertainty(
+            *((scale * x).to(self.result_dtype).view(self.batch) for x in (total, aleatoric, spread))
+        )
+
+    def _classical(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+        x = self.tensor[:, start:stop].double()
+        p = torch.softmax(x, -1) if self.kind == "logits" else x / x.sum(-1, keepdim=True)
+        return _entropy(p.mean(0)), _entropy(p).mean(0)
+
+    def read(self) -> Members:
+        """The same members for the quantities that are computed on the CPU."""
+        x = self.tensor.view(len(self.tensor), *self.batch, self.tensor.shape[-1])
+        return read_logits(x) if self.kind == "logits" else read_members(x)
+
+
+def _entropy(p: Tensor) -> Tensor:
+    return torch.special.entr(p).sum(-1) / math.log(2)
+
+
+def gpu_members(x: Any, kind: str, /, *, member_axis: int) -> GpuMembers | None:
+    """``x`` as members on its device, or None where the CPU path must do: it words the errors, and runs everywhere."""
+    usual = x.dtype in FLOATS and x.ndim >= 2 and isinstance(member_axis, int) and -x.ndim <= member_axis < x.ndim
+    if not usual or member_axis % x.ndim == x.ndim - 1 or not 2 <= x.shape[-1] <= MOST_CLASSES or not x.numel():
+        return None
+    if not agrees_with_cpu(x.device, x.dtype, kind, x.shape[-1]):
+        return None
+    x = x.detach() if x.requires_grad else x
+    x = x.movedim(member_axis, 0) if member_axis else x
+    count, *batch, classes = x.shape
+    x = x if len(batch) == 1 else x.reshape(count, -1, classes)
+    return GpuMembers(x.contiguous(), tuple(batch), kind)

@@ -1,0 +1,152 @@
+# mypy: ignore-errors
+"""The root of the lower-entropy search, one warp a row: most rows are certified here, and need no search.
+
+As ``kernels/lower/root.py``, with the open classes of a row along the threads. Rows that rounding makes doubtful are left
+open, so that the search answers for them.
+"""
+
+import triton
+import triton.language as tl
+
+from credalens.cuda.nodes import LEFT, SLACK, WIDE, append_row
+from credalens.cuda.phi import phi
+from credalens.cuda.single_flip import FAR, certificate, change, changed, from_floor, to_floor, trades
+
+__all__ = ["close_at_root"]
+
+FIRST, LAST = tl.constexpr(-0x80000000), tl.constexpr(0x7FFFFFFF)
+FAR_BITS = tl.constexpr(0x7149F2CA)  # FAR as a float32
+
+
+@triton.jit
+def _break_key(key, width, need):
+    """The slope of the break class, as a key: classes are cut in two at a key between the least and the most until one is left.
+
+    Sums are in float32; a class they mistake for the break class takes less than nothing, or more than its width.
+    """
+    inside = key < LAST
+    least = tl.min(key, 0)
+    most = tl.max(tl.where(inside, key, FIRST), 0)
+    while least < most:
+        pivot = (least >> 1) + (most >> 1) + (least & most & 1)
+        up_to = key <= pivot
+        enough = tl.sum(tl.where(up_to, width, 0.0), 0) >= need
+        last = tl.max(tl.where(up_to, key, FIRST), 0)
+        next_one = tl.min(tl.where(up_to, LAST, key), 0)
+        most = tl.where(enough, last, most)
+        least = tl.where(enough, least, next_one)
+    return most
+
+
+@triton.jit
+def _nearest(away, mask):
+    """The least distance of slopes, a little less than it is, as a float64; FAR if there is none."""
+    return from_floor(tl.min(to_floor(tl.where(mask, tl.abs(away), FAR)), 0))
+
+
+@triton.jit
+def _root(lows, highs, step, m, whole, start, tolerance, WIDTH: tl.constexpr):
+    """(an entropy in bits that is attained, a lower bound): infinitely far apart where rounding leaves neither."""
+    i = tl.arange(0, WIDTH)
+    inside = i < m
+    low = tl.load(lows + i * step, mask=inside, other=0.0).to(tl.float64)
+    high = tl.load(highs + i * step, mask=inside, other=1.0).to(tl.float64)
+    width = high - low
+    phi_low = phi(low)
+    phi_high = phi(high)
+    gain = phi_high - phi_low
+    slope = tl.where(inside, gain, 1.0) / width
+    bits = slope.to(tl.float32).to(tl.int32, bitcast=True)
+    key = tl.where(inside, tl.where(bits < 0, bits ^ LAST, bits), LAST)
+    own = _break_key(key, width.to(tl.float32), whole.to(tl.float32))
+
+    is_f = key == own
+    at = tl.max(tl.where(is_f, i, -1), 0)
+    alone = tl.sum(is_f.to(tl.int32), 0) == 1
+    first = key < own
+    low_f = tl.load(lows + at * step).to(tl.float64)
+    high_f = tl.load(highs + at * step).to(tl.float64)
+    phi_f = tl.sum(tl.where(is_f, phi_low, 0.0), 0)
+    slope_f = tl.sum(tl.where(is_f, slope, 0.0), 0)
+    r = whole - tl.sum(tl.where(first, width, 0.0), 0)
+    found = alone & (r >= -SLACK * m) & (r <= high_f - low_f + SLACK * m)
+    r = tl.minimum(tl.maximum(r, 0.0), high_f - low_f)
+    q = high_f - low_f - r
+    base = start + tl.sum(tl.where(first, gain, 0.0), 0) + slope_f * r
+    best = tl.maximum(phi(low_f + r) - phi_f - slope_f * r, 0.0)
+
+    other = inside & ~is_f
+    away = slope - slope_f
+    trade = other & trades(first, low, high, low_f, high_f)
+    before = _nearest(away, trade & first)
+    after = _nearest(away, trade & ~first)
+    bound = tl.minimum(best, tl.minimum(r * after, q * before))
+    if found & (bound < best - tolerance):
+        near = (before, after, _nearest(away, other & first), _nearest(away, other & ~first))
+        flip, down, up = change(low, high, away, other, first, low_f, high_f, r, q, *near)
+        flip = to_floor(flip)
+        least = tl.min(flip, 0)
+        second = tl.min(tl.where(flip > least, flip, FAR_BITS), 0)
+        second = tl.where(tl.sum((flip == least).to(tl.int32), 0) > 1, least, second)
+        down = from_floor(tl.min(to_floor(down), 0))
+        up = from_floor(tl.min(to_floor(up), 0))
+        one = changed(low, high, phi_low, phi_high, away, first, low_f, high_f, phi_f, slope_f, r, q)
+        best = tl.maximum(tl.minimum(best, tl.min(tl.where(trade, one, FAR), 0)), 0.0)
+        bound = certificate(best, r, q, before, after, from_floor(least), from_floor(second), down, up)
+    return tl.where(found, base + best, float("inf")), tl.where(found, base + bound, -float("inf"))
+
+
+@triton.jit(do_not_specialize=["tolerance", "rows", "row_step", "class_step"])
+def close_at_root(
+    wide,
+    core_low,
+    core_high,
+    size,
+    need,
+    base,
+    value,
+    bound,
+    left,
+    counters,
+    tolerance,
+    rows,
+    row_step,
+    class_step,
+    WHICH: tl.constexpr,
+    WIDTH: tl.constexpr,
+):
+    """An entropy in bits that is attained and a lower bound, for the rows of list WHICH of ``wide`` (lists, rows).
+
+    Instead of the first list it is every row that has at most WIDTH open classes.
+
+    Rows with a gap above ``tolerance`` go to one of two lists of ``left`` (lists, rows), 2 WHICH if they have at most half of
+    WIDTH open classes, or the next.
+    """
+    EVERY: tl.constexpr = WHICH == 0
+    offset = WHICH * tl.cast(rows, tl.int64)
+    chosen = wide + offset
+    left += 2 * offset
+    lengths = counters + LEFT + 2 * WHICH
+    step = tl.cast(class_step, tl.int64)
+    items = rows if EVERY else tl.load(counters + WIDE + WHICH)
+    for item in range(tl.program_id(0), items, tl.num_programs(0)):
+        row = item if EVERY else tl.load(chosen + item)
+        m = tl.load(size + row)
+        if m <= WIDTH:
+            whole = tl.load(need + row)
+            attained = tl.load(base + row)
+            floor = attained
+            if (m > 0) & (whole > SLACK):
+                core = tl.cast(row, tl.int64) * row_step
+                if m <= WIDTH // 2:
+                    attained, floor = _root(
+                        core_low + core, core_high + core, step, m, whole, attained, tolerance, WIDTH // 2
+                    )
+                else:
+                    attained, floor = _root(
+                        core_low + core, core_high + core, step, m, whole, attained, tolerance, WIDTH
+                    )
+                if floor < attained - tolerance:
+                    append_row(left, lengths, rows, row, (m > WIDTH // 2).to(tl.int32))
+            tl.store(value + row, attained)
+            tl.store(bound + row, floor)

@@ -1,0 +1,1 @@
+"""Metrics: scores, probabilities and labels in, frozen results out."""

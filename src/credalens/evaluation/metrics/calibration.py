@@ -1,0 +1,111 @@
+"""Do predicted probabilities match what happens: accuracy, ECE, NLL, Brier score, reliability curves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.evaluation.inputs import fraction, labels_of, probabilities, whole_number
+from credalens.evaluation.statistics.results import Result
+
+__all__ = ["CalibrationMetrics", "ReliabilityCurve", "calibration_metrics", "reliability_curve"]
+
+# The spacing of float64 at 1, as in scikit-learn's log_loss: giving the truth probability 0 costs 36.04 nats.
+NLL_FLOOR = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class CalibrationMetrics(Result):
+    """Quality of predicted probabilities; accuracy and ECE are fractions, NLL is in nats.
+
+    :ivar floor: probabilities of the true class below it were raised to it in the NLL.
+    :ivar n_floored: how many were; where it is not 0 the NLL depends on the floor.
+    """
+
+    accuracy: float
+    ece: float
+    nll: float
+    brier: float
+    n: int
+    bins: int
+    floor: float
+    n_floored: int
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve(Result):
+    """Mean confidence, accuracy and number of samples of each bin [edge_b, edge_{b+1}); NaN in empty bins."""
+
+    edges: NDArray[np.float64]
+    confidence: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    count: NDArray[np.int64]
+    ece: float
+
+
+def calibration_metrics(probs: Any, labels: Any, *, bins: int = 15, floor: float = NLL_FLOOR) -> CalibrationMetrics:
+    r"""Accuracy, expected calibration error, negative log-likelihood and Brier score (paper, Eq. ECE).
+
+    .. math::
+        \mathrm{ECE} = \sum_b \tfrac{|B_b|}{n} |\mathrm{acc}(B_b) - \mathrm{conf}(B_b)|, \quad
+        \mathrm{NLL} = -\tfrac1n \sum_i \ln \max(p_{i y_i}, \mathrm{floor}), \quad
+        \mathrm{Brier} = \tfrac1n \sum_i \sum_k (p_{ik} - [k = y_i])^2
+
+    ``probs`` is (*samples, classes) and ``labels`` (*samples) holds class indices. The predicted class is the
+    first of the most probable ones and its probability the confidence. Bins have equal width and are
+    half-open, [a, b), except the last, which includes 1. The Brier score sums over classes and runs from 0 to
+    2; scikit-learn halves it for two classes. Probabilities are scored as given, not renormalised.
+
+    >>> metrics = calibration_metrics([[0.9, 0.1], [0.6, 0.4]], [0, 1])
+    >>> metrics.accuracy, round(metrics.ece, 3), round(metrics.nll, 3), round(metrics.brier, 3)
+    (0.5, 0.35, 0.511, 0.37)
+    """
+    probs, labels = _probs_and_labels(probs, labels)
+    floor = fraction(floor, "floor")
+    of_truth = np.take_along_axis(probs, labels[:, None], axis=-1)[:, 0]
+    curve = _reliability(probs, labels, bins)
+    errors = probs.copy()
+    errors[np.arange(len(labels)), labels] -= 1
+    return CalibrationMetrics(
+        accuracy=float((probs.argmax(axis=-1) == labels).mean()),
+        ece=curve.ece,
+        nll=float(-np.log(np.maximum(of_truth, floor)).mean()),
+        brier=float(np.vdot(errors, errors) / len(labels)),
+        n=len(labels),
+        bins=len(curve.count),
+        floor=floor,
+        n_floored=int((of_truth < floor).sum()),
+    )
+
+
+def reliability_curve(probs: Any, labels: Any, /, *, bins: int = 15) -> ReliabilityCurve:
+    """Confidence against accuracy, bin by bin; bins and ECE as in :func:`calibration_metrics`.
+
+    >>> curve = reliability_curve([[0.9, 0.1], [0.6, 0.4]], [0, 1], bins=2)
+    >>> curve.confidence.tolist(), curve.accuracy.tolist(), curve.count.tolist()
+    ([nan, 0.75], [nan, 0.5], [0, 2])
+    """
+    return _reliability(*_probs_and_labels(probs, labels), bins)
+
+
+def _reliability(probs: NDArray[np.float64], labels: NDArray[np.int64], bins: int) -> ReliabilityCurve:
+    bins = whole_number(bins, "bins", least=1)
+    confidence, correct = probs.max(axis=-1), probs.argmax(axis=-1) == labels
+    # k / bins is correctly rounded, so 0.29 lies in bin 29 of 100; the product 0.29 * 100 falls short of it.
+    edges = np.arange(bins + 1) / bins
+    within = np.clip(np.searchsorted(edges, confidence, side="right") - 1, 0, bins - 1)
+    count, sum_confidence, sum_correct = (
+        np.bincount(within, weights, minlength=bins) for weights in (None, confidence, correct)
+    )
+    filled = np.where(count > 0, count, np.nan)
+    ece = float(np.abs(sum_correct - sum_confidence).sum() / len(labels))
+    return ReliabilityCurve(edges, sum_confidence / filled, sum_correct / filled, count, ece)
+
+
+def _probs_and_labels(probs: Any, labels: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    rows = probabilities(probs, "probs")
+    indices = labels_of(labels, "labels", rows)
+    return rows.reshape(-1, rows.shape[-1]), indices.ravel()

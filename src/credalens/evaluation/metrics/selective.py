@@ -1,0 +1,67 @@
+"""Act on uncertainty: what rejecting the most uncertain inputs buys, and where to set the alarm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.evaluation.inputs import same_samples, sample_scores, truths
+from credalens.evaluation.metrics.thin import thin
+from credalens.evaluation.statistics.results import Result
+
+__all__ = ["RejectionCurve", "accuracy_rejection_curve"]
+
+
+@dataclass(frozen=True, eq=False)
+class RejectionCurve(Result):
+    """Accuracy on the samples that are kept when a growing share, the most uncertain first, is rejected.
+
+    :ivar rejected: share of samples rejected, 0 to (n - 1) / n.
+    :ivar accuracy: accuracy on the rest.
+    :ivar area: mean accuracy over keeping 1, 2, ..., n samples; exact, also when the curve is thinned.
+    :ivar best_area: the area of a perfect ranking, every wrong sample before every right one.
+    :ivar n: number of samples.
+    """
+
+    rejected: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    area: float
+    best_area: float
+    n: int
+
+
+def accuracy_rejection_curve(uncertainty: Any, correct: Any, /, *, points: int | None = None) -> RejectionCurve:
+    r"""Does the uncertainty know which predictions are wrong? O(n log n).
+
+    .. math:: A(k) = \tfrac1k \, E\Big[\sum_{i \le k} \mathrm{correct}_{(i)}\Big], \quad
+              \mathrm{area} = \tfrac1n \sum_{k=1}^n A(k)
+
+    where (1), (2), ... are the samples from the least to the most uncertain and E averages over all orders of
+    samples with the same uncertainty, so the result does not depend on the order of the data. An uncertainty
+    that is the same everywhere gets a flat curve and an area equal to the accuracy. ``points`` thins the
+    curve for plotting.
+
+    >>> curve = accuracy_rejection_curve([0.1, 0.3, 0.3, 0.9], [True, True, False, False])
+    >>> curve.rejected.tolist(), curve.accuracy.tolist()
+    ([0.0, 0.25, 0.5, 0.75], [0.5, 0.6666666666666666, 0.75, 1.0])
+    """
+    uncertainty = sample_scores(uncertainty, "uncertainty")
+    correct = truths(correct, "correct", "True where the prediction is right")
+    same_samples(uncertainty, correct, "uncertainty and correct")
+    n = len(uncertainty)
+    kept = np.arange(n, 0, -1)
+    rejected, accuracy = 1 - kept / n, _expected_right(uncertainty, correct)[::-1] / kept
+    shown = thin(rejected, accuracy, points)
+    best = np.minimum(kept, correct.sum()) / kept
+    return RejectionCurve(rejected[shown], accuracy[shown], float(accuracy.mean()), float(best.mean()), n)
+
+
+def _expected_right(uncertainty: NDArray[np.float64], correct: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Expected right predictions among the k least uncertain, k = 1..n: linear inside a group of ties."""
+    _, group, size = np.unique(uncertainty, return_inverse=True, return_counts=True)
+    kept = np.append(0, np.cumsum(size))
+    right = np.append(0, np.cumsum(np.bincount(group, weights=correct)))
+    return np.interp(np.arange(1, len(uncertainty) + 1), kept, right)

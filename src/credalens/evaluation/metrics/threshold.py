@@ -1,0 +1,126 @@
+"""Where to set the alarm: a threshold with a known false-alarm rate, to keep and use again."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.checks.options import check_choice
+from credalens.evaluation.inputs import fraction, sample_scores, scores, whole_number
+from credalens.evaluation.statistics.results import Result
+
+__all__ = ["Threshold", "select_threshold"]
+
+FORMAT = "credalens-threshold-1"
+
+
+@dataclass(frozen=True)
+class Threshold(Result):
+    """Flag every score above ``value``.
+
+    :ivar false_alarm_rate: the rate that was wanted.
+    :ivar achieved_rate: share of the ID samples it was chosen on that it flags, at most the wanted rate.
+    :ivar n_id: how many samples it was chosen on.
+    :ivar guarantee: "sample" or "new", see :func:`select_threshold`.
+    :ivar name: which score it is for, such as "epistemic"; a threshold means nothing on another score.
+    """
+
+    value: float
+    false_alarm_rate: float
+    achieved_rate: float
+    n_id: int
+    guarantee: str
+    name: str
+
+    def flags(self, x: Any, /) -> NDArray[np.bool_]:
+        """True where a score lies above the threshold, in the shape of ``x``."""
+        return scores(x, "scores") > self.value
+
+    def save(self, path: str | os.PathLike[str], /) -> None:
+        """Write as JSON; the file appears whole or not at all."""
+        value = self.value if math.isfinite(self.value) else str(self.value)
+        text = json.dumps({"format": FORMAT, **self.as_dict(), "value": value}, indent=2, allow_nan=False)
+        path = Path(path)
+        partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        try:
+            with partial.open("x", encoding="utf-8") as file:
+                file.write(text + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], /) -> Threshold:
+        """Read what :meth:`save` wrote; the value comes back bit for bit."""
+        try:
+            stored = json.loads(Path(path).read_text(encoding="utf-8"))
+            if stored["format"] != FORMAT:
+                raise ValueError(f"format is {stored['format']!r}")
+            return _restored(stored)
+        except KeyError as error:
+            raise ValueError(f"{path} is no saved threshold ({FORMAT}): {error} is missing") from error
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path} is no saved threshold ({FORMAT}): {error}") from error
+
+
+def select_threshold(
+    id_scores: Any,
+    /,
+    *,
+    false_alarm_rate: float = 0.05,
+    guarantee: Literal["sample", "new"] = "sample",
+    name: str = "",
+) -> Threshold:
+    r"""The lowest threshold whose false-alarm rate on ID data is at most the wanted one, safe at ties.
+
+    An ID score serves as the threshold and only scores strictly above it are flagged:
+
+    .. math:: t = \min\{s \in \mathrm{ID} : |\{i : s_i > s\}| \le r \, n\}
+
+    With ``guarantee="sample"`` that bounds the rate on ``id_scores`` themselves. With ``guarantee="new"`` one
+    more, unseen sample is counted as an alarm, :math:`|\{s_i > s\}| + 1 \le r (n + 1)`, which bounds the
+    probability that a new sample from the same source is flagged (split conformal prediction); use data the
+    model was not trained on.
+
+    >>> threshold = select_threshold([0.1, 0.2, 0.2, 0.4, 0.7], false_alarm_rate=0.2)
+    >>> threshold.value, threshold.achieved_rate, threshold.flags([0.4, 0.41]).tolist()
+    (0.4, 0.2, [False, True])
+    """
+    check_choice(guarantee, ("sample", "new"), "guarantee")
+    ordered = np.sort(sample_scores(id_scores, "id_scores"))
+    rate, n, unseen = fraction(false_alarm_rate, "false_alarm_rate"), len(ordered), int(guarantee == "new")
+    alarms = _most(rate, n + unseen) - unseen
+    if alarms < 0:
+        raise ValueError(
+            f"{n} samples cannot promise a false-alarm rate of {rate:g} on new data; "
+            f"at least {math.ceil(1 / rate) - 1} are needed. Pass more, or guarantee='sample'."
+        )
+    value = float(ordered[n - 1 - alarms])
+    return Threshold(value, rate, float((ordered > value).mean()), n, guarantee, name)
+
+
+def _most(rate: float, n: int) -> int:
+    """The largest count with count / n <= rate; the product alone may round 0.29 * 100 down to 28."""
+    count = math.floor(rate * n)
+    return count + 1 if (count + 1) / n <= rate else count
+
+
+def _restored(stored: dict[str, Any]) -> Threshold:
+    return Threshold(
+        value=float(scores(float(stored["value"]), "value")),
+        false_alarm_rate=fraction(stored["false_alarm_rate"], "false_alarm_rate"),
+        achieved_rate=float(stored["achieved_rate"]),
+        n_id=whole_number(stored["n_id"], "n_id", least=1),
+        guarantee=str(stored["guarantee"]),
+        name=str(stored["name"]),
+    )

@@ -1,0 +1,1 @@
+"""How sure a metric is: intervals and paired tests."""

@@ -1,0 +1,1 @@
+"""The report in words: verdicts, remarks, the glossary."""

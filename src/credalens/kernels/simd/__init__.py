@@ -1,0 +1,1 @@
+"""What every kernel builds on: compilation, vectors of eight numbers, phi."""

@@ -1,0 +1,168 @@
+"""One input, class by class: what every member says, the bounds, the averaged and the intersection probability."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.container import Container
+from numpy.typing import NDArray
+
+from credalens.core.intervals import intersection_probability
+from credalens.plots.axes import ABOVE, add_legend_above, name_axes, open_axes, plain
+from credalens.plots.inputs import as_members, as_names
+from credalens.plots.style import Theme
+
+Array = NDArray[np.float64]
+Entries = dict[str, Artist | Container]
+BAND = 0.8
+MOST_BARS = 8
+"""With more members than this the bars become too thin, and each member is a dot."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What stands in each row of the figure, (rows,) and for members (members, rows)."""
+
+    names: list[str]
+    members: Array
+    lower: Array
+    upper: Array
+    averaged: Array
+    intersection: Array
+    classes: int
+    """How many rows are classes; a row after them adds up the rest."""
+
+
+def plot_member_bars(
+    members: Any,
+    /,
+    *,
+    class_names: Sequence[str],
+    true_class: int | None = None,
+    max_classes: int = 12,
+    title: str | None = None,
+    theme: str | Theme = "light",
+    ax: Axes | None = None,
+) -> Axes:
+    """Each member's probability of each class, the bounds, and both point predictions (paper, Figure ProbabilityPlot).
+
+    Members, (members, classes), are thin bars, or dots when there are many. The filled marker of a point prediction
+    is the class it predicts. With more than `max_classes` classes those of highest upper probability are shown, most
+    probable first, and the last row adds up the rest.
+
+    >>> weather = [[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]]
+    >>> ax = plot_member_bars(weather, class_names=("sun", "rain", "snow"), true_class=1)
+    """
+    rows = _rows(as_members(members), class_names, true_class, max_classes)
+    with open_axes(ax, theme=theme, size=(5.2, 1.3 + 0.34 * len(rows.names))) as (ax, look):
+        entries = _draw_members(ax, look, rows) | _draw_bounds(ax, look, rows) | _draw_points(ax, look, rows)
+        _name_rows(ax, look, rows.names)
+        name_axes(ax, look, xlabel="Probability (filled marker: predicted class)", title=title, pad=ABOVE)
+        add_legend_above(ax, entries, look)
+    return ax
+
+
+def _rows(members: Array, class_names: Sequence[str], true_class: int | None, max_classes: int) -> _Rows:
+    names = as_names(class_names, members.shape[1], "class_names")
+    if true_class is not None:
+        names[_class_index(true_class, len(names))] += " (true)"
+    lower, upper = members.min(axis=0), members.max(axis=0)
+    averaged, intersection = members.mean(axis=0), np.asarray(intersection_probability(lower, upper))
+    rows = _Rows(names, members, lower, upper, averaged, intersection, len(names))
+    if max_classes < 4:
+        raise ValueError(f"max_classes must be at least 4, got {max_classes}.")
+    return rows if len(names) <= max_classes else _with_rest(rows, true_class, max_classes - 1)
+
+
+def _class_index(true_class: int, classes: int) -> int:
+    if not 0 <= true_class < classes:
+        raise ValueError(f"true_class must be an index from 0 to {classes - 1}, got {true_class}.")
+    return int(true_class)
+
+
+def _with_rest(rows: _Rows, true_class: int | None, count: int) -> _Rows:
+    """Keep the true class, the predicted ones and those of highest upper probability; add up the others."""
+    always = [int(rows.averaged.argmax()), int(rows.intersection.argmax())]
+    always += [] if true_class is None else [int(true_class)]
+    rank = rows.upper.copy()
+    rank[always] += 1
+    kept = np.argsort(-rank, kind="stable")[:count]
+    kept = kept[np.argsort(-rows.intersection[kept], kind="stable")]
+    rest = np.setdiff1d(np.arange(len(rank)), kept)
+    lower, upper = _event_bounds(rows, kept, rest)
+    return _Rows(
+        [rows.names[k] for k in kept] + [f"{len(rest)} others"],
+        np.c_[rows.members[:, kept], rows.members[:, rest].sum(axis=1)],
+        np.r_[rows.lower[kept], lower],
+        np.r_[rows.upper[kept], upper],
+        np.r_[rows.averaged[kept], rows.averaged[rest].sum()],
+        np.r_[rows.intersection[kept], rows.intersection[rest].sum()],
+        len(kept),
+    )
+
+
+def _event_bounds(rows: _Rows, kept: NDArray[np.intp], rest: NDArray[np.intp]) -> tuple[float, float]:
+    """The lower and upper probability, within the credal set, that the class is one of the rest."""
+    lower = max(1 - rows.upper[kept].sum(), rows.lower[rest].sum())
+    upper = min(1 - rows.lower[kept].sum(), rows.upper[rest].sum())
+    return float(lower), float(max(lower, upper))
+
+
+def _draw_bounds(ax: Axes, look: Theme, rows: _Rows) -> Entries:
+    places = np.arange(len(rows.names))
+    bars = ax.barh(
+        places,
+        rows.upper - rows.lower,
+        left=rows.lower,
+        height=BAND,
+        facecolor=to_rgba(look.credal, 0.16),
+        edgecolor=look.credal,
+        linewidth=0.9,
+        zorder=2,
+    )
+    return {"Interval": bars}
+
+
+def _draw_members(ax: Axes, look: Theme, rows: _Rows) -> Entries:
+    count = len(rows.members)
+    offsets = (np.arange(count) - (count - 1) / 2) / count * BAND * 0.9
+    places = np.arange(len(rows.names)) + offsets[:, None]
+    if count <= MOST_BARS:
+        height, ink = 0.62 * BAND / count, to_rgba(look.text, 0.45)
+        bars = ax.barh(places.ravel(), rows.members.ravel(), height=height, color=ink, zorder=3)
+        return {"Members": bars}
+    dots = ax.scatter(rows.members, places, s=7, color=to_rgba(look.text, 0.5), linewidth=0, zorder=3)
+    return {"Members": dots}
+
+
+def _draw_points(ax: Axes, look: Theme, rows: _Rows) -> Entries:
+    """Both predictions in every row, a little apart so that neither hides the other."""
+    return {
+        "Averaged": _draw_point(ax, look, rows.averaged, rows.classes, "D", look.averaged, -0.17),
+        "Intersection": _draw_point(ax, look, rows.intersection, rows.classes, "o", look.intersection, 0.17),
+    }
+
+
+def _draw_point(ax: Axes, look: Theme, values: Array, classes: int, shape: str, color: str, offset: float) -> Artist:
+    places = np.arange(len(values)) + offset
+    faces = [look.background] * len(values)
+    faces[int(values[:classes].argmax())] = color
+    size = 30 if shape == "D" else 40
+    ax.scatter(values, places, s=size, marker=shape, facecolor=faces, edgecolor=color, linewidth=1.3, zorder=5)
+    return ax.scatter([], [], s=size, marker=shape, facecolor=color, edgecolor=color)
+
+
+def _name_rows(ax: Axes, look: Theme, names: list[str]) -> None:
+    ax.set_yticks(range(len(names)), names)
+    for text in ax.get_yticklabels():
+        plain(text).set_color(look.text)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(visible=False, axis="y")
+    ax.set_ylim(len(names) - 0.45, -0.55)
+    ax.set_xlim(-0.015, 1.015)

@@ -1,0 +1,1 @@
+"""Three classes in the triangle."""

@@ -1,0 +1,137 @@
+"""Three classes in the triangle: members, intervals, credal set, convex hull and the two point predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from credalens.plots.axes import add_legend, name_axes, new_figure, open_axes
+from credalens.plots.inputs import as_mapping, as_names
+from credalens.plots.simplex import layers as layers
+from credalens.plots.simplex.geometry import convex_hull, credal_polygon, merge_to_three, to_plane
+from credalens.plots.simplex.layers import Entries, Sample
+from credalens.plots.style import Theme, themed
+
+__all__ = ["convex_hull", "credal_polygon", "merge_to_three", "plot_simplex", "plot_simplex_panel", "to_plane"]
+
+OPTIONAL_LAYERS: Final = {
+    "points": layers.draw_points,
+    "polygon": layers.draw_polygon,
+    "hull": layers.draw_hull,
+    "intervals": layers.draw_intervals,
+}
+READABLE: Final = 0.2
+LEGEND: Final[dict[str, Any]] = {"frameon": False, "columnspacing": 1.6, "handlelength": 2.2}
+
+
+def plot_simplex(
+    members: Any,
+    /,
+    *,
+    labels: Sequence[str],
+    groups: Sequence[Any] | None = None,
+    intervals: bool = True,
+    polygon: bool = True,
+    hull: bool = True,
+    points: bool = True,
+    zoom: bool = False,
+    legend: bool = True,
+    title: str | None = None,
+    theme: str | Theme = "light",
+    ax: Axes | None = None,
+) -> Axes:
+    """One input with three classes in the probability simplex (paper, Figure ACreNNStructure).
+
+    Members, (members, 3), are dots; a pair of parallel lines for each class marks its lower and upper
+    probability; the lines enclose the credal polygon, which holds the convex hull of the members. `groups` names
+    the group of each member (the first five, say, and the next twenty), which then has a marker of its own.
+    `zoom` adds a magnified view where the credal set is too small to read.
+
+    >>> weather = [[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]]
+    >>> ax = plot_simplex(weather, labels=("sun", "rain", "snow"))
+    """
+    sample, names = Sample.of(members), as_names(labels, 3, "labels")
+    count = len(sample.members)
+    kinds = as_names(["Members"] * count if groups is None else groups, count, "groups")
+    shown = {"intervals": intervals, "polygon": polygon, "hull": hull, "points": points, "zoom": zoom}
+    with open_axes(ax, theme=theme, size=(5.6, 4.4)) as (ax, look):
+        entries = _draw(ax, sample, names, kinds, look, shown)
+        name_axes(ax, look, title=title)
+        if legend:
+            add_legend(ax, entries, look, loc="upper right", **LEGEND)
+    return ax
+
+
+def plot_simplex_panel(
+    samples: Mapping[str, Any],
+    /,
+    *,
+    labels: Sequence[str],
+    columns: int | None = None,
+    theme: str | Theme = "light",
+    figure: Figure | None = None,
+    **shown: bool,
+) -> list[Axes]:
+    """Several inputs side by side, title -> members, under one legend (paper, Figures OODEUTU...Rebuttal).
+
+    `columns` breaks the row, so that six samples make the paper's two by three; `intervals`, `polygon`, `hull`,
+    `points` and `zoom` choose what is shown, as in `plot_simplex`.
+
+    >>> samples = {"agree": [[1, 0, 0]], "differ": [[1, 0, 0], [0, 1, 0]]}
+    >>> left, right = plot_simplex_panel(samples, labels=("A", "B", "D"))
+    """
+    named = as_mapping(samples, "samples", "members of shape (members, 3)")
+    checked = {title: Sample.of(members) for title, members in named.items()}
+    names, shown = as_names(labels, 3, "labels"), _choices(shown)
+    across, down = _grid(len(checked), columns)
+    figure = figure or new_figure(size=(max(3.1 * across, 4.4), 3.3 * down + 0.6), theme=theme)
+    axes = []
+    for place, (title, sample) in enumerate(checked.items(), start=1):
+        with open_axes(figure.add_subplot(down, across, place), theme=theme, size=(3, 3)) as (ax, look):
+            entries = _draw(ax, sample, names, ["Members"] * len(sample.members), look, shown)
+            name_axes(ax, look, title=title)
+        axes.append(ax)
+    with themed(theme) as look:
+        columns = len(entries) if across > 2 else 3
+        add_legend(figure, entries, look, loc="outside lower center", ncols=columns, **LEGEND)
+    return axes
+
+
+def _draw(
+    ax: Axes, sample: Sample, names: list[str], kinds: list[str], look: Theme, shown: Mapping[str, bool]
+) -> Entries:
+    layers.draw_names(ax, sample, names, look)
+    entries = _draw_layers(ax, sample, kinds, look, shown)
+    if shown["zoom"] and sample.extent < READABLE:
+        inset = ax.inset_axes((0.0, 0.62, 0.28, 0.34))
+        _draw_layers(inset, sample, kinds, look, shown)
+        layers.frame_zoom(ax, inset, sample, look)
+    return entries
+
+
+def _draw_layers(ax: Axes, sample: Sample, kinds: list[str], look: Theme, shown: Mapping[str, bool]) -> Entries:
+    layers.draw_triangle(ax, look)
+    entries = layers.draw_members(ax, sample, kinds, look)
+    for name, draw in OPTIONAL_LAYERS.items():
+        if shown[name]:
+            entries += draw(ax, sample, look)
+    return entries
+
+
+def _choices(shown: Mapping[str, bool]) -> dict[str, bool]:
+    choices = dict.fromkeys(OPTIONAL_LAYERS, True) | {"zoom": False}
+    unknown = sorted(set(shown) - set(choices))
+    if unknown:
+        raise TypeError(f"unknown option {unknown[0]!r}; choose among {sorted(choices)}.")
+    return choices | dict(shown)
+
+
+def _grid(count: int, columns: int | None) -> tuple[int, int]:
+    """Columns and rows for `count` panels."""
+    across = count if columns is None else int(columns)
+    if across < 1:
+        raise ValueError(f"columns must be at least 1, got {columns}.")
+    return across, -(-count // across)

@@ -1,0 +1,117 @@
+"""Metrics against a quantity that grows: corruption severity, number of members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.ticker import NullLocator
+from numpy.typing import NDArray
+
+from credalens.plots.axes import add_legend, name_axes, open_axes
+from credalens.plots.inputs import as_mapping, as_numbers, as_pair
+from credalens.plots.style import Theme, dash, marker
+
+Array = NDArray[np.float64]
+Bands = dict[str, tuple[Array, Array]]
+
+SIZE = (4.8, 3.4)
+MOST_BANDS = 3
+"""More shaded bands than this run together, and error bars take their place."""
+MOST_TICKS = 12
+WIDE = 16
+"""From this ratio of most to fewest members on, the axis is logarithmic."""
+
+
+def plot_against_severity(
+    series: Mapping[str, Any],
+    /,
+    metric: str,
+    *,
+    severities: Sequence[float] | None = None,
+    title: str | None = None,
+    theme: str | Theme = "light",
+    ax: Axes | None = None,
+) -> Axes:
+    """A metric such as ECE, NLL or AUROC against corruption severity, name -> (mean, standard deviation) over runs.
+
+    Severities are 1, 2, ... unless given.
+
+    >>> ax = plot_against_severity({"Averaged": ([0.03, 0.05], [0.01, 0.01])}, "ECE")
+    """
+    bands = _read_bands(series)
+    count = len(next(iter(bands.values()))[0])
+    x = _read_places(np.arange(1, count + 1) if severities is None else severities, bands, "severities")
+    with open_axes(ax, theme=theme, size=SIZE) as (ax, look):
+        _draw(ax, look, x, bands)
+        name_axes(ax, look, xlabel="Corruption severity", ylabel=metric, title=title)
+    return ax
+
+
+def plot_members_needed(
+    n_members: Sequence[int],
+    metrics: Mapping[str, Any],
+    /,
+    *,
+    ylabel: str = "",
+    title: str | None = None,
+    theme: str | Theme = "light",
+    ax: Axes | None = None,
+) -> Axes:
+    """How metrics change with the members used, metric -> (mean, standard deviation) at each of `n_members`.
+
+    All metrics share one axis, so give those of one scale together.
+
+    >>> ax = plot_members_needed([2, 5, 10], {"AUROC": ([0.85, 0.88, 0.89], [0.01, 0.01, 0.01])})
+    """
+    bands = _read_bands(metrics)
+    x = _read_places(n_members, bands, "n_members")
+    if x[0] < 1 or (x != np.round(x)).any():
+        raise ValueError(f"n_members must be whole numbers of at least 1, got {x.tolist()}.")
+    with open_axes(ax, theme=theme, size=SIZE) as (ax, look):
+        if x[-1] >= WIDE * x[0]:
+            ax.set_xscale("log")
+            ax.xaxis.set_minor_locator(NullLocator())
+        _draw(ax, look, x, bands)
+        name_axes(ax, look, xlabel="Number of members", ylabel=ylabel, title=title)
+    return ax
+
+
+def _read_bands(series: Any) -> Bands:
+    named = as_mapping(series, "series", "(mean, std)")
+    bands = {name: as_pair(pair, f"series {name!r}", ("mean", "std")) for name, pair in named.items()}
+    for name, (_, std) in bands.items():
+        if std.min() < 0:
+            where = f"{std.min():.6g} at index {std.argmin()}"
+            raise ValueError(f"series {name!r}: std must not be negative, got {where}.")
+    return bands
+
+
+def _read_places(values: Any, bands: Bands, what: str) -> Array:
+    x = as_numbers(values, what)
+    if (np.diff(x) <= 0).any():
+        raise ValueError(f"{what} must increase, got {x.tolist()}. Sort them, without repeats.")
+    for name, (mean, _) in bands.items():
+        if len(mean) != len(x):
+            raise ValueError(f"series {name!r} has {len(mean)} values for {len(x)} {what}.")
+    return x
+
+
+def _draw(ax: Axes, look: Theme, x: Array, bands: Bands) -> None:
+    entries: dict[str, Artist] = {}
+    for order, (name, (mean, std)) in enumerate(bands.items()):
+        color = look.color(order)
+        (entries[name],) = ax.plot(x, mean, color=color, linestyle=dash(order), marker=marker(order), zorder=3)
+        if len(bands) <= MOST_BANDS:
+            shade = to_rgba(color, 0.15)
+            ax.fill_between(x, mean - std, mean + std, color=shade, linewidth=0, zorder=2)
+        else:
+            ax.errorbar(x, mean, std, fmt="none", ecolor=color, elinewidth=0.9, capsize=2.5, zorder=2)
+    if len(x) <= MOST_TICKS:
+        ax.set_xticks(x, [f"{value:g}" for value in x])
+    ax.margins(x=0.03)
+    add_legend(ax, entries, look, loc="best")

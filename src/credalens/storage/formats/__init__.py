@@ -1,0 +1,1 @@
+"""File formats: .npy and .npz, Parquet, safetensors. Nothing is ever unpickled."""

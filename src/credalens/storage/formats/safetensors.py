@@ -1,0 +1,69 @@
+"""The arrays of .safetensors files: a length, a JSON header, plain memory. Read and written without the package."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.storage.formats.stored import BFLOAT16, Stored, mapped
+from credalens.storage.formats.suffixes import UnsuitableError
+
+__all__ = ["safetensors_arrays", "write_safetensors"]
+
+LENGTH = struct.Struct("<Q")
+LONGEST_HEADER = 100_000_000  # the format's own limit
+DTYPES = {
+    "F16": "<f2",
+    "BF16": "<u2",
+    "F32": "<f4",
+    "F64": "<f8",
+    "I8": "|i1",
+    "U8": "|u1",
+    "I16": "<i2",
+    "I32": "<i4",
+    "I64": "<i8",
+    "BOOL": "|b1",
+}
+NAMES = {dtype: name for name, dtype in DTYPES.items() if name != "BF16"}
+
+
+def safetensors_arrays(path: Path, /) -> dict[str, Stored]:
+    """The arrays of a .safetensors file by name."""
+    with path.open("rb") as file:
+        (length,) = LENGTH.unpack(file.read(LENGTH.size))
+        if length > min(LONGEST_HEADER, path.stat().st_size - LENGTH.size):
+            raise ValueError(f"its header should have {length} bytes")
+        header = json.loads(file.read(length))
+    start = LENGTH.size + length
+    return {name: _array(path, start, entry) for name, entry in header.items() if name != "__metadata__"}
+
+
+def _array(path: Path, start: int, entry: dict) -> Stored:
+    if entry["dtype"] not in DTYPES:
+        raise UnsuitableError(f"holds values of dtype {entry['dtype']}; use one of {', '.join(DTYPES)}.")
+    dtype, shape = np.dtype(DTYPES[entry["dtype"]]), tuple(map(int, entry["shape"]))
+    begin, end = map(int, entry["data_offsets"])
+    if begin < 0 or min(shape, default=0) < 0 or end - begin != math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"shape {shape} of {entry['dtype']} does not fit bytes {begin} to {end}")
+    return mapped(path, start + begin, dtype, shape, name=BFLOAT16 if entry["dtype"] == "BF16" else "")
+
+
+def write_safetensors(file: BinaryIO, arrays: dict[str, NDArray], /) -> None:
+    """Write named arrays; the header is padded so that the values are aligned for a map."""
+    little = {name: np.ascontiguousarray(x, x.dtype.newbyteorder("<")) for name, x in arrays.items()}
+    ends = np.cumsum([x.nbytes for x in little.values()]).tolist()
+    header = {
+        name: {"dtype": NAMES[x.dtype.str], "shape": x.shape, "data_offsets": [end - x.nbytes, end]}
+        for (name, x), end in zip(little.items(), ends, strict=True)
+    }
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % LENGTH.size)
+    file.write(LENGTH.pack(len(text)) + text)
+    for x in little.values():
+        file.write(x.data)

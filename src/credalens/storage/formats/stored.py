@@ -1,0 +1,76 @@
+"""One array in a file: its shape and precision, and a way to read some of its rows without the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.storage.formats.suffixes import UnsuitableError, readable
+
+__all__ = ["BFLOAT16", "Stored", "loaded", "mapped", "refuse_objects"]
+
+BFLOAT16 = "bfloat16"
+Order = Literal["C", "F"]
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """An array that was found but not read; ``read(start, stop)`` gives its rows (axis -2, or 0 for a list of labels)."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    access: str
+    read: Callable[[int, int], NDArray]
+
+    @property
+    def rows(self) -> int:
+        """How many rows ``read`` can give."""
+        return self.shape[-2] if len(self.shape) > 1 else self.shape[0]
+
+
+def mapped(
+    path: Path, offset: int, dtype: np.dtype, shape: tuple[int, ...], /, *, order: Order = "C", name: str = ""
+) -> Stored:
+    """An array that lies in ``path`` as plain memory from byte ``offset`` on.
+
+    Each read maps the file, copies its rows and lets go of the map: the pages of a map that stays open count as this
+    process's memory, and in the end the whole file would. ``name="bfloat16"`` decodes two-byte words.
+    """
+    needed, present = offset + math.prod(shape) * dtype.itemsize, path.stat().st_size
+    if needed > present:
+        raise ValueError(f"an array of shape {shape} needs {needed} bytes, and the file has {present}")
+
+    def read(start: int, stop: int) -> NDArray:
+        with readable(path):
+            whole = np.memmap(path, dtype, "r", offset, shape, order)
+        return _decoded(_rows(whole, start, stop), name)
+
+    return Stored(shape, name or dtype.name, "memory-mapped", read)
+
+
+def loaded(array: NDArray, /) -> Stored:
+    """An array that had to be read as a whole."""
+    return Stored(array.shape, array.dtype.name, "loaded whole", lambda start, stop: _rows(array, start, stop))
+
+
+def _rows(array: NDArray, start: int, stop: int) -> NDArray:
+    """A copy of rows start..stop in the byte order of this machine."""
+    part = array[..., start:stop, :] if array.ndim > 1 else array[start:stop]
+    return np.array(part, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def _decoded(rows: NDArray, name: str) -> NDArray:
+    """bfloat16 is the upper half of a float32."""
+    return (rows.astype(np.uint32) << 16).view(np.float32) if name == BFLOAT16 else rows
+
+
+def refuse_objects(dtype: np.dtype, /) -> None:
+    """Python objects in a file can only be pickled ones, and unpickling runs whatever code the file holds."""
+    if dtype.hasobject:
+        raise UnsuitableError("holds pickled Python objects, which are never loaded; save a plain array of floats.")

@@ -1,0 +1,51 @@
+"""Results in the caller's unit and precision: compiled as NumPy has it, to the last digit, and none of them minus zero."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from credalens import MemberSummary, wrap
+from credalens.kernels.epistemic import ROUNDING, epistemic_part
+from credalens.kernels.write_results import keep_rows
+
+bits = st.sampled_from([0.0, -0.0, 1.0, 1.0 + ROUNDING / 2, 1.0 + 2 * ROUNDING, -1e-17, 3.25]) | st.floats(0, 10)
+
+
+@settings(derandomize=True, deadline=None)
+@given(
+    st.lists(st.tuples(bits, bits, bits), min_size=1, max_size=20),
+    st.sampled_from([1.0, 0.3, float(np.log(2))]),
+    st.sampled_from([np.float32, np.float64]),
+)
+def test_what_is_kept_is_what_numpy_rounds(rows, scale, dtype):
+    narrow = np.ascontiguousarray(np.array(rows).T)
+    total, aleatoric, epistemic, bound = found = np.empty((4, len(rows)), dtype)
+    keep_rows(narrow, scale, *found)
+    for one, expected in zip((total, aleatoric, bound), narrow * scale, strict=True):
+        np.testing.assert_array_equal(one, expected.astype(dtype))
+    np.testing.assert_array_equal(epistemic, (epistemic_part(narrow[0], narrow[1]) * scale).astype(dtype))
+    assert not np.signbit(found[found == 0.0]).any()
+
+
+@settings(derandomize=True, deadline=None)
+@given(bits, bits)
+def test_the_epistemic_part_is_the_difference_or_nothing(total, aleatoric):
+    part = epistemic_part(total, aleatoric)
+    assert part == (total - aleatoric if total - aleatoric > ROUNDING else 0.0)
+    assert not np.signbit(part)
+    assert epistemic_part(np.array([total]), np.array([aleatoric])).tolist() == [part]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("classes", [2, 10, 11, 100])
+def test_members_that_are_certain_have_no_uncertainty_and_no_sign(classes, dtype):
+    p = np.zeros((3, 5, classes), dtype)
+    p[..., 1] = 1
+    for prediction in (wrap(p), wrap(p, base=10), MemberSummary().update(p).prediction()):
+        for name in ("total", "aleatoric", "epistemic", "aleatoric_bound"):
+            found = getattr(prediction, name)
+            np.testing.assert_array_equal(found, np.zeros(5))
+            assert not np.signbit(found).any()

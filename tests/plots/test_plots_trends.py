@@ -1,0 +1,53 @@
+"""Trends over severities and members: means, spreads, axes, and the errors."""
+
+import numpy as np
+import pytest
+
+from credalens.plots import plot_against_severity, plot_members_needed
+from tests.plots.drawing import legend_of
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 6])
+def test_trends_show_mean_and_spread(count):
+    rng = np.random.default_rng(count)
+    series = {f"s{k}": (rng.random(5), rng.random(5) / 10) for k in range(count)}
+    ax = plot_against_severity(series, "ECE")
+    lines = [line for line in ax.lines if line.get_linestyle() != "None"]
+    assert legend_of(ax) == list(series)
+    for line, (mean, _) in zip(lines, series.values(), strict=True):
+        np.testing.assert_array_equal(line.get_xydata(), np.c_[1:6, mean])
+    for shape, (mean, std) in zip(ax.collections, series.values(), strict=True):
+        corners = np.concatenate([path.vertices for path in shape.get_paths()])
+        for x, low, high in zip(range(1, 6), mean - std, mean + std, strict=True):
+            at = corners[corners[:, 0] == x, 1]
+            assert (at.min(), at.max()) == pytest.approx((low, high))
+
+
+def test_severities_may_be_given_and_the_metric_names_the_axis():
+    ax = plot_against_severity({"a": ([0.1, 0.2], [0, 0])}, "NLL", severities=[0, 3])
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), [0, 3])
+    assert ax.get_ylabel() == "NLL"
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["0", "3"]
+
+
+def test_many_members_need_a_logarithmic_axis():
+    metric = {"AUROC": ([0.8, 0.9], [0, 0])}
+    wide, narrow = (plot_members_needed(n, metric) for n in ([1, 1000], [2, 25]))
+    assert (wide.get_xscale(), narrow.get_xscale()) == ("log", "linear")
+    assert [text.get_text() for text in wide.get_xticklabels()] == ["1", "1000"]
+
+
+def test_trends_refuse_what_they_cannot_show():
+    one = {"a": ([0.8, 0.9], [0, 0])}
+    with pytest.raises(ValueError, match="n_members must increase"):
+        plot_members_needed([5, 2], one)
+    with pytest.raises(ValueError, match="series 'a' has 2 values for 3 n_members"):
+        plot_members_needed([1, 2, 3], one)
+    with pytest.raises(ValueError, match="whole numbers of at least 1"):
+        plot_members_needed([0, 2], one)
+    with pytest.raises(ValueError, match="whole numbers of at least 1"):
+        plot_members_needed([1, 2.5], one)
+    with pytest.raises(ValueError, match=r"std must not be negative, got -1 at index 1"):
+        plot_against_severity({"a": ([0.8, 0.9], [0, -1])}, "ECE")
+    with pytest.raises(ValueError, match="series 'b' has 1 values for 2 severities"):
+        plot_against_severity(one | {"b": ([0.1], [0])}, "ECE")
