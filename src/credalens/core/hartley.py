@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from credalens.checks.intervals import read_intervals
 from credalens.checks.options import check_base, check_tolerance
 from credalens.core.batches import for_each_chunk
+from credalens.core.exponential_integral import exponential_integrals
 
 __all__ = ["EXACT_CLASSES", "cardinality_weights", "generalized_hartley", "subset_weights"]
 
@@ -121,11 +122,8 @@ def subset_weights(classes: int) -> NDArray:
 def quadrature() -> tuple[NDArray, NDArray, NDArray]:
     r"""Nodes u_j and two tail integrals there, with s = -ln u from 10 to 1e-6 on a logarithmic scale.
 
-    .. math:: \int_{u_j}^1 \frac{1-u}{u(-\ln u)} du = E_1(s) + \ln s + \gamma, \qquad \int_0^{u_j} \frac{du}{-\ln u} = E_1(s)
+    .. math:: \int_{u_j}^1 \frac{1-u}{u(-\ln u)} du = Ein(s), \qquad \int_0^{u_j} \frac{du}{-\ln u} = E_1(s)
     """
-    from scipy.special import exp1
-
     s = np.geomspace(10.0, 1e-6, 2**13 + 1)
-    entire = exp1(s) + np.log(s) + np.euler_gamma
-    entire[s < 1e-3] = (s - s**2 / 4 + s**3 / 18)[s < 1e-3]  # its series: the terms above cancel
-    return np.exp(-s), entire, exp1(s)
+    below, above = exponential_integrals(s)
+    return np.exp(-s), above, below
