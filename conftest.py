@@ -1,7 +1,9 @@
-"""Kernels for the GPU are read only where Triton is installed; CUDA builds of PyTorch bring it."""
+"""Fixtures for both packages; kernels for the GPU are read only where Triton, which CUDA builds of PyTorch bring, is installed."""
 
 from importlib.util import find_spec
 from pathlib import Path
+
+pytest_plugins = ["tests.engines.cluster"]  # a Ray cluster, for whoever asks for it
 
 CUDA = Path(__file__).parent / "src" / "credalens" / "cuda"
 

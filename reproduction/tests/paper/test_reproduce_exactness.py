@@ -21,7 +21,7 @@ from credalens_paper.pipeline import exactness as reproduce_exactness
 from credalens_paper.pipeline.reproduce import reproduce
 from credalens_paper.results.rendering.results import render_result
 from reproduction.tests.paper.fake_engine import FakeEngine
-from reproduction.tests.paper.image_files import draw_images
+from reproduction.tests.data.image_files import draw_images
 
 SMOKE = replace(get_preset("smoke"), test_images=40, solver_samples=3)
 pytestmark = pytest.mark.usefixtures("hurry")

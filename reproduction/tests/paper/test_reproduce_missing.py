@@ -11,7 +11,7 @@ from credalens_paper.experiments.presets import get_preset
 from credalens_paper.pipeline.evaluate import Evaluation
 from credalens_paper.pipeline.work import NOT_STORED, Need
 from reproduction.tests.paper.fake_engine import FakeEngine
-from reproduction.tests.paper.image_files import draw_images
+from reproduction.tests.data.image_files import draw_images
 from reproduction.tests.paper.runs import DE, SMOKE, run, workbench
 
 pytestmark = pytest.mark.usefixtures("hurry")

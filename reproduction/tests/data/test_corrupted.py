@@ -7,7 +7,7 @@ import pytest
 
 from credalens_paper.corruptions import CORRUPTIONS, corrupt
 from credalens_paper.data import corrupted_images, digits_images, load_corrupted, load_images
-from reproduction.tests.paper.image_files import some_images, write_cifar10
+from reproduction.tests.data.image_files import some_images, write_cifar10
 
 
 def write_corrupted(folder, clean, names=("fog", "snow")):

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from credalens_paper.data import load_images
-from reproduction.tests.paper.image_files import some_images
+from reproduction.tests.data.image_files import some_images
 
 
 def write_packed(path, images, labels, *, grid=(2, 3), names=None):

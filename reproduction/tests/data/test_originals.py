@@ -9,7 +9,7 @@ import pytest
 from scipy.io import savemat
 
 from credalens_paper.data import load_images
-from reproduction.tests.paper.image_files import pickled2, rows_of, some_images, write_cifar10
+from reproduction.tests.data.image_files import pickled2, rows_of, some_images, write_cifar10
 
 WRITERS = {
     "python 2": pickled2,

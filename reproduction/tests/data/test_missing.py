@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from credalens_paper.data import DATA_SETS, load_images
-from reproduction.tests.paper.image_files import some_images, write_cifar10, write_parquet
+from reproduction.tests.data.image_files import some_images, write_cifar10, write_parquet
 
 
 @pytest.mark.parametrize("name", list(DATA_SETS))

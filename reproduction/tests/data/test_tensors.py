@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens_paper.data import DATA_SETS, augment, device_bytes, normalised, normalization, to_device_tensor
-from reproduction.tests.paper.image_files import some_images
+from reproduction.tests.data.image_files import some_images
 
 
 @pytest.mark.parametrize("name", [*DATA_SETS, "digits", "cifar10-c"])

@@ -19,7 +19,7 @@ from credalens_paper.training.randomness import INITIAL, derived_seed
 from credalens_paper.training.run import TrainSpec, load_model, predict_concentrations, predict_members, train_models
 from credalens_paper.training.schedules import schedule_for
 from credalens_paper.training.tally import DivergedError
-from reproduction.tests.training.test_training_files import little_room
+from reproduction.tests.training.test_files import little_room
 from reproduction.tests.training.tiny import SPEC, STATISTICS, assert_equal_weights, blobs, build, member
 
 STUDENT = member(method="edd", seed=5, teachers=(0, 1))

@@ -15,7 +15,7 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is n
 DEVICES = ["cpu", pytest.param("cuda", marks=needs_gpu)]
 AGAIN = """
 import sys
-from reproduction.tests.training.test_training_repeated import train_all
+from reproduction.tests.training.test_repeated import train_all
 train_all(*sys.argv[1:3], side_by_side=1)
 """
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from credalens_paper.data import load_images
 from credalens_paper.data.pickles import read_pickle
-from reproduction.tests.paper.image_files import pickled2
+from reproduction.tests.data.image_files import pickled2
 
 
 class Malicious:

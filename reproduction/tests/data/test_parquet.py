@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from credalens_paper.data import DATA_SETS, ImageSource, load_images, open_images
-from reproduction.tests.paper.image_files import some_images, write_parquet
+from reproduction.tests.data.image_files import some_images, write_parquet
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from credalens_paper.data import load_images, open_images
-from reproduction.tests.paper.image_files import png, some_images
+from reproduction.tests.data.image_files import png, some_images
 
 WNIDS = [f"n{k:08d}" for k in range(1000)]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from credalens_paper.data import ImageSet, digits_images, load_images, photo_images, texture_images
-from reproduction.tests.paper.image_files import some_images
+from reproduction.tests.data.image_files import some_images
 
 
 @pytest.mark.parametrize("size", [8, 16])
