@@ -304,11 +304,13 @@ def test_other_weights_or_settings_are_refused(wrapper, tmp_path):
     wrapper.predict(loader(), output=tmp_path, progress=False)
     with torch.no_grad():
         wrapper.members[2][0].bias[0] += 1e-6
-    with pytest.raises(ValueError, match=r"begun with other settings: weights was \w+ and is \w+\. Give a new folder"):
+    with pytest.raises(ValueError, match=r"made with other settings: the members' weights differ\. Give a new folder"):
         wrapper.predict(loader(), output=tmp_path, progress=False)
-    with pytest.raises(ValueError, match=r"base was 2\.0 and is 10.0, n_members was 3 and is 1, weights"):
+    with pytest.raises(
+        ValueError, match=r"base was 2\.0 and is now 10.0; n_members was 3 and is now 1; the members' weights"
+    ):
         CredalWrapper([network()], base=10).predict(loader(), output=tmp_path, progress=False)
-    with pytest.raises(ValueError, match=r"autocast was None and is torch.bfloat16"):
+    with pytest.raises(ValueError, match=r"autocast was None and is now 'torch.bfloat16'"):
         wrapper.predict(loader(), output=tmp_path, progress=False, autocast=torch.bfloat16)
 
 
@@ -320,7 +322,7 @@ def test_a_folder_from_before_there_was_a_budget_goes_on_with_the_default_one(wr
     (tmp_path / "predictions.json").write_text(json.dumps({**manifest, "batches": None}))
     (tmp_path / "part-000002.npz").unlink()
     other = CredalWrapper(wrapper.each_member, max_nodes=7)
-    with pytest.raises(ValueError, match=r"other settings: max_nodes was 20000 and is 7\. Give"):
+    with pytest.raises(ValueError, match=r"other settings: max_nodes was 20000 and is now 7\. Give"):
         other.predict(loader(), output=tmp_path, progress=False)
     assert_same(wrapper.predict(loader(), output=tmp_path, progress=False), wrapper(X))
     assert_same(load_prediction(tmp_path), wrapper(X))
@@ -338,13 +340,15 @@ def test_other_inputs_are_refused(wrapper, tmp_path):
 
 def test_a_file_in_place_of_the_folder_is_refused(wrapper, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(FileExistsError, match="is a file; output= names a new or empty folder"):
+    with pytest.raises(NotADirectoryError, match="it is a file; name a folder"):
         wrapper.predict(loader(), output=tmp_path / "file")
 
 
 def test_a_folder_with_other_files_is_refused(wrapper, tmp_path):
     (tmp_path / "thesis.txt").write_text("do not touch")
-    with pytest.raises(ValueError, match=r"is not empty and holds no predictions\.json; give a new or empty folder"):
+    with pytest.raises(
+        ValueError, match=r"files of another origin \(thesis.txt\) and no predictions\.json; name a new or empty folder"
+    ):
         wrapper.predict(loader(), output=tmp_path, progress=False)
     with pytest.raises(ValueError, match="holds no predictions"):
         load_prediction(tmp_path)

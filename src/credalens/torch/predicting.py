@@ -20,8 +20,8 @@ from credalens.checks.members import Members
 from credalens.checks.options import check_choice, check_count
 from credalens.core.classical import ClassicalUncertainty
 from credalens.prediction import CredalPrediction
+from credalens.torch.batch_results import Arrays, BatchResults, InFolder, InMemory, digest, read_results
 from credalens.torch.calling import call_of_batch, moved
-from credalens.torch.parts import Arrays, InFolder, InMemory, Parts, digest, read_manifest, read_parts
 
 if TYPE_CHECKING:
     from credalens.torch.wrapper import CredalWrapper
@@ -31,7 +31,7 @@ __all__ = ["BATCH_SIZE", "load_prediction", "predict"]
 BATCH_SIZE = 256
 RETURNS = ("numpy", "torch")
 FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
-UNSAID = {"max_nodes": 20_000, "tolerance": 1e-12}  # in manifests from before there was a choice
+DEFAULTS = {"max_nodes": 20_000, "tolerance": 1e-12}  # in manifests from before there was a choice
 CLASSICAL = ("total", "aleatoric", "epistemic")
 
 
@@ -68,19 +68,21 @@ def predict(
     if not isinstance(autocast, torch.dtype | None):
         raise TypeError(f"autocast must be a dtype such as torch.bfloat16, or None; got {autocast!r}.")
     device = next((x.device for x in (*wrapper.parameters(), *wrapper.buffers())), None)
-    parts: Parts = InMemory() if output is None else InFolder(output, _settings(wrapper, autocast, seed), unsaid=UNSAID)
+    results: BatchResults = InMemory()
+    if output is not None:
+        results = InFolder(output, _settings(wrapper, autocast, seed), defaults=DEFAULTS)
     batches, total = _batches(data, batch_size)
     index = -1
     for index, batch in enumerate(_tracked(batches, total, progress)):
         args, kwargs = call_of_batch(batch, inputs)
         inputs_digest = "" if output is None else digest((args, kwargs))
-        if parts.holds(index, inputs_digest):
+        if results.has(index, inputs_digest):
             continue
         args = args if device is None else moved(args, device)
         with _precision(device, autocast), _seeded(seed, index, device):
             prediction = wrapper.predict_batch(*args, **kwargs)
-        parts.add(index, inputs_digest, _arrays(prediction))
-    return _joined(parts.finish(index + 1), wrapper.base, wrapper.n_members, returns)
+        results.add(index, inputs_digest, _arrays(prediction))
+    return _joined(results.finish(index + 1), wrapper.base, wrapper.n_members, returns)
 
 
 def load_prediction(
@@ -88,17 +90,8 @@ def load_prediction(
 ) -> CredalPrediction:
     """The prediction in the output folder of ``predict``; with ``partial=True`` also that of an unfinished run so far."""
     check_choice(returns, RETURNS, "returns")
-    folder = Path(folder)
-    manifest = read_manifest(folder)
-    settings, batches = manifest["settings"], manifest["batches"]
-    if batches is None:
-        batches = len(sorted(folder.glob("part-*.npz")))
-        if not partial:
-            raise ValueError(
-                f"{folder} holds an unfinished run, {batches} batches so far; repeat the call of predict to finish it, "
-                "or read what there is with partial=True."
-            )
-    return _joined(read_parts(folder, batches), settings["base"], settings["n_members"], returns)
+    settings, results = read_results(Path(folder), partial=partial)
+    return _joined(results, settings["base"], settings["n_members"], returns)
 
 
 def _settings(wrapper: CredalWrapper, autocast: torch.dtype | None, seed: int | None) -> dict[str, Any]:
