@@ -1,4 +1,4 @@
-"""Fixtures for both packages; kernels for the GPU are read only where Triton, which CUDA builds of PyTorch bring, is installed."""
+"""Fixtures of both packages. GPU kernels are collected only where Triton is installed; CUDA builds of PyTorch bring it."""
 
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Corrupted sets: the official files where they are, the same corruptions made here where they are not."""
+"""Corrupted sets: the official files, and what is said where they are missing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from credalens_paper.corruptions import CORRUPTIONS, corrupt
-from credalens_paper.data import corrupted_images, digits_images, load_corrupted, load_images
-from reproduction.tests.data.image_files import some_images, write_cifar10
+from credalens_paper.data import digits_images, load_corrupted
+from reproduction.tests.data.image_files import some_images
 
 
 def write_corrupted(folder, clean, names=("fog", "snow")):
@@ -30,36 +30,15 @@ def test_official_corrupted_files_are_mapped(tmp_path, place):
     assert isinstance(base, np.memmap)
 
 
-def test_corrupted_images_prefer_the_official_ones_and_generate_the_rest(tmp_path):
-    images, labels = write_cifar10(tmp_path / "cifar-10-batches-py")
-    other = some_images(5, seed=9)
-    write_corrupted(tmp_path / "CIFAR-10-C", other, ["fog"])
-    official = corrupted_images("cifar10-c", tmp_path, "fog", 2)
-    np.testing.assert_array_equal(official.images, corrupt(other, "fog", 2))
-    generated = corrupted_images("cifar10-c", tmp_path, "frost", 2, seed=3)
-    np.testing.assert_array_equal(generated.images, corrupt(images[25:], "frost", 2, seed=3))
-    np.testing.assert_array_equal(generated.labels, labels[25:])
-    again = corrupted_images("cifar10-c", None, "frost", 2, seed=3, clean=load_images("cifar10", tmp_path))
-    np.testing.assert_array_equal(again.images, generated.images)
-    for corruption, small in (("fog", official), ("frost", generated)):
-        large = corrupted_images("cifar10-c", tmp_path, corruption, 2, seed=3, size=64)
-        np.testing.assert_array_equal(large.images, small.resize(64).images)
-        assert large.images.shape == (5, 64, 64, 3)
-
-
 @pytest.mark.parametrize("corruption", CORRUPTIONS)
 def test_the_small_sets_can_be_corrupted_too(corruption):
     digits = digits_images(size=8).take(np.arange(5))
-    corrupted = corrupted_images("digits-c", None, corruption, 3, clean=digits)
-    assert corrupted.name == "digits-c"
-    assert corrupted.images.shape == (5, 8, 8, 3)
+    assert corrupt(digits.images, corruption, 3).shape == (5, 8, 8, 3)
 
 
 def test_missing_corrupted_files_are_told(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no CIFAR-100-C with fog.npy .*Zenodo.*or use corrupted_images"):
+    with pytest.raises(FileNotFoundError, match=r"no CIFAR-100-C with fog.npy .*Zenodo.*corruptions\.corrupt"):
         load_corrupted("cifar100-c", tmp_path, "fog", 1)
-    with pytest.raises(FileNotFoundError, match="no test split of CIFAR-100"):
-        corrupted_images("cifar100-c", tmp_path, "fog", 1)
 
 
 @pytest.mark.parametrize(

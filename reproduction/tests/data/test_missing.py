@@ -7,20 +7,21 @@ import sys
 
 import pytest
 
-from credalens_paper.data import DATA_SETS, load_images
+from credalens_paper.data import DATA_SETS, load_images, normalization
 from reproduction.tests.data.image_files import some_images, write_cifar10, write_parquet
 
 
 @pytest.mark.parametrize("name", list(DATA_SETS))
 def test_a_missing_set_says_what_to_download_and_where_to_put_it(tmp_path, name):
-    entry = DATA_SETS[name]
+    data_set = DATA_SETS[name]
     with pytest.raises(FileNotFoundError) as caught:
         load_images(name, tmp_path)
     message = str(caught.value)
-    assert message.startswith(f"no test split of {entry.title} under {tmp_path}. Download ")
-    assert entry.download in message
-    assert f"a folder {entry.folders[0]} there" in message
-    assert all(layout in message for layout in entry.layouts)
+    assert message.startswith(f"no test split of {data_set.title} under {tmp_path}. Download ")
+    assert data_set.download in message
+    assert f"a folder {data_set.folders[0]} there" in message
+    assert ("_batch" in message) == (name == "cifar10")
+    assert "test/<class>/*.png" in message
     assert ".parquet" in message
     assert "_test.npz" in message
 
@@ -38,6 +39,18 @@ def test_one_set_in_a_common_folder_is_not_taken_for_another(tmp_path):
     for name in ("svhn", "cifar100", "tiny-imagenet", "imagenet", "imagenet-o"):
         with pytest.raises(FileNotFoundError):
             load_images(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", [*DATA_SETS, "digits", "cifar10-c"])
+def test_every_set_has_statistics(name):
+    mean, deviation = normalization(name)
+    assert len(mean) == len(deviation) == 3
+    assert all(0 < value < 1 for value in (*mean, *deviation))
+
+
+def test_statistics_of_an_unknown_set_are_refused():
+    with pytest.raises(ValueError, match="unknown data set 'mnist'"):
+        normalization("mnist")
 
 
 def test_an_unknown_name_lists_the_names(tmp_path):

@@ -20,8 +20,8 @@ from credalens_paper.measures.solver import Solved, detection_by_solver, solve, 
 from credalens_paper.pipeline import exactness as reproduce_exactness
 from credalens_paper.pipeline.reproduce import reproduce
 from credalens_paper.results.rendering.results import render_result
-from reproduction.tests.paper.fake_engine import FakeEngine
 from reproduction.tests.data.image_files import draw_images
+from reproduction.tests.paper.fake_engine import FakeEngine
 
 SMOKE = replace(get_preset("smoke"), test_images=40, solver_samples=3)
 pytestmark = pytest.mark.usefixtures("hurry")

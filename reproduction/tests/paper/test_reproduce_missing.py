@@ -10,8 +10,8 @@ from credalens_paper.experiments.cells import EvaluationSet, ensembles
 from credalens_paper.experiments.presets import get_preset
 from credalens_paper.pipeline.evaluate import Evaluation
 from credalens_paper.pipeline.work import NOT_STORED, Need
-from reproduction.tests.paper.fake_engine import FakeEngine
 from reproduction.tests.data.image_files import draw_images
+from reproduction.tests.paper.fake_engine import FakeEngine
 from reproduction.tests.paper.runs import DE, SMOKE, run, workbench
 
 pytestmark = pytest.mark.usefixtures("hurry")

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from credalens_paper.data import normalised
 from credalens_paper.training.images import DeviceImages, Normalization, TrainingData, crop_and_flip
 from reproduction.tests.training.tiny import STATISTICS, blobs
 
@@ -54,11 +53,13 @@ def test_no_padding_and_no_flip_leave_the_images_alone():
 
 
 @pytest.mark.parametrize("size", [None, 8, 16, 5])
-def test_normalisation_is_that_of_the_evaluation(size):
-    images = torch.from_numpy(blobs(4).images)
-    ours = Normalization(STATISTICS["mean"], STATISTICS["std"], CPU)
-    theirs = normalised(images.permute(0, 3, 1, 2), statistics=(STATISTICS["mean"], STATISTICS["std"]), size=size)
-    torch.testing.assert_close(ours(images, size=size), theirs, rtol=1e-5, atol=1e-5)
+def test_normalisation_is_that_of_the_resized_image(size):
+    images = blobs(4).images
+    scaled = (torch.from_numpy(images / 255 - STATISTICS["mean"]) / torch.tensor(STATISTICS["std"])).permute(0, 3, 1, 2)
+    if size is not None:
+        scaled = functional.interpolate(scaled, (size, size), mode="bilinear", antialias=True)
+    ours = Normalization(STATISTICS["mean"], STATISTICS["std"], CPU)(torch.from_numpy(images), size=size)
+    torch.testing.assert_close(ours, scaled.float(), rtol=1e-5, atol=1e-5)
 
 
 def test_normalised_images_are_channels_last():

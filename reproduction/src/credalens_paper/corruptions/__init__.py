@@ -52,7 +52,10 @@ def corrupt(images: NDArray[np.uint8], name: str, severity: int, /, *, seed: int
     (2, 32, 32, 3)
     """
     images = np.asarray(images)
-    _check(images, name, severity, seed)
+    check_corruption(name, severity)
+    _check_images(images)
+    if seed < 0:
+        raise ValueError(f"the seed must not be negative, got {seed}")
     corrupted = np.empty_like(images)
     for chunk, start in enumerate(range(0, len(images), _CHUNK)):
         part = slice(start, start + _CHUNK)
@@ -67,13 +70,15 @@ def _to_bytes(images: NDArray[np.float32]) -> NDArray[np.uint8]:
     return (np.clip(images, 0, 1) * 255 + 1e-3).astype(np.uint8)
 
 
-def _check(images: NDArray[np.uint8], name: str, severity: int, seed: int) -> None:
+def check_corruption(name: str, severity: int, /) -> None:
+    """Refuse corruptions and severities that there are not."""
     if name not in _CORRUPTIONS:
         raise ValueError(f"unknown corruption {name!r}; there are {', '.join(CORRUPTIONS)}")
     if severity not in SEVERITIES:
         raise ValueError(f"severity is one of {SEVERITIES}, got {severity!r}")
-    if seed < 0:
-        raise ValueError(f"the seed must not be negative, got {seed}")
+
+
+def _check_images(images: NDArray[np.uint8]) -> None:
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[-1] != 3:
         raise ValueError(f"images must be uint8 of shape (n, h, w, 3), got {images.dtype} of shape {images.shape}")
     if min(images.shape[1:3]) < _SMALLEST:

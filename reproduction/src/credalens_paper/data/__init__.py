@@ -1,15 +1,14 @@
 """Data sets in the layouts people have them: `load_images("cifar10", folder, split="train")`.
 
 Original archives (whose pickles are read without running code), image folders, Hugging Face Parquet and packed
-files; small sets made here for trying things out; corrupted sets; tensors and augmentation on the device.
+files; small sets made here for trying things out; the official corrupted sets.
 """
 
 from credalens_paper.data.catalog import DATA_SETS, DataSet, Statistics, normalization
-from credalens_paper.data.corrupted import corrupted_images, load_corrupted
+from credalens_paper.data.corrupted import load_corrupted
 from credalens_paper.data.image_set import ImageSet, ImageSource
 from credalens_paper.data.load import load_images, open_images
 from credalens_paper.data.small import digits_images, photo_images, texture_images
-from credalens_paper.data.tensors import augment, device_bytes, normalised, to_device_tensor
 
 __all__ = [
     "DATA_SETS",
@@ -17,16 +16,11 @@ __all__ = [
     "ImageSet",
     "ImageSource",
     "Statistics",
-    "augment",
-    "corrupted_images",
-    "device_bytes",
     "digits_images",
     "load_corrupted",
     "load_images",
-    "normalised",
     "normalization",
     "open_images",
     "photo_images",
     "texture_images",
-    "to_device_tensor",
 ]

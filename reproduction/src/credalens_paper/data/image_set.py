@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from credalens_paper.data.found import resized
+from credalens_paper.data.pixels import Encoded, Pixels, decode_images, resize_images
 
-Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 
 
@@ -35,7 +33,7 @@ class ImageSet:
                 f"images of {self.name} must be uint8 of shape (n, h, w, 3), "
                 f"got {self.images.dtype} of shape {self.images.shape}"
             )
-        check_labels(self.name, self.labels, len(self.images), self.class_names)
+        _check_labels(self.name, self.labels, len(self.images), len(self.class_names))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -45,22 +43,23 @@ class ImageSet:
         chosen = np.asarray(indices)
         return ImageSet(self.name, self.images[chosen], self.labels[chosen], self.class_names)
 
-    def resize(self, size: int, /) -> ImageSet:
-        """The same set with images of `size` pixels."""
-        return ImageSet(self.name, resized(self.images, size), self.labels, self.class_names)
-
 
 @dataclass(frozen=True, eq=False)
 class ImageSource:
-    """A set on disk: labels are known, images are read when asked for. For sets larger than memory."""
+    """A set on disk: labels are in memory, images are read when asked for. For sets larger than memory.
+
+    `images` are pixels, or a function from indices to encoded images; both are resized to `size` when they are read.
+    """
 
     name: str
+    images: Pixels | Callable[[NDArray[np.intp]], Sequence[Encoded]]
     labels: Labels
     class_names: tuple[str, ...]
-    read: Callable[[NDArray[np.intp]], Pixels]
+    size: int | None = None
+    crop: bool = False
 
     def __post_init__(self) -> None:
-        check_labels(self.name, self.labels, len(self.labels), self.class_names)
+        _check_labels(self.name, self.labels, len(self.labels), len(self.class_names))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -68,22 +67,27 @@ class ImageSource:
     def take(self, indices: ArrayLike, /) -> ImageSet:
         """The images at these indices, in their order; neighbours are quicker to read than scattered ones."""
         chosen = np.arange(len(self))[np.asarray(indices)]
-        return ImageSet(self.name, self.read(chosen), self.labels[chosen], self.class_names)
+        return ImageSet(self.name, self._read(chosen), self.labels[chosen], self.class_names)
 
     def load(self) -> ImageSet:
         """All images."""
         return self.take(np.arange(len(self)))
 
+    def _read(self, indices: NDArray[np.intp]) -> Pixels:
+        if isinstance(self.images, np.ndarray):
+            return resize_images(self.images[indices], self.size)
+        return decode_images(self.images(indices), size=self.size, crop=self.crop)
 
-def check_labels(name: str, labels: Labels, count: int, class_names: Sequence[Any]) -> None:
+
+def _check_labels(name: str, labels: Labels, count: int, classes: int) -> None:
     """Refuse labels that are not one int64 in [0, classes) for each image."""
     if labels.dtype != np.int64 or labels.shape != (count,):
         raise ValueError(
             f"labels of {name} must be int64 of shape ({count},), got {labels.dtype} of shape {labels.shape}"
         )
-    wrong = np.flatnonzero((labels < 0) | (labels >= len(class_names)))
+    wrong = np.flatnonzero((labels < 0) | (labels >= classes))
     if wrong.size:
         raise ValueError(
-            f"{wrong.size} of {count} labels of {name} are not in [0, {len(class_names)}); "
+            f"{wrong.size} of {count} labels of {name} are not in [0, {classes}); "
             f"the first is {labels[wrong[0]]} at index {wrong[0]}"
         )

@@ -3,33 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from credalens_paper.data import small
-from credalens_paper.data.catalog import DataSet, checked_split, known, missing
-from credalens_paper.data.folders import find_class_folders, find_tiny_imagenet
-from credalens_paper.data.found import Found
+from credalens_paper.data.catalog import DataSet, check_split, find_data_set, split_names
+from credalens_paper.data.folders import open_class_folders, open_tiny_imagenet
 from credalens_paper.data.image_set import ImageSet, ImageSource
-from credalens_paper.data.originals import find_cifar10, find_cifar100, find_svhn
-from credalens_paper.data.packed import find_packed
-from credalens_paper.data.parquet import find_parquet
+from credalens_paper.data.originals import open_cifar10, open_cifar100, open_svhn
+from credalens_paper.data.packed import open_packed
+from credalens_paper.data.parquet import open_parquet
+from credalens_paper.data.small import SMALL_SETS
 
-Finder = Callable[[Path, str, DataSet], Found | None]
 
-_ORIGINAL: Final[dict[str, tuple[Finder, ...]]] = {
-    "cifar10": (find_cifar10,),
-    "cifar100": (find_cifar100,),
-    "svhn": (find_svhn,),
-    "tiny-imagenet": (find_tiny_imagenet,),
-}
+@dataclass(frozen=True)
+class Layout:
+    """A way in which a data set may lie in a folder: what its files are called, and the function that opens them."""
+
+    files: str
+    open: Callable[[Path, str, DataSet], ImageSource | None]
+    data_set: str | None = None  # the one set that comes in this layout; None: any may
+
+
+LAYOUTS: Final = (
+    Layout("cifar-10-batches-py/data_batch_1 ... test_batch", open_cifar10, "cifar10"),
+    Layout("cifar-100-python/train, test, meta", open_cifar100, "cifar100"),
+    Layout("train_32x32.mat, test_32x32.mat", open_svhn, "svhn"),
+    Layout("val/images/*.JPEG, val/val_annotations.txt", open_tiny_imagenet, "tiny-imagenet"),
+    Layout("{split}/<class>/*.png (or jpg, jpeg, webp), also in <class>/images/", open_class_folders),
+    Layout("{split}-*.parquet (Hugging Face, also in data/)", open_parquet),
+    Layout("{name}_{split}.npz (packed)", open_packed),
+)
 
 
 def load_images(
     name: str, folder: str | Path | None = None, /, *, split: str = "test", size: int | None = None
 ) -> ImageSet:
-    """A data set in memory, from whichever layout lies in the folder, at `size` pixels if told.
+    """A data set in memory, from whichever layout lies in the folder, at `size` pixels if given.
 
     `folder` is the data set's own or the one above it. 'test' is the labelled evaluation split, whatever the set
     calls it. The sets digits, textures and photos are made here and need no folder.
@@ -37,8 +47,8 @@ def load_images(
     >>> load_images("digits", split="test").images.shape
     (500, 8, 8, 3)
     """
-    if name in small.MAKERS:
-        return small.MAKERS[name](split=split, size=size or 8)
+    if name in SMALL_SETS:
+        return SMALL_SETS[name](split=split, size=size or 8)
     return open_images(name, folder, split=split, size=size).load()
 
 
@@ -48,23 +58,39 @@ def open_images(
     """The same set without reading its images yet, for sets that do not fit into memory."""
     if size is not None and size < 1:
         raise ValueError(f"size is a number of pixels, got {size}")
-    entry, asked = known(name), checked_split(name, split)
-    if folder is None:
-        raise missing(name, None, asked)
-    found = next(_found(Path(folder), asked, entry), None)
-    if found is None:
-        raise missing(name, Path(folder), asked)
-    read = partial(found.read, size=size, crop=entry.crop)
-    return ImageSource(name, found.labels, found.class_names, read)
+    data_set = find_data_set(name)
+    split = check_split(data_set, split)
+    source = None if folder is None else next(_sources(Path(folder), split, data_set), None)
+    if source is None:
+        raise FileNotFoundError(_how_to_get(data_set, folder, split))
+    return replace(source, size=size, crop=data_set.crop)
 
 
-def _found(folder: Path, split: str, entry: DataSet) -> Iterator[Found]:
+def _sources(folder: Path, split: str, data_set: DataSet) -> Iterator[ImageSource]:
     """What lies there: the set's own folders before the given one, the original layout before the others."""
-    for root in [folder / own for own in entry.folders] + [folder]:
-        if root.is_dir():
-            results = (find(root, split, entry) for find in _finders(entry.name))
-            yield from (found for found in results if found is not None)
+    for root in (*(folder / name for name in data_set.folders), folder):
+        for layout in _layouts(data_set) if root.is_dir() else ():
+            source = layout.open(root, split, data_set)
+            if source is not None:
+                yield source
 
 
-def _finders(name: str) -> tuple[Finder, ...]:
-    return (*_ORIGINAL.get(name, ()), find_class_folders, find_parquet, find_packed)
+def _layouts(data_set: DataSet) -> list[Layout]:
+    return [layout for layout in LAYOUTS if layout.data_set in (None, data_set.name)]
+
+
+def _how_to_get(data_set: DataSet, folder: str | Path | None, split: str) -> str:
+    """What to download and where to put it."""
+    name = data_set.name.replace("-", "")
+    layouts = "".join(f"\n  {layout.files.format(name=name, split=split)}" for layout in _layouts(data_set))
+    if split == "test":
+        layouts += f"\nThe test split may be called {', '.join(split_names(split))}."
+    if folder is None:
+        return (
+            f"{data_set.title} is read from a folder, and none was given. Download {data_set.download}, unpack it "
+            f"anywhere and give that folder. Layouts understood:{layouts}"
+        )
+    return (
+        f"no {split} split of {data_set.title} under {folder}. Download {data_set.download} and unpack it there, or in a "
+        f"folder {data_set.folders[0]} there. Layouts looked for:{layouts}"
+    )

@@ -9,60 +9,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens_paper.data.catalog import DataSet
-from credalens_paper.data.found import Found
+from credalens_paper.data.image_set import ImageSource
 from credalens_paper.data.pickles import read_pickle
 
 
-def find_cifar10(root: Path, split: str, entry: DataSet, /) -> Found | None:
+def open_cifar10(root: Path, split: str, data_set: DataSet, /) -> ImageSource | None:
     """`cifar-10-batches-py` with five training batches and a test batch."""
     folder = root / "cifar-10-batches-py" if (root / "cifar-10-batches-py").is_dir() else root
     names = ["test_batch"] if split == "test" else [f"data_batch_{k}" for k in range(1, 6)]
     if not any((folder / name).is_file() for name in names):
         return None
-    batches = [_batch(_existing(folder / name), "labels") for name in names]
+    batches = [_read_batch(_check_exists(folder / name), "labels") for name in names]
     images, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
-    return Found(folder, images, labels, _class_names(folder / "batches.meta", "label_names", entry))
+    return ImageSource(data_set.name, images, labels, _class_names(folder / "batches.meta", "label_names", data_set))
 
 
-def find_cifar100(root: Path, split: str, entry: DataSet, /) -> Found | None:
+def open_cifar100(root: Path, split: str, data_set: DataSet, /) -> ImageSource | None:
     """`cifar-100-python` with the files train, test and meta; the fine labels."""
     folder = root / "cifar-100-python" if (root / "cifar-100-python").is_dir() else root
     if not (folder / split).is_file():
         return None
-    images, labels = _batch(folder / split, "fine_labels")
-    return Found(folder, images, labels, _class_names(folder / "meta", "fine_label_names", entry))
+    images, labels = _read_batch(folder / split, "fine_labels")
+    return ImageSource(data_set.name, images, labels, _class_names(folder / "meta", "fine_label_names", data_set))
 
 
-def _existing(path: Path) -> Path:
+def _check_exists(path: Path) -> Path:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing beside its siblings; unpack the archive again")
     return path
 
 
-def _batch(path: Path, key: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _read_batch(path: Path, key: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     content = read_pickle(path)
     rows, labels = content.get("data"), content.get(key)
     if not isinstance(rows, np.ndarray) or rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != 3072:
-        raise ValueError(f"{path} has no 'data' of uint8 rows of 3072 values, but {_shape(rows)}")
+        raise ValueError(f"{path} has no 'data' of uint8 rows of 3072 values, but {_describe(rows)}")
     if not isinstance(labels, list) or len(labels) != len(rows):
-        raise ValueError(f"{path} has no list {key!r} of {len(rows)} labels, but {_shape(labels)}")
+        raise ValueError(f"{path} has no list {key!r} of {len(rows)} labels, but {_describe(labels)}")
     return rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), np.array(labels, dtype=np.int64)
 
 
-def _shape(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype} of shape {value.shape}"
     return f"{len(value)} values" if isinstance(value, list) else type(value).__name__
 
 
-def _class_names(path: Path, key: str, entry: DataSet) -> tuple[str, ...]:
+def _class_names(path: Path, key: str, data_set: DataSet) -> tuple[str, ...]:
     if not path.is_file():
-        return tuple(map(str, range(entry.classes)))
+        return data_set.class_numbers
     names = read_pickle(path).get(key, [])
     return tuple(name.decode("latin1") if isinstance(name, bytes) else str(name) for name in names)
 
 
-def find_svhn(root: Path, split: str, entry: DataSet, /) -> Found | None:
+def open_svhn(root: Path, split: str, data_set: DataSet, /) -> ImageSource | None:
     """`train_32x32.mat` and `test_32x32.mat`; the digit 0 is stored as 10."""
     from scipy.io import loadmat
 
@@ -74,4 +74,4 @@ def find_svhn(root: Path, split: str, entry: DataSet, /) -> Found | None:
         images, labels = content["X"].transpose(3, 0, 1, 2), content["y"].reshape(-1).astype(np.int64)
     except Exception as error:
         raise ValueError(f"{path} is not the SVHN file of cropped digits or is damaged ({error!r})") from error
-    return Found(path, images, labels % 10, tuple(map(str, range(entry.classes))))
+    return ImageSource(data_set.name, images, labels % 10, data_set.class_numbers)

@@ -14,18 +14,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens_paper.data.catalog import DataSet, spellings
-from credalens_paper.data.found import Found, decoded
+from credalens_paper.data.catalog import DataSet, split_names
+from credalens_paper.data.image_set import ImageSource
+from credalens_paper.data.pixels import decode_images
 
 
-def find_packed(root: Path, split: str, entry: DataSet, /) -> Found | None:
+def open_packed(root: Path, split: str, data_set: DataSet, /) -> ImageSource | None:
     """`tinyimagenet_val32.npz`: the name without dashes, a split and perhaps the size in pixels."""
-    paths = _shards(root, rf"{entry.name.replace('-', '')}_(?:{'|'.join(spellings(split))})")
+    paths = _shards(root, rf"{data_set.name.replace('-', '')}_(?:{'|'.join(split_names(split))})")
     if not paths:
         return None
     shards = [_read(path) for path in paths]
     images, labels = (np.concatenate(part) for part in zip(*(shard[:2] for shard in shards), strict=True))
-    return Found(paths[0], images, labels, shards[0][2] or tuple(map(str, range(entry.classes))))
+    return ImageSource(data_set.name, images, labels, shards[0][2] or data_set.class_numbers)
 
 
 def _shards(root: Path, stem: str) -> list[Path]:
@@ -47,7 +48,7 @@ def _read(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64], tuple[str, 
         blob, offsets, labels = file["blob"], file["offsets"], file["labels"].astype(np.int64)
         rows, columns, height, width, channels = map(int, file["tile"])
         names = tuple(map(str, file["names"])) if "names" in file.files else ()
-    mosaics = decoded([blob[a:b].tobytes() for a, b in pairwise(offsets)], size=None, crop=False)
+    mosaics = decode_images([blob[start:stop].tobytes() for start, stop in pairwise(offsets)])
     if mosaics.shape[1:] != (rows * height, columns * width, channels):
         raise ValueError(f"{path} has mosaics of shape {mosaics.shape[1:]}, which its tile numbers do not explain")
     tiles = mosaics.reshape(-1, rows, height, columns, width, channels).swapaxes(2, 3)

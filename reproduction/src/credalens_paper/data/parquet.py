@@ -9,15 +9,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens_paper.data.catalog import DataSet, spellings
-from credalens_paper.data.found import Found
+from credalens_paper.data.catalog import DataSet, split_names
+from credalens_paper.data.image_set import ImageSource
+from credalens_paper.data.pixels import Encoded
 
 _FOLDERS: Final = ("", "data", "default", "plain_text", "cropped_digits", "cifar10", "cifar100")
 _IMAGES: Final = ("image", "img")
 _LABELS: Final = ("label", "fine_label", "labels")
 
 
-def find_parquet(root: Path, split: str, entry: DataSet, /) -> Found | None:
+def open_parquet(root: Path, split: str, data_set: DataSet, /) -> ImageSource | None:
     """`test-00000-of-00001.parquet` and its like, directly in the folder or in the usual folders below."""
     paths = _files(root, split)
     if not paths:
@@ -27,18 +28,18 @@ def find_parquet(root: Path, split: str, entry: DataSet, /) -> Found | None:
     image, label = _columns(paths[0])
     columns = [ParquetFile(path).read([label])[label].to_numpy() for path in paths]
     labels = np.concatenate(columns).astype(np.int64)
-    class_names = _class_names(paths[0], label) or tuple(map(str, range(entry.classes)))
-    if len(class_names) != entry.classes:
-        raise ValueError(f"{paths[0]} has {len(class_names)} classes, but {entry.title} has {entry.classes}")
-    return Found(paths[0].parent, _Rows(paths, image), labels, class_names)
+    class_names = _class_names(paths[0], label) or data_set.class_numbers
+    if len(class_names) != data_set.classes:
+        raise ValueError(f"{paths[0]} has {len(class_names)} classes, but {data_set.title} has {data_set.classes}")
+    return ImageSource(data_set.name, _ImageColumn(paths, image), labels, class_names)
 
 
 def _files(root: Path, split: str) -> list[Path]:
     for folder in _FOLDERS:
-        for name in spellings(split):
-            found = sorted([*(root / folder).glob(f"{name}-*.parquet"), *(root / folder).glob(f"{name}.parquet")])
-            if found:
-                return found
+        for name in split_names(split):
+            paths = sorted([*(root / folder).glob(f"{name}-*.parquet"), *(root / folder).glob(f"{name}.parquet")])
+            if paths:
+                return paths
     return []
 
 
@@ -60,7 +61,7 @@ def _class_names(path: Path, label: str) -> tuple[str, ...]:
     return tuple(features.get("info", {}).get("features", {}).get(label, {}).get("names", ()))
 
 
-class _Rows:
+class _ImageColumn:
     """Encoded images by index over all files; only the row groups that hold them are read."""
 
     def __init__(self, paths: list[Path], column: str) -> None:
@@ -75,8 +76,8 @@ class _Rows:
             counts += [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
 
-    def __call__(self, indices: NDArray[np.intp]) -> list[Path | bytes]:
-        fetched: list[Path | bytes] = [b""] * len(indices)
+    def __call__(self, indices: NDArray[np.intp]) -> list[Encoded]:
+        fetched: list[Encoded] = [b""] * len(indices)
         groups = np.searchsorted(self.starts, indices, side="right") - 1
         for group in np.unique(groups):
             places = np.flatnonzero(groups == group)

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens_paper.data.found import resized
 from credalens_paper.data.image_set import ImageSet
+from credalens_paper.data.pixels import resize_images
 
 _TRAINING: Final = 1297  # of 1797 digits; 500 are left for the test
 _COUNT: Final = {"train": 1000, "test": 500}
@@ -34,7 +34,7 @@ def digits_images(*, split: str = "test", size: int = 8) -> ImageSet:
     order = rng.permutation(len(ink))
     chosen = order[:_TRAINING] if split == "train" else order[_TRAINING:]
     names = tuple(map(str, range(10)))
-    return ImageSet("digits", resized(images[chosen], size), labels[chosen].astype(np.int64), names)
+    return ImageSet("digits", resize_images(images[chosen], size), labels[chosen].astype(np.int64), names)
 
 
 def texture_images(*, split: str = "test", size: int = 8) -> ImageSet:
@@ -77,7 +77,7 @@ def photo_images(*, split: str = "test", size: int = 8) -> ImageSet:
     photos = load_sample_images().images
     labels = rng.integers(0, len(_PHOTOS), count)
     patches = [_patch(photos[label], rng) for label in labels]
-    images = np.concatenate([resized(patch[None], size) for patch in patches])
+    images = np.concatenate([resize_images(patch[None], size) for patch in patches])
     return ImageSet("photos", images, labels, _PHOTOS)
 
 
@@ -95,7 +95,7 @@ def _check(split: str, size: int) -> int:
     return _COUNT[split]
 
 
-MAKERS: Final[dict[str, Callable[..., ImageSet]]] = {
+SMALL_SETS: Final[dict[str, Callable[..., ImageSet]]] = {
     "digits": digits_images,
     "textures": texture_images,
     "photos": photo_images,

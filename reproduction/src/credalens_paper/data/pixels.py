@@ -1,4 +1,4 @@
-"""What a layout found on disk, and how its images become bytes of one size."""
+"""Images as bytes of one size: decoded and resized by Pillow, several at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import io
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,51 +15,37 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from PIL import Image
 
-Encoded = Sequence[Path | bytes]
 Pixels = NDArray[np.uint8]
+Encoded = Path | bytes
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """Labels and images of one split: pixels in memory, or a function that fetches encoded images by index."""
-
-    where: Path
-    images: Pixels | Callable[[NDArray[np.intp]], Encoded]
-    labels: NDArray[np.int64]
-    class_names: tuple[str, ...]
-
-    def read(self, indices: NDArray[np.intp], *, size: int | None, crop: bool) -> Pixels:
-        """The images at these indices, decoded and of the asked size."""
-        if isinstance(self.images, np.ndarray):
-            return resized(self.images[indices], size)
-        return decoded(self.images(indices), size=size, crop=crop)
-
-
-def resized(images: Pixels, size: int | None) -> Pixels:
+def resize_images(images: Pixels, size: int | None, /) -> Pixels:
     """Images (n, h, w, 3) at another size, by Pillow's bilinear filter with anti-aliasing."""
     from PIL import Image
 
     if size is None or images.shape[1:3] == (size, size):
         return np.ascontiguousarray(images)
-    return _stacked(lambda image: _fit(Image.fromarray(image), size, crop=False), list(images))
+    return _stack(lambda image: _fit(Image.fromarray(image), size, crop=False), list(images))
 
 
-def decoded(encoded: Encoded, *, size: int | None, crop: bool) -> Pixels:
-    """Encoded images as one array; all must have one shape unless a size is asked for."""
+def decode_images(encoded: Sequence[Encoded], /, *, size: int | None = None, crop: bool = False) -> Pixels:
+    """Image files, or their bytes, as one array; all must have one shape unless a size is given."""
+    return _stack(lambda image: _decode(image, size, crop=crop), encoded)
+
+
+def _decode(encoded: Encoded, size: int | None, *, crop: bool) -> Pixels:
     from PIL import Image, UnidentifiedImageError
 
-    def decode(one: Path | bytes) -> Pixels:
-        try:
-            with Image.open(io.BytesIO(one) if isinstance(one, bytes) else one) as image:
-                return _fit(image.convert("RGB"), size, crop=crop)
-        except (OSError, UnidentifiedImageError) as error:
-            raise ValueError(f"{one if isinstance(one, Path) else 'an image'} cannot be decoded: {error}") from error
-
-    return _stacked(decode, encoded)
+    try:
+        with Image.open(io.BytesIO(encoded) if isinstance(encoded, bytes) else encoded) as image:
+            return _fit(image.convert("RGB"), size, crop=crop)
+    except (OSError, UnidentifiedImageError) as error:
+        name = encoded if isinstance(encoded, Path) else "an image"
+        raise ValueError(f"{name} cannot be decoded: {error}") from error
 
 
-def _stacked(work: Callable[[T], Pixels], items: Sequence[T]) -> Pixels:
+def _stack(work: Callable[[T], Pixels], items: Sequence[T]) -> Pixels:
     """Pillow decodes and resizes outside the interpreter lock, so threads help."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         images = list(pool.map(work, items))
