@@ -21,6 +21,7 @@ COLUMNS = (
     "SLSQP,\nms",
     "ours /\nclassical",
     "2 threads /\nclassical",
+    "float32,\nratio",
     "SLSQP /\nours",
     "SLSQP\nwrong",
 )
@@ -45,7 +46,7 @@ def bench(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Only this part: decomposition, growth, flat, hartley, memory, startup, wrapper or device.",
+            help="Only this part: decomposition, calls, growth, flat, hartley, memory, score, startup, wrapper or device.",
             show_default=False,
         ),
     ] = None,
@@ -123,6 +124,7 @@ def _decomposition(measured: dict[str, Any]) -> Any:
         table.add_row(
             f"{row['classes']}", f"{row['classical_us']:.2f}", f"{row['ours_us']:.2f}", f"{row['slsqp_us'] / 1e3:,.1f}",
             f"{row['ours_over_classical']:.2f}", f"{row['two_threads_over_classical']:.2f}",
+            f"{row['float32_ours_over_classical']:.2f}",
             f"{row['slsqp_over_ours']:,.0f}", f"{100 * row['slsqp_wrong_share']:.0f} %",
         )  # fmt: skip
     return table

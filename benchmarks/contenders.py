@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 __all__ = ["classical_numpy", "slsqp"]
 
 
-def classical_numpy(probs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """The averaged prediction's decomposition in NumPy, its input validated the same way as ours."""
+def classical_numpy(probs: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """The averaged prediction's decomposition in NumPy, in the precision of its input, which is validated as ours is."""
     total = probs.sum(axis=-1)
     if not ((probs >= 0).all() and (np.abs(total - 1) <= 1e-5).all()):
         raise ValueError("rows must be probability distributions")
@@ -18,7 +18,7 @@ def classical_numpy(probs: NDArray[np.float64]) -> tuple[NDArray[np.float64], ND
     return highest, average, highest - average
 
 
-def _entropy(p: NDArray[np.float64]) -> NDArray[np.float64]:
+def _entropy(p: NDArray) -> NDArray:
     """Shannon entropy in bits."""
     return -(p * np.log2(np.where(p > 0, p, 1))).sum(axis=-1)
 

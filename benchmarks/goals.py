@@ -38,11 +38,15 @@ def compare_with_goals(measured: dict[str, Any], /) -> list[Goal]:
 
 def _speed(measured: dict[str, Any]) -> list[Goal]:
     rows = measured.get("decomposition", [])
-    goals = []
+    goals = [Goal("ours / classical, C = 3", "", 1.25, _row(rows, classes=3).get("ours_over_classical"))]
     for classes, one, two in ((10, 1.0, 0.6), (100, 1.0, 0.6), (1000, 2.0, 1.2)):
         row = _row(rows, classes=classes)
         goals.append(Goal(f"ours / classical, C = {classes}", "", one, row.get("ours_over_classical")))
         goals.append(Goal(f"the same on two threads, C = {classes}", "", two, row.get("two_threads_over_classical")))
+    single = _row(rows, classes=10).get("float32_ours_over_classical")
+    goals.append(Goal("ours / classical in float32, C = 10", "", 0.8, single))
+    calls = _row(measured.get("calls", []), classes=100).get("sum_us")
+    goals.append(Goal("wrap, classical and predict_set, C = 100", "us", 2.5, calls))
     for classes, least in ((10, 5e3), (100, 5e4)):
         row = _row(rows, classes=classes)
         goals.append(Goal(f"SLSQP / ours, C = {classes}", "", least, row.get("slsqp_over_ours"), at_least=True))
@@ -71,9 +75,10 @@ def _around(measured: dict[str, Any]) -> list[Goal]:
     startup = measured.get("startup", {})
     return [
         Goal("peak memory / outputs", "", 1.2, measured.get("memory", {}).get("peak_over_outputs")),
+        Goal("score of a file / writing its output", "", 2.5, measured.get("score", {}).get("score_over_write")),
         Goal("import credalens", "s", 0.15, startup.get("import_seconds")),
-        Goal("first call on a fresh install", "s", 5.0, startup.get("first_ever_seconds")),
-        Goal("first call of a later process", "s", 0.5, startup.get("later_process_seconds")),
+        Goal("first call on a fresh install", "s", 4.0, startup.get("first_ever_seconds")),
+        Goal("first call of a later process", "s", 0.4, startup.get("later_process_seconds")),
         *(
             Goal(
                 f"CredalWrapper's overhead, {name}", "", 0.05, measured.get("wrapper", {}).get(name, {}).get("overhead")

@@ -1,4 +1,4 @@
-"""The whole benchmark: every part in turn, and the goals beside what was found."""
+"""The whole benchmark: every part in turn, and the goals beside what was measured."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from benchmarks import decomposition, device
+from benchmarks import calls, decomposition, device
 from benchmarks.goals import compare_with_goals
 from benchmarks.growth import measure_growth
 from benchmarks.hard import measure_flat, measure_hartley
 from benchmarks.memory import measure_memory
 from benchmarks.predictions import MEMBERS
 from benchmarks.provenance import provenance
+from benchmarks.score import measure_score
 from benchmarks.startup import measure_startup
 from benchmarks.wrapper import measure_wrapper
 from credalens.checks.options import check_choice
@@ -21,7 +22,9 @@ from credalens.checks.options import check_choice
 __all__ = ["PARTS", "measure_all"]
 
 SLOW: Final = 1000  # classes at which the solver needs a minute a sample
-PARTS: Final = ("decomposition", "growth", "flat", "hartley", "memory", "startup", "wrapper", "device")
+PARTS: Final = (
+    "decomposition", "calls", "growth", "flat", "hartley", "memory", "score", "startup", "wrapper", "device",
+)  # fmt: skip
 Job = tuple[str, Callable[[], Any]]
 
 
@@ -31,10 +34,11 @@ def measure_all(
     parts: Sequence[str] = (),
     step: Callable[[str, int, int], object] = lambda what, done, of: None,
 ) -> dict[str, Any]:
-    """Everything as plain values, ready for JSON. ``step`` hears what begins, how many parts are done, and of how many.
+    """Everything as plain values, ready for JSON.
 
-    ``quick`` leaves out what takes long: a thousand classes beside the solver, the first call on a fresh install, and
-    the forward passes of five networks. ``parts`` names the sections to measure, such as "device"; none means all.
+    ``step`` is called with the part that begins, how many parts are done, and of how many. ``quick`` leaves out what takes
+    long: a thousand classes beside the solver, a file of a million rows, the first call on a fresh install, and the
+    forward passes of five networks. ``parts`` names the sections to measure, such as "device"; none means all.
     """
     began = time.perf_counter()
     sections = {check_choice(part, PARTS, "part") for part in parts} or set(PARTS)
@@ -53,6 +57,7 @@ def _jobs(*, quick: bool) -> list[Job]:
     """(name, job), the name being "section" or "section/entry"."""
     classes = [c for c in decomposition.CLASSES if not (quick and c >= SLOW)]
     jobs: list[Job] = [(f"decomposition/{c}", partial(decomposition.measure_decomposition, c)) for c in classes]
+    jobs += [(f"calls/{c}", partial(calls.measure_calls, c)) for c in calls.ROWS]
     jobs += [
         ("growth", measure_growth),
         ("flat", measure_flat),
@@ -60,17 +65,17 @@ def _jobs(*, quick: bool) -> list[Job]:
         ("memory", measure_memory),
     ]
     if not quick:
-        jobs += [("startup", measure_startup)]
+        jobs += [("score", measure_score), ("startup", measure_startup)]
         jobs += [(f"wrapper/{name}", partial(measure_wrapper, name)) for name in ("cpu", "cuda")]
     return jobs + [(f"device/{c}", partial(device.measure_device, c)) for c in device.ROWS]
 
 
-def _store(measured: dict[str, Any], name: str, found: Any) -> None:
-    """Put what was found under its section: a list for numbered entries, a dictionary for named ones."""
+def _store(measured: dict[str, Any], name: str, value: Any) -> None:
+    """Put a value under its section: a list for numbered entries, a dictionary for named ones."""
     section, _, entry = name.partition("/")
     if not entry:
-        measured[section] = found
+        measured[section] = value
     elif entry.isdigit():
-        measured.setdefault(section, []).append(found)
+        measured.setdefault(section, []).append(value)
     else:
-        measured.setdefault(section, {})[entry] = found
+        measured.setdefault(section, {})[entry] = value

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks import decomposition, growth, hard, measure
+from benchmarks import calls, decomposition, growth, hard, measure
 from benchmarks.__main__ import app
 from benchmarks.contenders import classical_numpy, slsqp
 from credalens.core.classical import classical_uncertainty
@@ -39,6 +39,8 @@ def small(monkeypatch):
     """Every part of the benchmark on very little."""
     monkeypatch.setattr(decomposition, "CLASSES", (3, 5, 1000))
     monkeypatch.setattr(decomposition, "SOLVER_ROWS", {3: 4, 5: 4, 1000: 0})
+    monkeypatch.setattr(calls, "ROWS", {4: 50})
+    monkeypatch.setattr(measure, "measure_score", lambda: {"score_over_write": 2.0})
     monkeypatch.setattr(growth, "CLASSES", (3, 6))
     monkeypatch.setattr(growth, "ROWS", (50, 100))
     monkeypatch.setattr(growth, "COUNTS", (2, 4))
@@ -96,7 +98,7 @@ def test_some_parts_can_be_measured_alone(small, tmp_path):
     assert result.exit_code == 0, result.output
     measured = json.loads(target.read_text())
     assert {"flat", "device"} <= measured.keys()
-    assert not {"decomposition", "growth", "wrapper"} & measured.keys()
+    assert not {"decomposition", "calls", "growth", "score", "wrapper"} & measured.keys()
     assert "no GPU" in result.output
 
 

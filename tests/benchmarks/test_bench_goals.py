@@ -34,9 +34,17 @@ def test_nothing_measured_is_nothing_reached():
 
 MEASURED = {
     "decomposition": [
-        {"classes": c, "ours_over_classical": 0.5, "two_threads_over_classical": 0.3, "slsqp_over_ours": 1e5}
-        for c in (10, 100, 1000)
+        {
+            "classes": c,
+            "ours_over_classical": 0.5,
+            "two_threads_over_classical": 0.3,
+            "slsqp_over_ours": 1e5,
+            "float32_ours_over_classical": 0.7,
+        }
+        for c in (3, 10, 100, 1000)
     ],
+    "calls": [{"classes": 100, "sum_us": 2.0}],
+    "score": {"score_over_write": 2.0},
     "flat": [{"tolerance_bits": t, "us": 100.0, "widest_bracket_bits": t} for t in (1e-3, 1e-6)],
     "hartley": [{"classes": c, "us": us} for c, us in ((10, 1.0), (100, 2.0), (100, 3.0), (1000, 4.0))],
     "growth": {"exponents": {"classes": 1.2, "classes_log_classes": 0.9, "rows": 1.0, "members": 0.5}},
@@ -55,8 +63,8 @@ def test_every_goal_finds_its_value():
 
 
 def test_the_slower_kind_of_input_counts():
-    found = {goal.name: goal.value for goal in compare_with_goals(MEASURED)}
-    assert found["Hartley, C = 100"] == 3.0
+    values = {goal.name: goal.value for goal in compare_with_goals(MEASURED)}
+    assert values["Hartley, C = 100"] == 3.0
 
 
 def test_a_bracket_wider_than_the_tolerance_is_not_a_certificate():

@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import decomposition, growth, hard, startup
+from benchmarks.calls import measure_calls
 from benchmarks.device import classical_torch, measure_device
 from benchmarks.memory import measure_memory
 from benchmarks.predictions import flat, predictions_for, realistic
 from benchmarks.provenance import provenance
+from benchmarks.score import measure_score
 from benchmarks.timing import best_seconds, fitted_exponent
 from benchmarks.wrapper import measure_wrapper
 from credalens.core.classical import classical_uncertainty
@@ -154,3 +156,15 @@ def test_provenance_names_versions_and_hardware():
     found = provenance()
     assert found["numpy"] == np.__version__
     assert all(isinstance(value, str) and value for value in found.values())
+
+
+def test_what_is_called_after_wrap_is_timed_beside_it():
+    measured = measure_calls(5)
+    parts = ("wrap_us", "classical_us", "predict_set_us")
+    assert all(measured[name] > 0 for name in parts)
+    assert measured["sum_us"] == pytest.approx(sum(measured[name] for name in parts))
+
+
+def test_scoring_a_file_is_timed_beside_writing_its_output():
+    measured = measure_score(rows=300)
+    assert measured["score_over_write"] == pytest.approx(measured["score_seconds"] / measured["write_seconds"])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import subprocess
 import sys
+from importlib.metadata import entry_points
 
 import pytest
 import torch
@@ -33,12 +33,27 @@ def test_the_help_names_every_command(capsys):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_is_a_function_of_its_module_and_shows_examples(capsys, command):
-    assert callable(getattr(importlib.import_module(f"credalens.cli.{command}"), command))
+def test_every_command_shows_examples(capsys, command):
     code, out, _ = run(capsys, command, "--help")
     assert code == 0
     assert f"credalens {command} " in out.split("Examples", 1)[1]
     assert "bool" not in out.lower()  # a flag takes no value
+
+
+def test_other_packages_add_commands_by_entry_points():
+    added = {point.name: point.value for point in entry_points(group="credalens.commands")}
+    assert {"train", "reproduce"} <= added.keys()
+    assert all(value.startswith("credalens_paper.") for value in added.values())
+
+
+@pytest.mark.parametrize("command", ["train", "reproduce"])
+def test_a_command_of_a_package_that_is_not_installed_says_how_to_install_it(capsys, monkeypatch, command):
+    monkeypatch.setattr("credalens.cli.app._added", dict)
+    for options in ((), ("--preset", "smoke"), ("OODMain", "--data-folder", "data")):
+        code, out, err = run(capsys, command, *options)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "credalens-paper" in err
+        assert "pip install ./reproduction" in err
 
 
 def test_the_version(capsys):

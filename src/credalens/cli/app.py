@@ -64,7 +64,10 @@ class LazyCommands(TyperGroup):
             return None
         single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
         heading = COMMANDS.get(cmd_name, OTHER_HEADING)
-        single.command(cmd_name, cls=OneCommand, rich_help_panel=heading)(_function_of(cmd_name))
+        function = _function_of(cmd_name)
+        takes_anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+        settings = takes_anything if function.__module__ == __name__ else None  # one that only says what is missing
+        single.command(cmd_name, cls=OneCommand, rich_help_panel=heading, context_settings=settings)(function)
         return typer.main.get_command(single)
 
 
