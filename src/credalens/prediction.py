@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from credalens.arrays import NUMPY, Origin, gpu_tensor, to_numpy, top_class
+from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.members import (
     Members,
     check_not_empty_summary,
     in_one_precision,
-    raise_bad_rows,
     raise_without_members,
     read_logits,
     read_members,

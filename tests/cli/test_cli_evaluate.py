@@ -189,7 +189,7 @@ def spoil(folder):
         ({"--ood": ["o=other.parquet"]}, "predictions are looked for under 'probs'"),
         ({"--ood": ["o=file.txt"]}, "unknown format '.txt'"),
         ({"--ood": ["o=sum.npy"]}, "sum.npy: row 0, member 0: it sums to 1.2"),
-        ({"--ood": ["o=logits.npy"]}, "probabilities are at least 0. For logits pass --logits"),
+        ({"--ood": ["o=logits.npy"]}, "probabilities are at least 0. If these are logits, say so"),
         ({"-o": "file.txt"}, "it is a file; name a folder"),
         ({"-o": "no/where"}, "there is no folder"),
         ({"--classes": "names.txt"}, "2 names for 4 classes"),

@@ -152,9 +152,9 @@ ROWS = [[0.9, 0.1], [0.6, 0.4]]
         ([[1.0], [1.0]], [0, 0], ValueError, "2 classes"),
         ([0.5, 0.5], 0, ValueError, "2 classes"),
         (np.empty((0, 3)), np.empty(0, int), ValueError, "at least 1 sample"),
-        ([[0.9, 0.1], [0.6, 0.6]], [0, 1], ValueError, r"1 of 2 row sums of probs are not 1.*\(1,\): 1.2"),
-        ([[2.0, -1.0], [0.6, 0.4]], [0, 1], ValueError, r"probs are negative.*\(0, 1\): -1.*softmax"),
-        ([[np.nan, 1.0], [0.6, 0.4]], [0, 1], ValueError, "not finite"),
+        ([[0.9, 0.1], [0.6, 0.6]], [0, 1], ValueError, r"1 of 2 rows of probs.*\(1,\).*sums to 1.2"),
+        ([[2.0, -1.0], [0.6, 0.4]], [0, 1], ValueError, r"index \(0,\).*class 1 is -1.*logits"),
+        ([[np.nan, 1.0], [0.6, 0.4]], [0, 1], ValueError, "class 0 is nan; every value must be finite"),
         ([["a", "b"]], [0], TypeError, "real numbers"),
     ],
 )

@@ -360,7 +360,7 @@ def test_progress_runs_to_the_end_of_every_step(data):
         ({"ood": {"o": np.full((4, 3, CLASSES), 0.25)}}, "o has 4 members and in-distribution has 5"),
         ({"ood": {"o": np.full((5, CLASSES), 0.25)}}, r"\(members, rows, classes\); got \(5, 4\)"),
         ({"ood": {"o": np.full((5, 1, CLASSES), 0.25)}}, "o: 1 rows of predictions; an evaluation needs at least 2"),
-        ({"ood": {"o": np.full((5, 3, CLASSES), 0.3)}}, "not probability distributions"),
+        ({"ood": {"o": np.full((5, 3, CLASSES), 0.3)}}, "o: row 0, member 0: it sums to"),
         ({"labels": np.zeros(3, int)}, "labels must have shape"),
         ({"labels": np.full(ROWS, CLASSES)}, "out of range"),
         ({"false_alarm_rate": 1.5}, "false_alarm_rate must lie strictly between 0 and 1"),

@@ -10,17 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import Origin, namespace, origin_of, single
-from credalens.checks.arrays import as_array, check_classes, index_in, read_array, restored, row_tolerance
+from credalens.checks.arrays import as_array, check_classes, read_array, restored, row_tolerance
+from credalens.checks.bad_rows import raise_bad_logits, raise_bad_rows
 
 __all__ = [
     "Members",
     "check_member_axis",
     "check_merge",
     "check_not_empty_summary",
+    "check_one_member",
     "distributions",
     "in_one_precision",
+    "raise_bad_member",
     "raise_bad_members",
-    "raise_bad_rows",
     "raise_no_members",
     "raise_without_members",
     "read_distributions",
@@ -30,7 +32,6 @@ __all__ = [
 
 HALF = ("float16", "bfloat16")
 EDGE = 1e-6  # of the tolerance: more than the order of summation can move a row's sum
-NOT_PROBABILITIES = "If these are logits, call wrap_logits; if they are counts or votes, divide by their sum first."
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,11 @@ class Members:
             return self.array, start, stop
         part = self.array[:, start:stop].astype(self.origin.result_dtype, order="C")
         return part, 0, stop - start
+
+    def are_distributions(self) -> bool:
+        """Whether no value is negative and every row sums to one within the tolerance."""
+        total = self.array.sum(axis=-1, dtype=np.float64)
+        return bool((self.array >= 0).all() and (np.abs(total - 1) <= self.tolerance).all())
 
     def restore(self, array: NDArray, /) -> Any:
         """Give ``array`` (rows, ...) the caller's batch shape, precision and library."""
@@ -107,32 +113,19 @@ def read_distributions(probs: Any, /, *, member_axis: int = 0, name: str = "prob
 
 def distributions(members: Members, name: str = "probs", /) -> Members:
     """The same members with their values checked, renormalised in float64."""
-    p = members.array.astype(np.float64, order="C")
-    total = p.sum(axis=-1, keepdims=True)
-    if not ((p >= 0).all() and (np.abs(total - 1) <= members.tolerance).all()):
+    if not members.are_distributions():
         raise_bad_rows(members, name)
-    return Members(p / total, members.batch, members.origin)
+    p = members.array.astype(np.float64, order="C")
+    return Members(p / p.sum(axis=-1, keepdims=True), members.batch, members.origin)
 
 
 def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -> Members:
     """Member logits, softmaxed in float64: finite, or -inf for a class that is ruled out."""
     z, batch, origin = _read_stack(logits, member_axis, name)
     z = z.astype(np.float64, order="C")
-    bad = np.isnan(z) | (z == np.inf)
-    if bad.any():
-        n, row, k = index_in(int(bad.argmax()), z.shape)
-        where = (n, *index_in(row, batch), k)
-        raise ValueError(
-            f"{name} must be finite (or -inf); {int(bad.sum())} of {z.size} values are not, the first is {z[n, row, k]} "
-            f"at index {where} (member, *batch, class). Look for overflow or a division by zero in the model."
-        )
     top = z.max(axis=-1, keepdims=True)
-    if np.isneginf(top).any():
-        n, row, _ = index_in(int(np.isneginf(top).argmax()), top.shape)
-        raise ValueError(
-            f"{name} rule out every class (all -inf) for member {n} at batch index "
-            f"{index_in(row, batch)}; a distribution needs at least one possible class."
-        )
+    if not np.isfinite(top).all():  # NaN, +inf, or -inf in every class
+        raise_bad_logits(Members(z, batch, origin), name)
     with np.errstate(over="ignore", under="ignore"):  # a difference that float64 cannot hold is a probability of zero
         z -= top
         np.exp(z, out=z)
@@ -178,39 +171,29 @@ def raise_no_members(name: str, shape: tuple[int, ...]) -> NoReturn:
     raise ValueError(f"{name} has no members (shape {shape}); at least one prediction per input is needed.")
 
 
-def raise_bad_rows(members: Members, name: str = "probs", *, one_member: bool = False) -> NoReturn:
-    """Word the error for member rows that were refused; those of ``one_member`` have an index of the batch alone."""
-    p = members.array.astype(np.float64, order="C")
-    total = p.sum(axis=-1)
-    bad = ~((p.min(axis=-1) >= 0) & (np.abs(total - 1) <= members.tolerance))
-    if not bad.any():  # at the very edge another order of summation decides: it refused the sum that is farthest off
-        bad = np.abs(total - 1) == np.abs(total - 1).max()
-    n, row = index_in(int(bad.argmax()), bad.shape)
-    at = index_in(row, members.batch)
-    where, axes = (at, "*batch") if one_member else ((n, *at), "member, *batch")
-    raise ValueError(
-        f"{int(bad.sum())} of {bad.size} rows of {name} are not probability distributions; the first is at index {where} "
-        f"({axes}): {_fault(p[n, row], float(total[n, row]), members.tolerance)} {NOT_PROBABILITIES}"
-    )
-
-
 def raise_bad_members(probs: Any, member_axis: int | None, name: str = "probs") -> NoReturn:
-    """Word the error for members that a summary refused: several along ``member_axis``, or None for one alone."""
-    if member_axis is not None:
-        raise_bad_rows(read_members(probs, member_axis=member_axis, name=name), name)
-    array, origin = as_array(probs, name)
+    """Raise the error for members that a summary refused: several along ``member_axis``, or None for one alone."""
+    if member_axis is None:
+        raise_bad_member(probs, name)
+    raise_bad_rows(read_members(probs, member_axis=member_axis, name=name), name)
+
+
+def raise_bad_member(values: Any, name: str, *, kind: str = "probabilities") -> NoReturn:
+    """Raise the error for the refused "probabilities" or "logits" (*batch, classes) of one member."""
+    raise_bad = raise_bad_logits if kind == "logits" else raise_bad_rows
+    raise_bad(_one_member(*as_array(values, name)), name, one_member=True)
+
+
+def check_one_member(array: NDArray, origin: Origin, name: str, /) -> None:
+    """Refuse distributions (*batch, classes) that are none."""
+    member = _one_member(array, origin)
+    if not member.are_distributions():
+        raise_bad_rows(member, name, one_member=True)
+
+
+def _one_member(array: NDArray, origin: Origin) -> Members:
     batch, classes = array.shape[:-1], array.shape[-1]
-    raise_bad_rows(Members(array.reshape(1, math.prod(batch), classes), batch, origin), name, one_member=True)
-
-
-def _fault(values: NDArray, total: float, tolerance: float) -> str:
-    if not np.isfinite(values).all():
-        k = int(np.argmin(np.isfinite(values)))
-        return f"class {k} is {values[k]}; every value must be finite."
-    if values.min() < 0:
-        k = int(values.argmin())
-        return f"class {k} is {values[k]:.6g}; probabilities are at least 0."
-    return f"it sums to {total:.6g}; a row must sum to 1 within {tolerance:g} for its dtype."
+    return Members(array.reshape(1, math.prod(batch), classes), batch, origin)
 
 
 def check_merge(one: Any, other: Any, /) -> None:

@@ -15,8 +15,8 @@ __all__ = [
     "check_choice",
     "check_count",
     "check_few_classes",
+    "check_fraction",
     "check_max_nodes",
-    "check_reduced_classes",
     "check_subset",
     "check_threads",
     "check_tolerance",
@@ -34,22 +34,25 @@ def check_base(base: float, /) -> float:
 
 def check_threads(threads: int | None, /) -> int | None:
     """A positive number of threads, or None for all cores."""
-    if threads is None:
-        return None
-    if not isinstance(threads, int | np.integer) or isinstance(threads, bool):
-        raise TypeError(f"threads must be a positive integer or None; got {threads!r}.")
-    if threads < 1:
-        raise ValueError(f"threads must be at least 1, or None for all cores; got {threads}.")
-    return int(threads)
+    return None if threads is None else check_count(threads, "threads")
 
 
-def check_count(value: int, name: str, /) -> int:
-    """A positive number of something."""
+def check_count(value: Any, name: str, /, *, least: int = 1) -> int:
+    """An integer of at least ``least``."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a positive integer; got {value!r}.")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1; got {value}.")
+        raise TypeError(f"{name} must be an integer of at least {least}; got {value!r}.")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}; got {value}.")
     return int(value)
+
+
+def check_fraction(value: Any, name: str, /) -> float:
+    """A number strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{name} must be a number; got {value!r}.")
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
+    return float(value)
 
 
 def check_max_nodes(max_nodes: int, /) -> int:
@@ -73,15 +76,6 @@ def check_few_classes(classes: int, most: int, what: str) -> None:
             f"{what} enumerates cases that grow exponentially and takes at most {most} classes; got {classes}. "
             "Merge classes first, for example with approximate_intervals."
         )
-
-
-def check_reduced_classes(classes: int, /) -> int:
-    """The number of classes that PIA keeps, the merged one included."""
-    if not isinstance(classes, int | np.integer) or isinstance(classes, bool):
-        raise TypeError(f"classes must be an integer of at least 2; got {classes!r}.")
-    if classes < 2:
-        raise ValueError(f"classes must be at least 2 (one kept, one merged); got {classes}.")
-    return int(classes)
 
 
 def check_choice(value: str, choices: Iterable[str], name: str) -> str:

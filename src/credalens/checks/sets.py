@@ -1,4 +1,4 @@
-"""Set-valued predictions: how many classes each holds, and whether the true one is among them."""
+"""Set-valued predictions: their classes, how many they are, and whether the true one is among them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import Origin
-from credalens.checks.arrays import as_array, index_in
+from credalens.checks.arrays import as_array
+from credalens.checks.bad_values import refuse_values
+from credalens.checks.labels import check_samples_and_classes
 
-__all__ = ["read_sets"]
+__all__ = ["read_class_sets", "read_sets", "read_truths"]
 
 
 def read_sets(size: Any, correct: Any, /) -> tuple[NDArray[np.float64], NDArray[np.bool_], Origin]:
@@ -25,16 +27,27 @@ def read_sets(size: Any, correct: Any, /) -> tuple[NDArray[np.float64], NDArray[
         raise ValueError(
             f"size and correct must have the same shape, one entry for each set; got {sizes.shape} and {truths.shape}."
         )
-    remedy = "every set needs at least one class and a whole number of them; an empty decision has no utility."
-    _refuse(~((sizes >= 1) & (sizes < np.inf) & (sizes == np.floor(sizes))), sizes, "size", remedy)
-    _refuse(~((truths == 0) | (truths == 1)), truths, "correct", "it says whether the set holds the true class.")
+    bad = ~((sizes >= 1) & (sizes < np.inf) & (sizes == np.floor(sizes)))
+    remedy = "A set holds at least one class and a whole number of them; an empty decision has no utility."
+    refuse_values(bad, sizes, "values of size", "no number of classes", remedy)
+    remedy = "It says whether the set holds the true class."
+    refuse_values(~((truths == 0) | (truths == 1)), truths, "values of correct", "neither true nor false", remedy)
     return sizes.astype(np.float64), truths.astype(bool), other if origin.library == "numpy" else origin
 
 
-def _refuse(bad: NDArray, values: NDArray, name: str, remedy: str) -> None:
-    if bad.any():
-        where = index_in(int(bad.argmax()), bad.shape)
-        raise ValueError(
-            f"{int(bad.sum())} of {bad.size} values of {name} cannot be; the first is {values[where]:g} at index {where}: "
-            f"{remedy}"
-        )
+def read_class_sets(x: Any, name: str, /) -> NDArray[np.bool_]:
+    """Sets of classes as masks (*samples, classes), none of them empty."""
+    masks = read_truths(x, name, "True where the class is in the set")
+    check_samples_and_classes(masks, name)
+    size = masks.sum(axis=-1)
+    remedy = "A prediction names at least one class; 'unknown' is all of them."
+    refuse_values(size == 0, size, f"set sizes of {name}", "0", remedy)
+    return masks
+
+
+def read_truths(x: Any, name: str, meaning: str, /) -> NDArray[np.bool_]:
+    """Booleans only: 0/1 integers could as well be labels."""
+    array, _ = as_array(x, name)
+    if array.dtype.kind != "b":
+        raise TypeError(f"{name} must be boolean, {meaning}; got {array.dtype} of shape {array.shape}.")
+    return array

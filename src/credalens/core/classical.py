@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.members import Members, raise_bad_rows, read_members
+from credalens.checks.bad_rows import raise_bad_rows
+from credalens.checks.members import Members, read_members
 from credalens.checks.options import check_base
 from credalens.core.batches import for_each_chunk
 from credalens.core.entropy import shannon_entropy

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.arrays import as_array, read_array, row_tolerance
+from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.intervals import check_same_classes, read_intervals
-from credalens.checks.members import raise_bad_rows, read_members
-from credalens.checks.options import check_few_classes, check_reduced_classes
+from credalens.checks.members import read_members
+from credalens.checks.options import check_count, check_few_classes
 from credalens.core.batches import for_each_chunk
 
 __all__ = [
@@ -173,7 +174,7 @@ def approximate_intervals(lower: Any, upper: Any, classes: int) -> ProbabilityIn
     more, the intervals are returned unchanged.
     """
     intervals = read_intervals(lower, upper)
-    count = check_reduced_classes(classes)
+    count = check_count(classes, "classes", least=2)
     if count >= intervals.lower.shape[-1]:
         return ProbabilityIntervals(lower, upper)
     low, high = _merge_rest(intervals.lower, intervals.upper, count)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens import __version__
-from credalens.checks.options import check_base
+from credalens.checks.labels import read_labels
+from credalens.checks.options import check_base, check_count, check_fraction
 from credalens.evaluation import Threshold
 from credalens.evaluation.alarms import choose_threshold, thresholds
 from credalens.evaluation.detection import detection, detection_curves, histograms
-from credalens.evaluation.inputs import fraction, labels_of, whole_number
 from credalens.evaluation.members_needed import members_needed
 from credalens.evaluation.prediction_quality import calibration, selective, set_quality
 from credalens.evaluation.samples import worst_samples
@@ -83,14 +83,14 @@ def evaluate(
             "for detection (--ood NAME=FILE), or both."
         )
     known, others = open_sources(id_name, id_members, ood, logits=logits)
-    truth = None if labels is None else labels_of(labels, "labels", np.broadcast_to(0, known.shape[1:]))
+    truth = None if labels is None else read_labels(labels, "labels", np.broadcast_to(0, known.shape[1:]))
     settings = {
         "base": check_base(base),
         "logits": logits,
-        "bins": whole_number(bins, "bins", least=1),
-        "false_alarm_rate": fraction(false_alarm_rate, "false_alarm_rate"),
-        "level": fraction(level, "level"),
-        "replicates": whole_number(replicates, "replicates", least=round(2 / (1 - level))),
+        "bins": check_count(bins, "bins"),
+        "false_alarm_rate": check_fraction(false_alarm_rate, "false_alarm_rate"),
+        "level": check_fraction(level, "level"),
+        "replicates": check_count(replicates, "replicates", least=round(2 / (1 - level))),
         "seed": seed,
     }
     names = _class_names(class_names, known.shape[2])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
+from credalens.checks.bad_rows import naming_bad_row
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
-from credalens.scoring.faults import blaming
 from credalens.storage import Predictions
 
 __all__ = ["Progress", "Source", "open_sources"]
@@ -65,11 +64,8 @@ class Source:
         self, chunk: NDArray, /, *, start: int = 0, base: float = 2, threads: int | None = None
     ) -> CredalPrediction:
         """The credal prediction of rows that were read from here, the first of them row ``start``."""
-        with self._blaming(chunk, start):
+        with naming_bad_row(self.file or self.name, start):
             return (wrap_logits if self.logits else wrap)(chunk, base=base, threads=threads)
-
-    def _blaming(self, chunk: NDArray, start: int) -> AbstractContextManager[None]:
-        return blaming(self.given, chunk, start) if isinstance(self.given, Predictions) else nullcontext()
 
 
 def _within(rows: NDArray[np.intp], start: int, count: int) -> NDArray[np.intp]:

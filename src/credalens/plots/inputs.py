@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
-from credalens.checks.arrays import row_tolerance
-from credalens.checks.members import raise_bad_rows, read_members
+from credalens.checks.members import distributions, read_members
 
 
 def as_numbers(values: Any, what: str, /) -> NDArray[np.float64]:
@@ -35,11 +34,7 @@ def as_members(members: Any, /) -> NDArray[np.float64]:
             f"a figure shows one input, members of shape (members, classes); got a batch {read.batch} of them. "
             "Choose one, such as members[:, 0]."
         )
-    array = read.array[:, 0].astype(np.float64)
-    sums = array.sum(axis=1, keepdims=True)
-    if not ((array >= 0).all() and (np.abs(sums - 1) <= row_tolerance(read.origin.dtype)).all()):
-        raise_bad_rows(read, "members")
-    return np.asarray(array / sums)
+    return distributions(read, "members").array[:, 0]
 
 
 def as_names(names: Sequence[str], count: int, what: str, /) -> list[str]:

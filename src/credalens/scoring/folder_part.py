@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from credalens.checks.bad_rows import naming_bad_row
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.scoring.columns import SUMS, score_columns, sums_of, table_of
-from credalens.scoring.faults import PartOrigin, blaming
 from credalens.scoring.folder_plan import FolderJob
 from credalens.scoring.joined import Chunk
 
@@ -112,9 +112,9 @@ def _write(job: FolderJob, number: int) -> tuple[int, dict[str, float]]:
 def _scored(job: FolderJob, number: int, scattered: Container[int]) -> Iterator[Any]:
     """The output of a part in chunks, each a table that carries its sums."""
     inputs = job.inputs
-    origin = PartOrigin(str(inputs.tables[0].part(number)), inputs.logits, inputs.columns[0].dtype)
+    path = inputs.tables[0].part(number)
     for chunk in inputs.chunks(number, job.chunk_rows, scattered):
-        with blaming(origin, chunk.values, chunk.start, naming=partial(_name, job, chunk)):
+        with naming_bad_row(path, chunk.start, row_name=partial(_name, job, chunk)):
             prediction = _predict(job, chunk.values)
         table = table_of(score_columns(prediction, job.rule))
         yield table if chunk.ids is None else table.add_column(0, str(inputs.id_column), chunk.ids)

@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from credalens.checks.bad_rows import naming_bad_row
 from credalens.checks.options import check_threads
 from credalens.prediction import wrap, wrap_logits
 from credalens.scoring.columns import MEASURES, score_columns, table_of
-from credalens.scoring.faults import blaming
 from credalens.scoring.merge import merge_parts
 from credalens.scoring.parts import Parts, open_parts
 from credalens.scoring.plan import Plan, fingerprint, make_plan
@@ -130,7 +130,7 @@ def _score_rows(predictions: Predictions, parts: Parts, start: int, stop: int, t
     plan = parts.plan
     try:
         chunk = predictions.read(start, stop)
-        with blaming(predictions, chunk, start):
+        with naming_bad_row(predictions.path, start):
             scored = (wrap_logits if plan.logits else wrap)(chunk, base=plan.base, threads=threads)
     except ValueError:
         parts.remove()

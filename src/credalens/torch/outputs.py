@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from credalens.checks.arrays import row_tolerance
+from credalens.checks.members import raise_bad_member
 
 __all__ = ["OUTPUTS", "check_values", "output_tensor", "probabilities", "widened"]
 
@@ -58,41 +59,12 @@ def probabilities(raw: Tensor, kind: str, /) -> Tensor:
 
 def check_values(raw: Tensor, kind: str, who: str, /) -> None:
     """Refuse logits that are NaN or +inf or rule out all classes, and rows that are no distributions."""
-    if kind == "logits":
-        _check_logits(raw, who)
-    else:
-        _check_probabilities(raw, who)
+    good = raw.amax(-1).isfinite() if kind == "logits" else _are_distributions(raw)
+    if not good.all():
+        raise_bad_member(raw, f"the {kind} of {who}", kind=kind)
 
 
-def _check_logits(raw: Tensor, who: str) -> None:
-    bad = raw.isnan() | raw.isposinf()
-    if bad.any():
-        where = _first(bad)
-        raise ValueError(
-            f"{who} returned logits of which {int(bad.sum())} of {bad.numel()} are not finite; the first is "
-            f"{raw[where].item()} at index {where} (*batch, class). Look for overflow or a division by zero in the model."
-        )
-    impossible = raw.isneginf().all(-1)
-    if impossible.any():
-        raise ValueError(
-            f"{who} returned logits that rule out every class (all -inf) at batch index {_first(impossible)}; "
-            "a distribution needs at least one possible class."
-        )
-
-
-def _check_probabilities(raw: Tensor, who: str) -> None:
-    tolerance = row_tolerance(str(raw.dtype).removeprefix("torch."))
+def _are_distributions(raw: Tensor) -> Tensor:
     total = widened(raw).sum(-1)
-    bad = ~((raw >= 0).all(-1).to(total.device) & ((total - 1).abs() <= tolerance))
-    if bad.any():
-        where = _first(bad)
-        raise ValueError(
-            f"{who} returned {int(bad.sum())} of {bad.numel()} rows that are not probability distributions; the first is "
-            f"at batch index {where}: it sums to {total[where].item():.6g}, its lowest value is "
-            f'{raw[where].min().item():.6g}. If these are logits, use outputs="logits".'
-        )
-
-
-def _first(bad: Tensor) -> tuple[int, ...]:
-    """The index of the first True."""
-    return tuple(int(i) for i in bad.nonzero()[0])
+    tolerance = row_tolerance(str(raw.dtype).removeprefix("torch."))
+    return (raw >= 0).all(-1).to(total.device) & ((total - 1).abs() <= tolerance)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.evaluation.inputs import fraction, labels_of, probabilities, whole_number
+from credalens.checks.labels import read_labels, read_probabilities
+from credalens.checks.options import check_count, check_fraction
 from credalens.evaluation.statistics.results import Result
 
 __all__ = ["CalibrationMetrics", "ReliabilityCurve", "calibration_metrics", "reliability_curve"]
@@ -64,7 +65,7 @@ def calibration_metrics(probs: Any, labels: Any, *, bins: int = 15, floor: float
     (0.5, 0.35, 0.511, 0.37)
     """
     probs, labels = _probs_and_labels(probs, labels)
-    floor = fraction(floor, "floor")
+    floor = check_fraction(floor, "floor")
     of_truth = np.take_along_axis(probs, labels[:, None], axis=-1)[:, 0]
     curve = _reliability(probs, labels, bins)
     errors = probs.copy()
@@ -92,7 +93,7 @@ def reliability_curve(probs: Any, labels: Any, /, *, bins: int = 15) -> Reliabil
 
 
 def _reliability(probs: NDArray[np.float64], labels: NDArray[np.int64], bins: int) -> ReliabilityCurve:
-    bins = whole_number(bins, "bins", least=1)
+    bins = check_count(bins, "bins")
     confidence, correct = probs.max(axis=-1), probs.argmax(axis=-1) == labels
     # k / bins is correctly rounded, so 0.29 lies in bin 29 of 100; the product 0.29 * 100 falls short of it.
     edges = np.arange(bins + 1) / bins
@@ -106,6 +107,6 @@ def _reliability(probs: NDArray[np.float64], labels: NDArray[np.int64], bins: in
 
 
 def _probs_and_labels(probs: Any, labels: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    rows = probabilities(probs, "probs")
-    indices = labels_of(labels, "labels", rows)
+    rows = read_probabilities(probs, "probs")
+    indices = read_labels(labels, "labels", rows)
     return rows.reshape(-1, rows.shape[-1]), indices.ravel()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.evaluation.inputs import sample_scores
+from credalens.checks.scores import read_sample_scores
 from credalens.evaluation.metrics.thin import thin
 from credalens.evaluation.statistics.delong import auroc_interval
 from credalens.evaluation.statistics.results import Interval, Result
@@ -61,7 +61,7 @@ def ood_metrics(id_scores: Any, ood_scores: Any, *, confidence: float | None = N
     >>> metrics.auroc, metrics.fpr95
     (0.875, 0.25)
     """
-    id_scores, ood_scores = sample_scores(id_scores, "id_scores"), sample_scores(ood_scores, "ood_scores")
+    id_scores, ood_scores = read_sample_scores(id_scores, "id_scores"), read_sample_scores(ood_scores, "ood_scores")
     counts = encode(id_scores, ood_scores).counts()
     values = {name: metric(*counts) for name, metric in METRICS.items()}
     interval = None if confidence is None else auroc_interval(id_scores, ood_scores, level=confidence)
@@ -128,7 +128,7 @@ def pr_curve(id_scores: Any, ood_scores: Any, /, *, points: int | None = None) -
 
 
 def _encoded(id_scores: Any, ood_scores: Any) -> Coded:
-    return encode(sample_scores(id_scores, "id_scores"), sample_scores(ood_scores, "ood_scores"))
+    return encode(read_sample_scores(id_scores, "id_scores"), read_sample_scores(ood_scores, "ood_scores"))
 
 
 def _thresholds(coded: Coded) -> NDArray[np.float64]:

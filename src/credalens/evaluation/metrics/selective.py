@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.evaluation.inputs import same_samples, sample_scores, truths
+from credalens.checks.scores import check_same_samples, read_sample_scores
+from credalens.checks.sets import read_truths
 from credalens.evaluation.metrics.thin import thin
 from credalens.evaluation.statistics.results import Result
 
@@ -48,9 +49,9 @@ def accuracy_rejection_curve(uncertainty: Any, correct: Any, /, *, points: int |
     >>> curve.rejected.tolist(), curve.accuracy.tolist()
     ([0.0, 0.25, 0.5, 0.75], [0.5, 0.6666666666666666, 0.75, 1.0])
     """
-    uncertainty = sample_scores(uncertainty, "uncertainty")
-    correct = truths(correct, "correct", "True where the prediction is right")
-    same_samples(uncertainty, correct, "uncertainty and correct")
+    uncertainty = read_sample_scores(uncertainty, "uncertainty")
+    correct = read_truths(correct, "correct", "True where the prediction is right")
+    check_same_samples(uncertainty, correct, "uncertainty and correct")
     n = len(uncertainty)
     kept = np.arange(n, 0, -1)
     rejected, accuracy = 1 - kept / n, _expected_right(uncertainty, correct)[::-1] / kept

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from credalens.evaluation.inputs import class_sets, labels_of
+from credalens.checks.labels import read_labels
+from credalens.checks.sets import read_class_sets
 from credalens.evaluation.statistics.results import Result
 
 __all__ = ["SetMetrics", "set_metrics"]
@@ -45,8 +46,8 @@ def set_metrics(masks: Any, labels: Any, /) -> SetMetrics:
     >>> round(metrics.coverage, 3), round(metrics.u65, 3), round(metrics.u80, 3)
     (0.667, 0.55, 0.6)
     """
-    masks = class_sets(masks, "masks")
-    labels = labels_of(labels, "labels", masks)
+    masks = read_class_sets(masks, "masks")
+    labels = read_labels(labels, "labels", masks)
     size = masks.sum(axis=-1)
     covered = np.take_along_axis(masks, labels[..., None], axis=-1)[..., 0]
     single = size == 1

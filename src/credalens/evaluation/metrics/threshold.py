@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.options import check_choice
-from credalens.evaluation.inputs import fraction, sample_scores, scores, whole_number
+from credalens.checks.options import check_choice, check_count, check_fraction
+from credalens.checks.scores import read_sample_scores, read_scores
 from credalens.evaluation.statistics.results import Result
 
 __all__ = ["Threshold", "select_threshold"]
@@ -42,7 +42,7 @@ class Threshold(Result):
 
     def flags(self, x: Any, /) -> NDArray[np.bool_]:
         """True where a score lies above the threshold, in the shape of ``x``."""
-        return scores(x, "scores") > self.value
+        return read_scores(x, "scores") > self.value
 
     def save(self, path: str | os.PathLike[str], /) -> None:
         """Write as JSON; the file appears whole or not at all."""
@@ -97,8 +97,8 @@ def select_threshold(
     (0.4, 0.2, [False, True])
     """
     check_choice(guarantee, ("sample", "new"), "guarantee")
-    ordered = np.sort(sample_scores(id_scores, "id_scores"))
-    rate, n, unseen = fraction(false_alarm_rate, "false_alarm_rate"), len(ordered), int(guarantee == "new")
+    ordered = np.sort(read_sample_scores(id_scores, "id_scores"))
+    rate, n, unseen = check_fraction(false_alarm_rate, "false_alarm_rate"), len(ordered), int(guarantee == "new")
     alarms = _most(rate, n + unseen) - unseen
     if alarms < 0:
         raise ValueError(
@@ -117,10 +117,10 @@ def _most(rate: float, n: int) -> int:
 
 def _restored(stored: dict[str, Any]) -> Threshold:
     return Threshold(
-        value=float(scores(float(stored["value"]), "value")),
-        false_alarm_rate=fraction(stored["false_alarm_rate"], "false_alarm_rate"),
+        value=float(read_scores(float(stored["value"]), "value")),
+        false_alarm_rate=check_fraction(stored["false_alarm_rate"], "false_alarm_rate"),
         achieved_rate=float(stored["achieved_rate"]),
-        n_id=whole_number(stored["n_id"], "n_id", least=1),
+        n_id=check_count(stored["n_id"], "n_id"),
         guarantee=str(stored["guarantee"]),
         name=str(stored["name"]),
     )

@@ -12,7 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.evaluation.inputs import fraction, paired_scores, sample_scores, whole_number
+from credalens.checks.options import check_count, check_fraction
+from credalens.checks.scores import read_paired_scores, read_sample_scores
 from credalens.evaluation.statistics.results import Comparison, Interval
 from credalens.evaluation.statistics.tally import METRICS, encode
 
@@ -45,8 +46,8 @@ def bootstrap_interval(
     >>> round(interval.value, 3), round(interval.low, 3), interval.high
     (0.917, 0.75, 1.0)
     """
-    id_scores = sample_scores(id_scores, "id_scores", least=2)
-    ood_scores = sample_scores(ood_scores, "ood_scores", least=2)
+    id_scores = read_sample_scores(id_scores, "id_scores", least=2)
+    ood_scores = read_sample_scores(ood_scores, "ood_scores", least=2)
     sizes = len(id_scores), len(ood_scores)
     measures = [_measure(metric, id_scores, ood_scores)]
     (value,), drawn = _resample(measures, sizes, _enough(replicates, level), seed)
@@ -77,7 +78,7 @@ def bootstrap_difference(
     >>> result.a, result.b, result.difference
     (0.25, 0.75, -0.5)
     """
-    id_a, ood_a, id_b, ood_b = paired_scores(id_a, ood_a, id_b, ood_b)
+    id_a, ood_a, id_b, ood_b = read_paired_scores(id_a, ood_a, id_b, ood_b)
     sizes = len(id_a), len(ood_a)
     measures = [_measure(metric, id_a, ood_a), _measure(metric, id_b, ood_b)]
     (a, b), drawn = _resample(measures, sizes, _enough(replicates, level), seed)
@@ -115,8 +116,8 @@ def _resample(
 
 def _enough(replicates: int, level: float) -> int:
     """At least one replicate is expected in each tail."""
-    tails = 2 / (1 - fraction(level, "level"))
-    return whole_number(replicates, "replicates", least=round(tails))
+    tails = 2 / (1 - check_fraction(level, "level"))
+    return check_count(replicates, "replicates", least=round(tails))
 
 
 def _percentiles(drawn: NDArray[np.float64], level: float) -> tuple[float, float]:

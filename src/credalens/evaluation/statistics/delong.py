@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.options import check_choice
-from credalens.evaluation.inputs import fraction, paired_scores, sample_scores
+from credalens.checks.options import check_choice, check_fraction
+from credalens.checks.scores import read_paired_scores, read_sample_scores
 from credalens.evaluation.statistics.bootstrap import Seed, bootstrap_interval
 from credalens.evaluation.statistics.results import Comparison, Interval
 from credalens.evaluation.statistics.tally import encode, twice_below
@@ -46,9 +46,9 @@ def auroc_interval(
     (0.875, 0.592, 1.0)
     """
     used = check_choice(method, ("delong", "bootstrap"), "method")
-    id_scores = sample_scores(id_scores, "id_scores", least=2)
-    ood_scores = sample_scores(ood_scores, "ood_scores", least=2)
-    level, sizes = fraction(level, "level"), (len(id_scores), len(ood_scores))
+    id_scores = read_sample_scores(id_scores, "id_scores", least=2)
+    ood_scores = read_sample_scores(ood_scores, "ood_scores", least=2)
+    level, sizes = check_fraction(level, "level"), (len(id_scores), len(ood_scores))
     wins = _wins(id_scores, ood_scores)
     value, margin = wins.mean(), _quantile(level) * wins.deviation()
     if value in (0.0, 1.0):
@@ -71,8 +71,8 @@ def compare_auroc(id_a: Any, ood_a: Any, id_b: Any, ood_b: Any, /, *, level: flo
     >>> round(result.difference, 3), round(result.p_value, 3)
     (0.281, 0.151)
     """
-    id_a, ood_a, id_b, ood_b = paired_scores(id_a, ood_a, id_b, ood_b)
-    level, sizes = fraction(level, "level"), (len(id_a), len(ood_a))
+    id_a, ood_a, id_b, ood_b = read_paired_scores(id_a, ood_a, id_b, ood_b)
+    level, sizes = check_fraction(level, "level"), (len(id_a), len(ood_a))
     a, b = _wins(id_a, ood_a), _wins(id_b, ood_b)
     gain = _Wins(a.of_id - b.of_id, a.of_ood - b.of_ood)
     difference, deviation = gain.mean(), gain.deviation()

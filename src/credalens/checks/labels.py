@@ -1,0 +1,51 @@
+"""What is compared with the true classes: one distribution for each sample, and the labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.checks.arrays import as_array
+from credalens.checks.bad_values import refuse_values
+from credalens.checks.members import check_one_member
+
+__all__ = ["check_samples_and_classes", "read_labels", "read_probabilities"]
+
+
+def read_probabilities(x: Any, name: str, /) -> NDArray[np.float64]:
+    """Distributions (*samples, classes) exactly as given: refused where they are none, never rescaled."""
+    array, origin = as_array(x, name)
+    check_samples_and_classes(array, name)
+    check_one_member(array, origin, name)
+    return array.astype(np.float64)
+
+
+def read_labels(x: Any, name: str, rows: NDArray, /) -> NDArray[np.int64]:
+    """Class indices, one for each row of ``rows`` (*samples, classes)."""
+    array, (*samples, classes) = as_array(x, name)[0], rows.shape
+    if array.shape != tuple(samples):
+        raise ValueError(
+            f"{name} must have shape {tuple(samples)}, one label for each sample; got {array.shape}. "
+            f"{_remedy_for_shape(array.shape, tuple(samples))}"
+        )
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, the index of the true class; got {array.dtype}.")
+    remedy = f"With {classes} classes labels run from 0 to {classes - 1}."
+    refuse_values((array < 0) | (array >= classes), array, name, "out of range", remedy)
+    return array.astype(np.int64)
+
+
+def _remedy_for_shape(labels: tuple[int, ...], samples: tuple[int, ...]) -> str:
+    if labels == samples[1:]:
+        return "Do the rows hold several members? Give one distribution for each sample, such as wrap(members).probability."
+    return "Turn one-hot labels into class indices with .argmax(-1)."
+
+
+def check_samples_and_classes(array: NDArray, name: str, /) -> None:
+    """At least one sample and two classes."""
+    if array.ndim < 2 or array.shape[-1] < 2 or array.size == 0:
+        raise ValueError(
+            f"{name} must have shape (*samples, classes), at least 1 sample and 2 classes; got {array.shape}."
+        )
