@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 __all__ = [
     "NUMPY",
-    "Origin",
+    "ArrayKind",
     "all_reduce",
+    "array_kind_of",
     "gpu_tensor",
-    "in_its_library",
+    "in_own_library",
     "namespace",
-    "origin_of",
-    "single",
+    "to_float32",
+    "to_float64",
     "to_numpy",
     "top_class",
-    "widen",
 ]
 
 NARROW_FLOATS = ("float16", "bfloat16", "float32")
@@ -28,7 +28,7 @@ NAMES = {np.dtype(name): name for name in ("float16", "float32", "float64")}  # 
 
 
 @dataclass(frozen=True)
-class Origin:
+class ArrayKind:
     """Where an array came from: enough to hand results back in the caller's library, device and precision."""
 
     library: str
@@ -40,7 +40,7 @@ class Origin:
         """float32 for inputs of float32 or narrower, float64 for everything else."""
         return np.dtype(np.float32 if self.dtype in NARROW_FLOATS else np.float64)
 
-    def wider(self, other: Origin, /) -> Origin:
+    def wider(self, other: ArrayKind, /) -> ArrayKind:
         """The one of the two whose results keep more digits."""
         return other if other.result_dtype.itemsize > self.result_dtype.itemsize else self
 
@@ -58,29 +58,29 @@ class Origin:
         return sys.modules[self.library].asarray(array, device=self.device)
 
 
-NUMPY = Origin("numpy", "cpu", "float64")
+NUMPY = ArrayKind("numpy", "cpu", "float64")
 
 
-def to_numpy(x: Any, /) -> tuple[NDArray, Origin]:
-    """View ``x`` as a NumPy array and remember its origin.
+def to_numpy(x: Any, /) -> tuple[NDArray, ArrayKind]:
+    """View ``x`` as a NumPy array and say what kind of array it is.
 
     Float16 stays float16; bfloat16, which NumPy does not have, becomes float32. Nothing is validated here: ValueError if
     the entries of a list do not fit together, TypeError if ``x`` has no values that NumPy could read.
     """
-    x = in_its_library(x)
-    origin = origin_of(x)
-    if origin.library == "numpy":
+    x = in_own_library(x)
+    array_kind = array_kind_of(x)
+    if array_kind.library == "numpy":
         array = x
-    elif origin.library == "torch":
-        return _values_of_tensor(x, origin.dtype), origin
-    elif origin.library == "cupy":
-        return x.get(), origin
+    elif array_kind.library == "torch":
+        return _values_of_tensor(x, array_kind.dtype), array_kind
+    elif array_kind.library == "cupy":
+        return x.get(), array_kind
     else:
-        array = np.asarray(x) if origin.library == "jax" else np.from_dlpack(x)
-    return (array.astype(np.float32) if origin.dtype == "bfloat16" else array), origin
+        array = np.asarray(x) if array_kind.library == "jax" else np.from_dlpack(x)
+    return (array.astype(np.float32) if array_kind.dtype == "bfloat16" else array), array_kind
 
 
-def in_its_library(x: Any, /) -> Any:
+def in_own_library(x: Any, /) -> Any:
     """``x`` as an array of the library it belongs to: lists of arrays are stacked, whatever belongs to none is NumPy's."""
     if isinstance(x, list | tuple):
         x = _stacked(x)
@@ -131,18 +131,18 @@ def gpu_tensor(x: Any, /) -> Any:
     if torch is None or not torch.version.cuda or not isinstance(first, torch.Tensor) or not first.is_cuda:
         return None
     try:
-        x = in_its_library(x)
+        x = in_own_library(x)
     except ValueError:
         return None
     return x.resolve_neg() if isinstance(x, torch.Tensor) and x.layout == torch.strided else None
 
 
-def origin_of(x: Any, /) -> Origin:
+def array_kind_of(x: Any, /) -> ArrayKind:
     """Library, device and dtype of ``x``. Lists and numbers count as NumPy's."""
     library = _library_of(x)
     if library == "numpy":
         dtype = np.asarray(x).dtype
-        return Origin("numpy", "cpu", NAMES.get(dtype) or dtype.name)
+        return ArrayKind("numpy", "cpu", NAMES.get(dtype) or dtype.name)
     if library == "jax" and isinstance(x, sys.modules["jax"].core.Tracer):
         raise TypeError("JAX is tracing it, as in jit, grad or vmap; call this outside of the transformed function")
     if library == "torch" and x.is_meta:
@@ -152,10 +152,10 @@ def origin_of(x: Any, /) -> Origin:
     if library == "torch" and x.layout != sys.modules["torch"].strided:
         raise TypeError(f"it is a tensor of layout {x.layout}; .to_dense() makes it dense")
     if library == "jax":
-        return Origin("jax", next(iter(x.devices())), str(x.dtype))
+        return ArrayKind("jax", next(iter(x.devices())), str(x.dtype))
     if library not in ("torch", "cupy") and not hasattr(x, "__dlpack__"):
         raise TypeError(f"it is an array of {library} without __dlpack__, by which libraries hand over values")
-    return Origin(library, x.device, str(x.dtype).rpartition(".")[2])
+    return ArrayKind(library, x.device, str(x.dtype).rpartition(".")[2])
 
 
 def namespace(library: str, /) -> Any:
@@ -170,17 +170,17 @@ def top_class(p: Any, /) -> Any:
     return namespace(_library_of(p)).argmax(p, axis=-1)
 
 
-def widen(x: Any, origin: Origin, /) -> Any:
+def to_float64(x: Any, array_kind: ArrayKind, /) -> Any:
     """``x`` in float64 where its library has it (JAX only with 64-bit enabled), on its device."""
-    if origin.library == "torch":
+    if array_kind.library == "torch":
         return x.double()
-    xp = namespace(origin.library)
-    if origin.library == "jax":
+    xp = namespace(array_kind.library)
+    if array_kind.library == "jax":
         return x.astype(xp.float64 if sys.modules["jax"].config.jax_enable_x64 else "float32")
-    return x.astype(np.float64) if origin.library in ("numpy", "cupy") else xp.astype(x, xp.float64)
+    return x.astype(np.float64) if array_kind.library in ("numpy", "cupy") else xp.astype(x, xp.float64)
 
 
-def single(x: Any, /) -> Any:
+def to_float32(x: Any, /) -> Any:
     """``x`` in float32, on its device."""
     return x.float() if _library_of(x) == "torch" else x.astype(np.float32)
 
@@ -192,13 +192,15 @@ def all_reduce(x: Any, operation: str, /, *, group: Any = None) -> Any:
     travels is on the GPU for NCCL and on the CPU otherwise.
     """
     torch, distributed = sys.modules["torch"], _distributed()
-    origin = origin_of(x)
-    tensor = x.detach() if origin.library == "torch" else torch.from_numpy(np.array(to_numpy(x)[0]))
+    array_kind = array_kind_of(x)
+    tensor = x.detach() if array_kind.library == "torch" else torch.from_numpy(np.array(to_numpy(x)[0]))
     on_gpu = "nccl" in distributed.get_backend(group)
     device = ("cuda" if tensor.device.type == "cpu" else tensor.device) if on_gpu else "cpu"
     travelling = tensor.to(device, copy=True).contiguous()
     distributed.all_reduce(travelling, op=getattr(distributed.ReduceOp, operation), group=group)
-    return travelling.to(tensor.device) if origin.library == "torch" else origin.restore(travelling.cpu().numpy())
+    return (
+        travelling.to(tensor.device) if array_kind.library == "torch" else array_kind.restore(travelling.cpu().numpy())
+    )
 
 
 def _distributed() -> Any:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from credalens.arrays import NUMPY, Origin, gpu_tensor, to_numpy, top_class
+from credalens.arrays import NUMPY, ArrayKind, gpu_tensor, to_numpy, top_class
 from credalens.checks.bad_rows import raise_bad_rows
-from credalens.checks.members import (
-    Members,
+from credalens.checks.member_array import (
+    MemberArray,
     check_not_empty_summary,
-    in_one_precision,
+    in_common_precision,
     raise_without_members,
     read_logits,
     read_members,
@@ -62,7 +62,7 @@ class CredalPrediction:
     aleatoric_bound: Any
     base: float
     n_members: int
-    _members: Members | GpuMembers | None = field(default=None)
+    _members: MemberArray | GpuMembers | None = field(default=None)
     _classical: Any = field(default=None)
     _threads: int | None = field(default=None)  # of what is computed when first asked for
 
@@ -76,7 +76,7 @@ class CredalPrediction:
         """Entropy of the mean, mean entropy of the members, and their difference."""
         if self._members is None:
             return self._classical
-        if isinstance(self._members, Members):
+        if isinstance(self._members, MemberArray):
             return decompose_members(self._members.read_again(), base=self.base, threads=self._threads)
         return self._members.classical(base=self.base)
 
@@ -126,7 +126,7 @@ def wrap(
     (array([0.325 , 0.2875, 0.3875]), 0.428)
     """
     max_nodes, tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
-    probs = in_one_precision(probs)
+    probs = in_common_precision(probs)
     if (found := _on_gpu(probs, "probs", member_axis, base, max_nodes, tolerance)) is not None:
         return found
     members = read_members(probs, member_axis=member_axis)
@@ -181,12 +181,12 @@ def from_summary(
     """The credal prediction of a summary's members."""
     max_nodes, tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
     check_not_empty_summary(summary.count)
-    origin = summary.origin or NUMPY
+    array_kind = summary.array_kind or NUMPY
     lower, upper, total = (to_numpy(x)[0] for x in (summary.lower, summary.upper, summary.sum_probability))
     classes, batch = lower.shape[-1], lower.shape[:-1]
     low, high = (np.ascontiguousarray(x, np.float64).reshape(-1, classes) for x in (lower, upper))
     mean = (total / summary.count).reshape(-1, classes)
-    found = Decomposition(len(low), classes, origin.result_dtype, base=base)
+    found = Decomposition(len(low), classes, array_kind.result_dtype, base=base)
 
     def work(start: int, stop: int) -> None:
         rows = slice(start, stop)
@@ -194,33 +194,33 @@ def from_summary(
 
     for_each_chunk(work, len(low), classes, threads=threads)
     entropy = np.asarray(to_numpy(summary.sum_entropy)[0], np.float64).reshape(-1) / summary.count
-    restore = Members(mean, batch, origin).restore
+    restore = MemberArray(mean, batch, array_kind).restore
     classical = from_bits(shannon_entropy(mean), entropy, restore, base=base)
-    return _handed_back(found, origin, batch, summary.count, base, _classical=classical, _threads=threads)
+    return _handed_back(found, array_kind, batch, summary.count, base, _classical=classical, _threads=threads)
 
 
 def _from_members(
-    members: Members, name: str, *, base: float, max_nodes: int, tolerance: float, threads: int | None
+    members: MemberArray, name: str, *, base: float, max_nodes: int, tolerance: float, threads: int | None
 ) -> CredalPrediction:
     count, rows, classes = members.array.shape
-    found = Decomposition(rows, classes, members.origin.result_dtype, base=base)
+    found = Decomposition(rows, classes, members.array_kind.result_dtype, base=base)
 
     def work(start: int, stop: int) -> None:
         if not found.solve_members(members, start, stop, max_nodes=max_nodes, tolerance=tolerance):
             raise_bad_rows(members, name)
 
     for_each_chunk(work, rows, classes, threads=threads)
-    return _handed_back(found, members.origin, members.batch, count, base, _members=members, _threads=threads)
+    return _handed_back(found, members.array_kind, members.batch, count, base, _members=members, _threads=threads)
 
 
 def _handed_back(
-    found: Decomposition, origin: Origin, batch: tuple[int, ...], count: int, base: float, **lazy: Any
+    found: Decomposition, array_kind: ArrayKind, batch: tuple[int, ...], count: int, base: float, **lazy: Any
 ) -> CredalPrediction:
     """The arrays in the caller's shape and library."""
     wide = (found.lower, found.upper, found.probability, found.mean)
     narrow = (found.total, found.aleatoric, found.epistemic, found.bound)
     arrays = [x.reshape((*batch, x.shape[-1])) for x in wide] + [x.reshape(batch) for x in narrow]
-    lower, upper, p, mean, total, aleatoric, epistemic, bound = map(origin.restore, arrays)
+    lower, upper, p, mean, total, aleatoric, epistemic, bound = map(array_kind.restore, arrays)
     return CredalPrediction(
         lower, upper, p, mean, total, aleatoric, epistemic, bound, float(base), n_members=count, **lazy
     )

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import Origin, in_its_library, origin_of, to_numpy
+from credalens.arrays import ArrayKind, array_kind_of, in_own_library, to_numpy
 
 __all__ = ["as_array", "check_classes", "index_in", "read_array", "restored", "rounding", "row_tolerance"]
 
@@ -19,21 +19,21 @@ REAL_DTYPES = ("float16", "bfloat16", "float32", "float64", "float96", "float128
 Result = TypeVar("Result")
 
 
-def as_array(x: Any, name: str) -> tuple[NDArray, Origin]:
+def as_array(x: Any, name: str) -> tuple[NDArray, ArrayKind]:
     """``x`` as a numeric NumPy array, or an error that says what it was."""
-    array, origin = _read(to_numpy, x, name)
+    array, array_kind = _read(to_numpy, x, name)
     if array.dtype.kind not in "fiub":
         raise TypeError(
             f"{name} must hold real numbers; got dtype {array.dtype} from {type(x).__name__}. "
             "Convert it to float32 or float64 first."
         )
-    return array, origin
+    return array, array_kind
 
 
 def read_array(x: Any, name: str) -> Any:
     """``x`` in its own library, or as a NumPy array if it has none; of real numbers in any case."""
-    array = _read(in_its_library, x, name)
-    dtype = _read(origin_of, array, name).dtype
+    array = _read(in_own_library, x, name)
+    dtype = _read(array_kind_of, array, name).dtype
     if not dtype.startswith(REAL_DTYPES):
         raise TypeError(f"{name} must hold real numbers; got dtype {dtype}. Convert it to float32 or float64 first.")
     return array
@@ -81,9 +81,9 @@ def index_in(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(flat, shape))
 
 
-def restored(array: NDArray, batch: tuple[int, ...], origin: Origin) -> Any:
+def restored(array: NDArray, batch: tuple[int, ...], array_kind: ArrayKind) -> Any:
     """``array`` (rows, ...) in the caller's batch shape, precision and library."""
     shaped = array.reshape(batch + array.shape[1:])
     if shaped.dtype.kind == "f":
-        shaped = shaped.astype(origin.result_dtype, copy=False)
-    return origin.restore(shaped)
+        shaped = shaped.astype(array_kind.result_dtype, copy=False)
+    return array_kind.restore(shaped)

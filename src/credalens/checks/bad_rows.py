@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from credalens.checks.arrays import index_in
 
 if TYPE_CHECKING:
-    from credalens.checks.members import Members
+    from credalens.checks.member_array import MemberArray
 
 __all__ = ["BadRowError", "naming_bad_row", "raise_bad_logits", "raise_bad_rows"]
 
@@ -36,7 +36,7 @@ class BadRowError(ValueError):
     fault: str
 
 
-def raise_bad_rows(members: Members, name: str = "probs", *, one_member: bool = False) -> NoReturn:
+def raise_bad_rows(members: MemberArray, name: str = "probs", *, one_member: bool = False) -> NoReturn:
     """Raise the error for member rows that were refused; those of ``one_member`` have an index of the batch alone."""
     p = members.array.astype(np.float64, order="C")
     total = p.sum(axis=-1)
@@ -46,7 +46,7 @@ def raise_bad_rows(members: Members, name: str = "probs", *, one_member: bool = 
         bad = distance == distance.max()
 
     def fault(n: int, row: int) -> str:
-        limit = f"{members.tolerance:g} for {members.origin.dtype}"
+        limit = f"{members.tolerance:g} for {members.array_kind.dtype}"
         return _fault_of_probabilities(
             p[n, row], f"it sums to {total[n, row]:.6g}; a row must sum to 1 within {limit}."
         )
@@ -54,7 +54,7 @@ def raise_bad_rows(members: Members, name: str = "probs", *, one_member: bool = 
     _raise(bad, members.batch, f"rows of {name} are not probability distributions", fault, one_member=one_member)
 
 
-def raise_bad_logits(members: Members, name: str = "logits", *, one_member: bool = False) -> NoReturn:
+def raise_bad_logits(members: MemberArray, name: str = "logits", *, one_member: bool = False) -> NoReturn:
     """Raise the error for logits that were refused, since some are NaN or +inf or rule out every class."""
     z = members.array
     bad = ~np.isfinite(z.max(axis=-1))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import Origin
+from credalens.arrays import ArrayKind
 from credalens.checks.arrays import as_array, check_classes, index_in, restored, rounding, row_tolerance
 
 __all__ = ["Intervals", "check_same_classes", "read_intervals"]
@@ -25,7 +25,7 @@ class Intervals:
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     batch: tuple[int, ...]
-    origin: Origin
+    array_kind: ArrayKind
     rounding: float
     """The relative rounding of the narrower of the two dtypes."""
     smallest: float
@@ -33,7 +33,7 @@ class Intervals:
 
     def restore(self, array: NDArray, /) -> Any:
         """Give ``array`` (rows, ...) the caller's batch shape, precision and library."""
-        return restored(array, self.batch, self.origin)
+        return restored(array, self.batch, self.array_kind)
 
 
 def read_intervals(lower: Any, upper: Any, /, *, reachable: bool = True) -> Intervals:
@@ -41,14 +41,14 @@ def read_intervals(lower: Any, upper: Any, /, *, reachable: bool = True) -> Inte
 
     Sums that miss one by rounding are repaired, so that sum(lower) <= 1 <= sum(upper) holds afterwards.
     """
-    low, origin = as_array(lower, "lower")
+    low, array_kind = as_array(lower, "lower")
     high, other = as_array(upper, "upper")
     if low.shape != high.shape:
         raise ValueError(f"lower and upper must have the same shape; got {low.shape} and {high.shape}.")
     if low.ndim == 0:
         raise ValueError("lower and upper must have shape (*batch, classes); got two scalars.")
     check_classes(low.shape[-1], "lower", low.shape)
-    tolerance = max(row_tolerance(origin.dtype), row_tolerance(other.dtype))
+    tolerance = max(row_tolerance(array_kind.dtype), row_tolerance(other.dtype))
     batch, classes = low.shape[:-1], low.shape[-1]
     low = np.array(low, dtype=np.float64, order="C").reshape(math.prod(batch), classes)
     high = np.array(high, dtype=np.float64, order="C").reshape(math.prod(batch), classes)
@@ -57,8 +57,8 @@ def read_intervals(lower: Any, upper: Any, /, *, reachable: bool = True) -> Inte
     _repair(low, high)
     if reachable:
         _check_reachable(low, high, batch, tolerance)
-    dtypes = origin.dtype, other.dtype
-    return Intervals(low, high, batch, origin, max(map(rounding, dtypes)), SMALLEST if "float16" in dtypes else 0.0)
+    dtypes = array_kind.dtype, other.dtype
+    return Intervals(low, high, batch, array_kind, max(map(rounding, dtypes)), SMALLEST if "float16" in dtypes else 0.0)
 
 
 def _check_bounds(low: NDArray, high: NDArray, batch: tuple[int, ...], tolerance: float) -> None:

@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from credalens.checks.arrays import as_array
 from credalens.checks.bad_values import refuse_values
-from credalens.checks.members import check_one_member
+from credalens.checks.member_array import check_one_member
 
 __all__ = ["check_samples_and_classes", "read_labels", "read_probabilities"]
 
 
 def read_probabilities(x: Any, name: str, /) -> NDArray[np.float64]:
     """Distributions (*samples, classes) exactly as given: refused where they are none, never rescaled."""
-    array, origin = as_array(x, name)
+    array, array_kind = as_array(x, name)
     check_samples_and_classes(array, name)
-    check_one_member(array, origin, name)
+    check_one_member(array, array_kind, name)
     return array.astype(np.float64)
 
 

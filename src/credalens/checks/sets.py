@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import Origin
+from credalens.arrays import ArrayKind
 from credalens.checks.arrays import as_array
 from credalens.checks.bad_values import refuse_values
 from credalens.checks.labels import check_samples_and_classes
@@ -15,9 +15,9 @@ from credalens.checks.labels import check_samples_and_classes
 __all__ = ["read_class_sets", "read_sets", "read_truths"]
 
 
-def read_sets(size: Any, correct: Any, /) -> tuple[NDArray[np.float64], NDArray[np.bool_], Origin]:
+def read_sets(size: Any, correct: Any, /) -> tuple[NDArray[np.float64], NDArray[np.bool_], ArrayKind]:
     """Whole numbers of at least one, and as many truths, or one of either for all; results go to the library of either."""
-    sizes, origin = as_array(size, "size")
+    sizes, array_kind = as_array(size, "size")
     truths, other = as_array(correct, "correct")
     if sizes.dtype.kind == "b":
         raise TypeError(
@@ -32,7 +32,7 @@ def read_sets(size: Any, correct: Any, /) -> tuple[NDArray[np.float64], NDArray[
     refuse_values(bad, sizes, "values of size", "no number of classes", remedy)
     remedy = "It says whether the set holds the true class."
     refuse_values(~((truths == 0) | (truths == 1)), truths, "values of correct", "neither true nor false", remedy)
-    return sizes.astype(np.float64), truths.astype(bool), other if origin.library == "numpy" else origin
+    return sizes.astype(np.float64), truths.astype(bool), other if array_kind.library == "numpy" else array_kind
 
 
 def read_class_sets(x: Any, name: str, /) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.bad_rows import raise_bad_rows
-from credalens.checks.members import Members, read_members
+from credalens.checks.member_array import MemberArray, read_members
 from credalens.checks.options import check_base
 from credalens.core.batches import for_each_chunk
 from credalens.core.entropy import shannon_entropy
@@ -46,7 +46,7 @@ def classical_uncertainty(
     return decompose_members(read_members(probs, member_axis=member_axis), base=base, threads=threads)
 
 
-def decompose_members(members: Members, /, *, base: float, threads: int | None = None) -> ClassicalUncertainty:
+def decompose_members(members: MemberArray, /, *, base: float, threads: int | None = None) -> ClassicalUncertainty:
     """The decomposition of member predictions whose shape has been checked; their rows are checked here."""
     from credalens.kernels.bounds import bounds_rows
 

@@ -128,6 +128,6 @@ def set_utility(size: Any, correct: Any, /, *, reward: float = 0.65) -> Any:
     """
     if not 0.5 <= reward <= 1:
         raise ValueError(f"reward is the utility of a correct pair and lies in [0.5, 1]; got {reward}.")
-    n, held, origin = read_sets(size, correct)
+    n, held, array_kind = read_sets(size, correct)
     a = 4 * reward - 1
-    return origin.restore(np.where(held, a / n - (a - 1) / n**2, 0.0))
+    return array_kind.restore(np.where(held, a / n - (a - 1) / n**2, 0.0))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.members import Members
+from credalens.checks.member_array import MemberArray
 from credalens.checks.options import check_base
 from credalens.core.memory import aligned_arrays
 
@@ -29,13 +29,13 @@ class Decomposition:
         self.total, self.aleatoric, self.epistemic, self.bound = aligned_arrays(4, (rows,), dtype)
         self._spare: list[tuple[Any, ...]] = []  # scratch memory that no thread works in
 
-    def solve_members(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
+    def solve_members(self, members: MemberArray, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
         """Fill rows start..stop from member predictions; False if one of them is not a distribution."""
         if self.lower.shape[1] > FEW_CLASSES:
             return self._solve_many(members, start, stop, max_nodes=max_nodes, tolerance=tolerance)
         return self._solve_few(members, start, stop, max_nodes=max_nodes, tolerance=tolerance)
 
-    def _solve_few(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
+    def _solve_few(self, members: MemberArray, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
         """Rows side by side; those that this leaves open one by one."""
         from credalens.kernels.decompose_few import decompose_rows, open_rows, scratch
 
@@ -57,7 +57,7 @@ class Decomposition:
         self._keep(start, stop, narrow)
         return True
 
-    def _solve_many(self, members: Members, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
+    def _solve_many(self, members: MemberArray, start: int, stop: int, *, max_nodes: int, tolerance: float) -> bool:
         """One row after the other: with many classes the loops over them are long enough."""
         from credalens.kernels.decompose import decompose_many_rows
         from credalens.kernels.lower.solve import search_workspace

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.members import Members, distributions, read_distributions
+from credalens.checks.member_array import MemberArray, distributions, read_distributions
 from credalens.checks.options import check_base, check_few_classes, check_subset
 from credalens.core.batches import for_each_chunk
 from credalens.core.entropy import shannon_entropy
@@ -33,21 +33,23 @@ class ConvexHull:
 
     probs: Any
     member_axis: int = 0
-    _members: Members | None = field(default=None, init=False, repr=False)
+    _members: MemberArray | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._read()
 
     @classmethod
-    def _of_members(cls, members: Members, /) -> ConvexHull:
+    def _of_members(cls, members: MemberArray, /) -> ConvexHull:
         """The hull of members that were read before: how far their rows may be from one follows the dtype they had."""
         count, _, classes = members.array.shape
-        probs = members.array.reshape(count, *members.batch, classes).astype(members.origin.result_dtype, copy=False)
+        probs = members.array.reshape(count, *members.batch, classes).astype(
+            members.array_kind.result_dtype, copy=False
+        )
         hull = object.__new__(cls)  # reading them again as they are handed out would take the tolerance of that dtype
-        hull.__dict__.update(probs=members.origin.restore(probs), member_axis=0, _members=members)
+        hull.__dict__.update(probs=members.array_kind.restore(probs), member_axis=0, _members=members)
         return hull
 
-    def _read(self) -> Members:
+    def _read(self) -> MemberArray:
         if self._members is not None:
             return distributions(self._members)
         return read_distributions(self.probs, member_axis=self.member_axis)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from credalens.checks.arrays import as_array, read_array, row_tolerance
 from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.intervals import check_same_classes, read_intervals
-from credalens.checks.members import read_members
+from credalens.checks.member_array import read_members
 from credalens.checks.options import check_count, check_few_classes
 from credalens.core.batches import for_each_chunk
 
@@ -48,12 +48,12 @@ class ProbabilityIntervals:
     def contains(self, p: Any, /) -> Any:
         """Whether each distribution (..., *batch, classes) lies in its credal set, up to the rounding of its dtype."""
         intervals = read_intervals(self.lower, self.upper, reachable=False)
-        q, origin = as_array(p, "p")
-        classes, tolerance = intervals.lower.shape[-1], row_tolerance(origin.dtype)
+        q, array_kind = as_array(p, "p")
+        classes, tolerance = intervals.lower.shape[-1], row_tolerance(array_kind.dtype)
         check_same_classes(q.shape, classes, intervals.batch, "p")
         low, high = (x.reshape(*intervals.batch, classes) for x in (intervals.lower, intervals.upper))
         inside = ((q >= low - tolerance) & (q <= high + tolerance)).all(axis=-1)
-        return origin.restore(inside & (np.abs(q.sum(axis=-1, dtype=np.float64) - 1) <= tolerance))
+        return array_kind.restore(inside & (np.abs(q.sum(axis=-1, dtype=np.float64) - 1) <= tolerance))
 
     @property
     def is_reachable(self) -> Any:
@@ -63,7 +63,7 @@ class ProbabilityIntervals:
         """
         intervals = read_intervals(self.lower, self.upper, reachable=False)
         low, high = _tightened(intervals.lower, intervals.upper)
-        tolerance = row_tolerance(intervals.origin.dtype)
+        tolerance = row_tolerance(intervals.array_kind.dtype)
         same = (low - intervals.lower <= tolerance) & (intervals.upper - high <= tolerance)
         return intervals.restore(same.all(axis=-1))
 
@@ -84,7 +84,7 @@ class ProbabilityIntervals:
         intervals = read_intervals(self.lower, self.upper, reachable=False)
         check_few_classes(intervals.lower.shape[-1], MOST_VERTEX_CLASSES, "vertices()")
         found = [
-            intervals.origin.restore(_vertices(low, high).astype(intervals.origin.result_dtype))
+            intervals.array_kind.restore(_vertices(low, high).astype(intervals.array_kind.result_dtype))
             for low, high in zip(intervals.lower, intervals.upper, strict=True)
         ]
         return found if intervals.batch else found[0]
@@ -129,7 +129,7 @@ def probability_intervals(probs: Any, *, member_axis: int = 0, threads: int | No
 
     members = read_members(probs, member_axis=member_axis)
     _, rows, classes = members.array.shape
-    dtype = members.origin.result_dtype
+    dtype = members.array_kind.result_dtype
     lower, upper = np.empty((rows, classes), dtype), np.empty((rows, classes), dtype)
 
     def work(start: int, stop: int) -> None:
@@ -140,7 +140,7 @@ def probability_intervals(probs: Any, *, member_axis: int = 0, threads: int | No
 
     for_each_chunk(work, rows, classes, threads=threads)
     shape = (*members.batch, classes)
-    restore = members.origin.restore
+    restore = members.array_kind.restore
     return ProbabilityIntervals(restore(lower.reshape(shape)), restore(upper.reshape(shape)))
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import NUMPY, Origin, all_reduce, namespace, origin_of, widen
+from credalens.arrays import NUMPY, ArrayKind, all_reduce, array_kind_of, namespace, to_float64
 from credalens.checks.arrays import check_classes, read_array, row_tolerance
-from credalens.checks.members import (
+from credalens.checks.member_array import (
     check_member_axis,
     check_merge,
-    in_one_precision,
+    in_common_precision,
     raise_bad_members,
     raise_no_members,
 )
@@ -46,7 +46,7 @@ class MemberSummary:
     upper: Any = None
     sum_probability: Any = None
     sum_entropy: Any = None
-    origin: Origin | None = None
+    array_kind: ArrayKind | None = None
 
     def update(self, probs: Any, /, *, member_axis: int | None = 0) -> MemberSummary:
         """Fold in members: (members, *batch, classes), or with ``member_axis=None`` one member (*batch, classes).
@@ -58,7 +58,7 @@ class MemberSummary:
         >>> MemberSummary().update(one_member, member_axis=None).count, MemberSummary().update(one_member).count
         (1, 3)
         """
-        probs = read_array(in_one_precision(probs), "probs")
+        probs = read_array(in_common_precision(probs), "probs")
         self._check_continues(tuple(probs.shape), member_axis)
         merged = self
         for member in _each_member(probs, member_axis):
@@ -70,16 +70,16 @@ class MemberSummary:
     def merge(self, other: MemberSummary, /) -> MemberSummary:
         """The summary of all members of both, as a new summary; results are as precise as those of the more precise one."""
         check_merge(self, other)
-        if self.origin is None or other.origin is None:
-            return other._copy() if self.origin is None else self._copy()
-        xp = namespace(self.origin.library)
+        if self.array_kind is None or other.array_kind is None:
+            return other._copy() if self.array_kind is None else self._copy()
+        xp = namespace(self.array_kind.library)
         return MemberSummary(
             self.count + other.count,
             xp.minimum(self.lower, other.lower),
             xp.maximum(self.upper, other.upper),
             self.sum_probability + other.sum_probability,
             self.sum_entropy + other.sum_entropy,
-            self.origin.wider(other.origin),
+            self.array_kind.wider(other.array_kind),
         )
 
     def __add__(self, other: MemberSummary) -> MemberSummary:
@@ -115,12 +115,12 @@ class MemberSummary:
             all_reduce(own.upper, "MAX", group=group),
             all_reduce(own.sum_probability, "SUM", group=group),
             all_reduce(own.sum_entropy, "SUM", group=group),
-            _agreed_origin(own, group),
+            _agreed_array_kind(own, group),
         )
 
     def _check_continues(self, shape: tuple[int, ...], member_axis: int | None) -> None:
         """Refuse an array with an axis too few or too many for the members so far, and say how to pass it."""
-        if self.origin is None:
+        if self.array_kind is None:
             return
         one = tuple(self.lower.shape)
         if len(shape) == len(one) + (member_axis is not None):
@@ -136,7 +136,9 @@ class MemberSummary:
         )
 
     def _copy(self) -> MemberSummary:
-        return MemberSummary(self.count, self.lower, self.upper, self.sum_probability, self.sum_entropy, self.origin)
+        return MemberSummary(
+            self.count, self.lower, self.upper, self.sum_probability, self.sum_entropy, self.array_kind
+        )
 
     def _become(self, other: MemberSummary) -> MemberSummary:
         """Take over the state of ``other``: nothing changes before all members have been folded in."""
@@ -158,18 +160,18 @@ def _each_member(probs: Any, member_axis: int | None) -> Iterator[Any]:
 
 def _summary_of_one(p: Any) -> MemberSummary | None:
     """The summary of one member (*batch, classes), its rows renormalised in its own library; None if one is no distribution."""
-    origin = origin_of(p)
-    xp = namespace(origin.library)
+    array_kind = array_kind_of(p)
+    xp = namespace(array_kind.library)
     if len(p.shape) < 1:
         raise ValueError(f"a member's prediction must have shape (*batch, classes); got shape {tuple(p.shape)}.")
     check_classes(p.shape[-1], "probs", tuple(p.shape))
-    q = widen(p, origin)
+    q = to_float64(p, array_kind)
     total = xp.sum(q, axis=-1, keepdims=True)
-    if not bool(xp.all((q >= 0) & (abs(total - 1) <= row_tolerance(origin.dtype)))):
+    if not bool(xp.all((q >= 0) & (abs(total - 1) <= row_tolerance(array_kind.dtype)))):
         return None
     q = q / total
     terms = q * xp.log2(xp.where(q > 0, q, total))  # any positive number does where q is 0
-    return MemberSummary(1, q, q, q, -xp.sum(terms, axis=-1), origin)
+    return MemberSummary(1, q, q, q, -xp.sum(terms, axis=-1), array_kind)
 
 
 def _agreed_shape(shape: tuple[int, ...] | None, group: Any) -> tuple[int, ...] | None:
@@ -192,11 +194,15 @@ def _agreed_shape(shape: tuple[int, ...] | None, group: Any) -> tuple[int, ...] 
     return _shape_of(most)
 
 
-def _agreed_origin(own: MemberSummary, group: Any) -> Origin:
-    """The origin of this process with the widest precision of all that have members, as when they merge."""
-    origin = own.origin or NUMPY
-    width = all_reduce(np.array([origin.result_dtype.itemsize if own.count else 0]), "MAX", group=group)[0]
-    return origin if origin.result_dtype.itemsize == width else replace(origin, dtype=np.dtype(f"f{width}").name)
+def _agreed_array_kind(own: MemberSummary, group: Any) -> ArrayKind:
+    """The kind of array of this process, in the widest precision of all that have members, as when they merge."""
+    array_kind = own.array_kind or NUMPY
+    width = all_reduce(np.array([array_kind.result_dtype.itemsize if own.count else 0]), "MAX", group=group)[0]
+    return (
+        array_kind
+        if array_kind.result_dtype.itemsize == width
+        else replace(array_kind, dtype=np.dtype(f"f{width}").name)
+    )
 
 
 def _shape_of(form: NDArray) -> tuple[int, ...]:
@@ -205,6 +211,6 @@ def _shape_of(form: NDArray) -> tuple[int, ...]:
 
 def _neutral_summary(shape: tuple[int, ...]) -> MemberSummary:
     """What a process without members contributes: nothing to a minimum, a maximum or a sum."""
-    origin = Origin("torch", "cpu", "float64")
-    nothing = origin.restore(np.zeros(shape))
-    return MemberSummary(0, nothing + np.inf, nothing - np.inf, nothing, nothing.sum(-1), origin)
+    array_kind = ArrayKind("torch", "cpu", "float64")
+    nothing = array_kind.restore(np.zeros(shape))
+    return MemberSummary(0, nothing + np.inf, nothing - np.inf, nothing, nothing.sum(-1), array_kind)

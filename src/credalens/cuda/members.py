@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from credalens.checks.arrays import row_tolerance
-from credalens.checks.members import Members, read_logits, read_members
+from credalens.checks.member_array import MemberArray, read_logits, read_members
 from credalens.core.batches import for_each_chunk
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.decomposition import Decomposition
@@ -87,7 +87,7 @@ class GpuMembers:
         p = torch.softmax(x, -1) if self.kind == "logits" else x / x.sum(-1, keepdim=True)
         return _entropy(p.mean(0)), _entropy(p).mean(0)
 
-    def read(self) -> Members:
+    def read(self) -> MemberArray:
         """The same members for the quantities that are computed on the CPU."""
         x = self.tensor.view(len(self.tensor), *self.batch, self.tensor.shape[-1])
         return read_logits(x) if self.kind == "logits" else read_members(x)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.members import read_distributions, read_logits
+from credalens.checks.member_array import read_distributions, read_logits
 from credalens.core.intervals import intersection_probability
 from credalens.evaluation.scores import KINDS, MEASURES, Scored
 from credalens.plots.simplex.geometry import merge_to_three

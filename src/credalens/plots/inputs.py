@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
-from credalens.checks.members import distributions, read_members
+from credalens.checks.member_array import distributions, read_members
 
 
 def as_numbers(values: Any, what: str, /) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.arrays import check_classes, row_tolerance
-from credalens.checks.members import raise_no_members
+from credalens.checks.member_array import raise_no_members
 from credalens.storage.contents import LABELS, arrays_in
 from credalens.storage.formats.stored import BFLOAT16, Stored
 from credalens.storage.formats.suffixes import UnsuitableError, readable, source_file

@@ -42,9 +42,9 @@ def save_predictions(path: str | os.PathLike[str], probs: Any, /, labels: Any = 
 
 
 def _values(probs: Any, logits: bool) -> NDArray:
-    values, origin = to_numpy(probs)
+    values, array_kind = to_numpy(probs)
     check_predictions(values.shape, values.dtype.name, "logits" if logits else "probs")
-    return renormalised(values) if origin.dtype == BFLOAT16 and not logits else values
+    return renormalised(values) if array_kind.dtype == BFLOAT16 and not logits else values
 
 
 def _labels(labels: Any, rows: int) -> NDArray:

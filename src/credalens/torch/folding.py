@@ -9,7 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from credalens.arrays import Origin, origin_of
+from credalens.arrays import ArrayKind, array_kind_of
 from credalens.core.members import MemberSummary
 from credalens.torch.outputs import check_values, probabilities
 
@@ -59,15 +59,15 @@ class Fold(Sink):
         except ValueError:
             check_values(raw, self.kind, who)  # says which member it was, and what about it
             raise
-        one.origin = _origin(raw, self.kind)
+        one.array_kind = _array_kind(raw, self.kind)
         self.summary = self.summary.merge(one)
 
 
-def _origin(raw: Tensor, kind: str) -> Origin:
+def _array_kind(raw: Tensor, kind: str) -> ArrayKind:
     """Logits were softmaxed in float64, but results go back in the precision that the model has."""
-    origin = origin_of(raw)
-    dtype = origin.result_dtype.name if kind == "logits" else origin.dtype
-    return Origin(origin.library, origin.device, dtype)
+    array_kind = array_kind_of(raw)
+    dtype = array_kind.result_dtype.name if kind == "logits" else array_kind.dtype
+    return ArrayKind(array_kind.library, array_kind.device, dtype)
 
 
 @final

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from credalens.arrays import Origin
-from credalens.checks.members import Members, check_member_axis, read_distributions
+from credalens.arrays import ArrayKind
+from credalens.checks.member_array import MemberArray, check_member_axis, read_distributions
 from credalens.checks.options import check_base, check_max_nodes, check_tolerance
 from credalens.core.entropy import MAX_NODES, TOLERANCE, lower_entropy_bits, upper_entropy_bits
 from credalens.prediction import CredalPrediction
@@ -124,7 +124,7 @@ def _rows(x: Tensor) -> NDArray[np.float64]:
     return np.ascontiguousarray(x.detach().cpu().numpy()).reshape(-1, x.shape[-1])
 
 
-def _kept(members: Members, dtype: torch.dtype) -> Members:
+def _kept(members: MemberArray, dtype: torch.dtype) -> MemberArray:
     """The members for the lazy quantities, which come back in the precision of the results."""
-    origin = Origin("torch", members.origin.device, str(dtype).removeprefix("torch."))
-    return Members(members.array, members.batch, origin)
+    array_kind = ArrayKind("torch", members.array_kind.device, str(dtype).removeprefix("torch."))
+    return MemberArray(members.array, members.batch, array_kind)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from credalens.checks.arrays import row_tolerance
-from credalens.checks.members import raise_bad_member
+from credalens.checks.member_array import raise_bad_member
 
 __all__ = ["OUTPUTS", "check_values", "output_tensor", "probabilities", "widened"]
 

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from credalens.arrays import Origin
-from credalens.checks.members import Members
+from credalens.arrays import ArrayKind
+from credalens.checks.member_array import MemberArray
 from credalens.checks.options import check_choice, check_count
 from credalens.core.classical import ClassicalUncertainty
 from credalens.prediction import CredalPrediction
@@ -156,22 +156,22 @@ def _arrays(prediction: CredalPrediction) -> Arrays:
         own = prediction.classical
         return {**arrays, **{f"classical_{part}": np.asarray(getattr(own, part).cpu()) for part in CLASSICAL}}
     members = prediction._members.read()
-    return {**arrays, "members": members.array, "members_dtype": np.array(members.origin.dtype)}
+    return {**arrays, "members": members.array, "members_dtype": np.array(members.array_kind.dtype)}
 
 
 def _joined(parts: list[Arrays], base: float, n_members: int, returns: str) -> CredalPrediction:
     if not parts:
         raise ValueError("there were no batches; a loader that was used up before gives none.")
-    origin = Origin(returns, "cpu", parts[0]["lower"].dtype.name)
-    results: dict[str, Any] = {name: origin.restore(_concatenated(parts, name, 0)) for name in FIELDS}
+    array_kind = ArrayKind(returns, "cpu", parts[0]["lower"].dtype.name)
+    results: dict[str, Any] = {name: array_kind.restore(_concatenated(parts, name, 0)) for name in FIELDS}
     members = classical = None
     if "members" in parts[0]:
         batch = (sum(len(part["lower"]) for part in parts), *parts[0]["lower"].shape[1:-1])
-        dtype = str(parts[0].get("members_dtype", origin.dtype))  # what their rows may miss one by follows it
-        members = Members(_concatenated(parts, "members", 1), batch, Origin(returns, "cpu", dtype))
+        dtype = str(parts[0].get("members_dtype", array_kind.dtype))  # what their rows may miss one by follows it
+        members = MemberArray(_concatenated(parts, "members", 1), batch, ArrayKind(returns, "cpu", dtype))
     else:
         classical = ClassicalUncertainty(
-            *(origin.restore(_concatenated(parts, f"classical_{part}", 0)) for part in CLASSICAL)
+            *(array_kind.restore(_concatenated(parts, f"classical_{part}", 0)) for part in CLASSICAL)
         )
     return CredalPrediction(**results, base=base, n_members=n_members, _members=members, _classical=classical)
 

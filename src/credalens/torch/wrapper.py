@@ -10,7 +10,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from credalens.checks.members import in_one_precision
+from credalens.checks.member_array import in_common_precision
 from credalens.checks.options import (
     check_base,
     check_choice,
@@ -106,7 +106,7 @@ class CredalWrapper(nn.Module):
             if runs_ahead(keep.device):
                 keep.check()
             dtype = reduce(torch.promote_types, (raw.dtype for raw in keep.raw), torch.float32)
-            probs = torch.stack(in_one_precision([probabilities(raw, self.outputs) for raw in keep.raw]))
+            probs = torch.stack(in_common_precision([probabilities(raw, self.outputs) for raw in keep.raw]))
             return credal_prediction(probs, dtype=dtype, **self._budget)
         return self.predict_batch(*args, **kwargs)
 

@@ -206,4 +206,4 @@ def _parts(summary: MemberSummary) -> dict[str, Array]:
 
 def _from_parts(parts: Mapping[str, Array]) -> MemberSummary:
     sums = {"sum_probability": parts["probability"], "sum_entropy": parts["entropy"]}
-    return MemberSummary(int(parts["count"]), parts["lower"], parts["upper"], **sums, origin=NUMPY)
+    return MemberSummary(int(parts["count"]), parts["lower"], parts["upper"], **sums, array_kind=NUMPY)

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from credalens.checks.arrays import check_classes
-from credalens.checks.members import read_distributions
+from credalens.checks.member_array import read_distributions
 from credalens.checks.options import check_choice
 from credalens_paper.training.dirichlet import wide_dtype
 

@@ -9,18 +9,18 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import Origin, namespace, origin_of, single
+from credalens.arrays import ArrayKind, array_kind_of, namespace, to_float32
 from credalens.checks.arrays import as_array, check_classes, read_array, restored, row_tolerance
 from credalens.checks.bad_rows import raise_bad_logits, raise_bad_rows
 
 __all__ = [
-    "Members",
+    "MemberArray",
     "check_member_axis",
     "check_merge",
     "check_not_empty_summary",
     "check_one_member",
     "distributions",
-    "in_one_precision",
+    "in_common_precision",
     "raise_bad_member",
     "raise_bad_members",
     "raise_no_members",
@@ -35,24 +35,24 @@ EDGE = 1e-6  # of the tolerance: more than the order of summation can move a row
 
 
 @dataclass(frozen=True)
-class Members:
+class MemberArray:
     """Member predictions as (members, rows, classes), in whatever order they lie, and where they came from."""
 
     array: NDArray
     batch: tuple[int, ...]
-    origin: Origin
+    array_kind: ArrayKind
     accepted: bool = False
 
     @property
     def tolerance(self) -> float:
         """How far from one a row's sum may be; a little more where rows were accepted that are now summed in another order."""
-        return row_tolerance(self.origin.dtype) * (1 + EDGE if self.accepted else 1)
+        return row_tolerance(self.array_kind.dtype) * (1 + EDGE if self.accepted else 1)
 
-    def read_again(self) -> Members:
+    def read_again(self) -> MemberArray:
         """The same members, whose rows have been accepted before."""
-        return Members(self.array, self.batch, self.origin, accepted=True)
+        return MemberArray(self.array, self.batch, self.array_kind, accepted=True)
 
-    def read(self) -> Members:
+    def read(self) -> MemberArray:
         """Themselves; members on a GPU have to be fetched."""
         return self
 
@@ -63,7 +63,7 @@ class Members:
         """
         if self.array.dtype in (np.float32, np.float64) and self.array.flags.c_contiguous:
             return self.array, start, stop
-        part = self.array[:, start:stop].astype(self.origin.result_dtype, order="C")
+        part = self.array[:, start:stop].astype(self.array_kind.result_dtype, order="C")
         return part, 0, stop - start
 
     def are_distributions(self) -> bool:
@@ -73,10 +73,10 @@ class Members:
 
     def restore(self, array: NDArray, /) -> Any:
         """Give ``array`` (rows, ...) the caller's batch shape, precision and library."""
-        return restored(array, self.batch, self.origin)
+        return restored(array, self.batch, self.array_kind)
 
 
-def in_one_precision(probs: Any, /, *, name: str = "probs") -> Any:
+def in_common_precision(probs: Any, /, *, name: str = "probs") -> Any:
     """Members in a list, those in half precision among others in float32: rows that their own dtype allows, renormalised.
 
     An array of all of them has the dtype of the widest, for which rows of the narrower need not sum to one.
@@ -92,50 +92,50 @@ def in_one_precision(probs: Any, /, *, name: str = "probs") -> Any:
 
 def _renormalised(member: Any, dtype: str, name: str) -> Any:
     """One member in float32; a row that is no distribution stays as it is, to be refused with its index."""
-    p = single(read_array(member, name))
-    xp = namespace(origin_of(p).library)
+    p = to_float32(read_array(member, name))
+    xp = namespace(array_kind_of(p).library)
     if not p.shape:
         return p
     total = xp.sum(p, axis=-1, keepdims=True)
     return p / xp.where(abs(total - 1) <= row_tolerance(dtype), total, xp.ones_like(total))
 
 
-def read_members(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> Members:
+def read_members(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> MemberArray:
     """Shape and dtype of member predictions. Their values are checked in the pass that reads them."""
-    array, batch, origin = _read_stack(in_one_precision(probs, name=name), member_axis, name)
-    return Members(array, batch, origin)
+    array, batch, array_kind = _read_stack(in_common_precision(probs, name=name), member_axis, name)
+    return MemberArray(array, batch, array_kind)
 
 
-def read_distributions(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> Members:
+def read_distributions(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> MemberArray:
     """Member predictions with their values checked, renormalised in float64."""
     return distributions(read_members(probs, member_axis=member_axis, name=name), name)
 
 
-def distributions(members: Members, name: str = "probs", /) -> Members:
+def distributions(members: MemberArray, name: str = "probs", /) -> MemberArray:
     """The same members with their values checked, renormalised in float64."""
     if not members.are_distributions():
         raise_bad_rows(members, name)
     p = members.array.astype(np.float64, order="C")
-    return Members(p / p.sum(axis=-1, keepdims=True), members.batch, members.origin)
+    return MemberArray(p / p.sum(axis=-1, keepdims=True), members.batch, members.array_kind)
 
 
-def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -> Members:
+def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -> MemberArray:
     """Member logits, softmaxed in float64: finite, or -inf for a class that is ruled out."""
-    z, batch, origin = _read_stack(logits, member_axis, name)
+    z, batch, array_kind = _read_stack(logits, member_axis, name)
     z = z.astype(np.float64, order="C")
     top = z.max(axis=-1, keepdims=True)
     if not np.isfinite(top).all():  # NaN, +inf, or -inf in every class
-        raise_bad_logits(Members(z, batch, origin), name)
+        raise_bad_logits(MemberArray(z, batch, array_kind), name)
     with np.errstate(over="ignore", under="ignore"):  # a difference that float64 cannot hold is a probability of zero
         z -= top
         np.exp(z, out=z)
     z /= z.sum(axis=-1, keepdims=True)
-    return Members(z, batch, Origin(origin.library, origin.device, origin.result_dtype.name))
+    return MemberArray(z, batch, ArrayKind(array_kind.library, array_kind.device, array_kind.result_dtype.name))
 
 
-def _read_stack(x: Any, member_axis: int, name: str) -> tuple[NDArray, tuple[int, ...], Origin]:
+def _read_stack(x: Any, member_axis: int, name: str) -> tuple[NDArray, tuple[int, ...], ArrayKind]:
     """``x`` as (members, rows, classes), a view where its strides allow one; checks that need no look at the values."""
-    array, origin = as_array(x, name)
+    array, array_kind = as_array(x, name)
     if array.ndim < 2:
         raise ValueError(
             f"{name} must have shape (members, *batch, classes) with at least two axes; got shape {array.shape}. "
@@ -148,7 +148,7 @@ def _read_stack(x: Any, member_axis: int, name: str) -> tuple[NDArray, tuple[int
         raise_no_members(name, array.shape)
     check_classes(classes, name, array.shape)
     batch = array.shape[1:-1]
-    return array.reshape(members, math.prod(batch), classes), batch, origin
+    return array.reshape(members, math.prod(batch), classes), batch, array_kind
 
 
 def check_member_axis(axis: int, ndim: int, name: str) -> int:
@@ -184,26 +184,26 @@ def raise_bad_member(values: Any, name: str, *, kind: str = "probabilities") -> 
     raise_bad(_one_member(*as_array(values, name)), name, one_member=True)
 
 
-def check_one_member(array: NDArray, origin: Origin, name: str, /) -> None:
+def check_one_member(array: NDArray, array_kind: ArrayKind, name: str, /) -> None:
     """Refuse distributions (*batch, classes) that are none."""
-    member = _one_member(array, origin)
+    member = _one_member(array, array_kind)
     if not member.are_distributions():
         raise_bad_rows(member, name, one_member=True)
 
 
-def _one_member(array: NDArray, origin: Origin) -> Members:
+def _one_member(array: NDArray, array_kind: ArrayKind) -> MemberArray:
     batch, classes = array.shape[:-1], array.shape[-1]
-    return Members(array.reshape(1, math.prod(batch), classes), batch, origin)
+    return MemberArray(array.reshape(1, math.prod(batch), classes), batch, array_kind)
 
 
 def check_merge(one: Any, other: Any, /) -> None:
     """Two summaries of the same inputs: same library, batch and classes."""
     if type(one) is not type(other):
         raise TypeError(f"a MemberSummary merges with another MemberSummary; got {type(other).__name__}.")
-    if one.origin is None or other.origin is None:
+    if one.array_kind is None or other.array_kind is None:
         return
-    if one.origin.library != other.origin.library:
-        raise TypeError(f"cannot merge summaries of {one.origin.library} and {other.origin.library} arrays.")
+    if one.array_kind.library != other.array_kind.library:
+        raise TypeError(f"cannot merge summaries of {one.array_kind.library} and {other.array_kind.library} arrays.")
     if tuple(one.lower.shape) != tuple(other.lower.shape):
         raise ValueError(
             f"members must predict the same inputs and classes; got shapes {tuple(one.lower.shape)} and "
