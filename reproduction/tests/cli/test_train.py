@@ -183,7 +183,7 @@ def test_a_device_that_torch_cannot_use_is_bad_input_and_no_defect(capsys, tmp_p
 def test_another_configuration_is_refused(capsys, tmp_path):
     trained(capsys, tmp_path, "--members", 1, "--epochs", 1)
     message = refused(capsys, *TINY, "--out", tmp_path, "--members", 1, "--epochs", 2)
-    assert "schedule.epochs: stored 1, asked for 2" in message
+    assert "schedule.epochs was 1 and is now 2" in message
 
 
 def test_a_network_that_diverges_is_no_defect(capsys, tmp_path, monkeypatch):

@@ -87,7 +87,7 @@ def test_weights_of_another_schedule_are_refused(made, monkeypatch):
     assert engine.trained(spec, models)
     other = schedules.schedule_for(spec, epochs=5)
     monkeypatch.setattr(schedules, "schedule_for", lambda spec: other)
-    with pytest.raises(ValueError, match=r"belongs to another configuration .*epochs: stored 2, asked for 5"):
+    with pytest.raises(ValueError, match=r"other settings: .*epochs was 2 and is now 5"):
         engine.trained(spec, models)
 
 

@@ -13,7 +13,7 @@ from credalens_paper.training.devices import fast_math, find_device, find_precis
 from credalens_paper.training.distillation import distillation_loss
 from credalens_paper.training.images import DeviceImages
 from credalens_paper.training.jobs import Job, Setting
-from credalens_paper.training.member import Member
+from credalens_paper.training.learner import Learner
 from credalens_paper.training.networks import make_network
 from credalens_paper.training.objectives import cross_entropy, distillation, evidence_bound
 from credalens_paper.training.optimizers import load_optimizer, make_optimizer, optimizer_tensors, set_learning_rate
@@ -166,7 +166,7 @@ def test_teachers_are_asked_once_about_each_batch_that_comes_back():
         return objective(logits, images, labels, step)
 
     schedule = replace(ADAM, epochs=5, batch=64, views=2)
-    learner = Member(replace(SPEC, method="edd", teachers=(0, 1)), schedule, network(), DeviceImages(blobs(128), CPU))
+    learner = Learner(replace(SPEC, method="edd", teachers=(0, 1)), schedule, network(), DeviceImages(blobs(128), CPU))
     objective = distillation([teacher], schedule, 128, lambda: mixed("float32", CPU))
     learner._objective = keep
     while not learner.finished:
@@ -179,7 +179,7 @@ def test_teachers_are_asked_once_about_each_batch_that_comes_back():
 
 def test_steps_follow_the_schedule():
     frozen = replace(ADAM, epochs=2, batch=64, rate=1e-3, milestones=(1,) * 30)  # 1e-33 in the second epoch
-    learner = Member(SPEC, frozen, network(), DeviceImages(blobs(256), CPU))
+    learner = Learner(SPEC, frozen, network(), DeviceImages(blobs(256), CPU))
     weight = learner.model[0].weight
     seen = [weight.detach().clone()]
     while not learner.finished:
@@ -193,7 +193,9 @@ def test_steps_follow_the_schedule():
 def test_bayesian_weights_start_where_the_schedule_says(tmp_path):
     spec = replace(SPEC, method="bnnr")
     setting = Setting(tmp_path, build, CPU, "float32", False, None, {})
-    learner = Job(spec, setting).lane(DeviceImages(blobs(64), CPU)).member
+    job = Job(spec, setting)
+    job.start(DeviceImages(blobs(64), CPU))
+    learner = job.learner
     assert isinstance(learner.model[0], BayesianLayer)
     torch.testing.assert_close(learner.model[0].weight_std, torch.full((8, 3, 3, 3), schedule_for(spec).initial_std))
     assert torch.equal(learner.model[0].mean.weight, make_network(SPEC, build, CPU)[0].weight)

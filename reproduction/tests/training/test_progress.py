@@ -1,4 +1,4 @@
-"""What a training shows while it runs: a line for each epoch, and a board where there is a terminal."""
+"""What a training shows while it runs: a line for each epoch, and bars where there is a terminal."""
 
 from io import StringIO
 
@@ -18,10 +18,10 @@ def test_the_log_has_a_line_for_each_epoch(tmp_path, capsys):
     assert capsys.readouterr() == ("", "")  # no bars where there is no terminal
 
 
-def test_the_board_shows_every_member(tmp_path, monkeypatch):
+def test_the_bars_show_every_member(tmp_path, monkeypatch):
     screen = Console(file=StringIO(), force_terminal=True, width=200)
     monkeypatch.setattr(progress, "Console", lambda **options: screen)
     train_models([SPEC, member(seed=1)], blobs(), tmp_path, build=build, device="cpu", side_by_side=2)
-    shown = screen.file.getvalue()
+    text = screen.file.getvalue()
     for part in (SPEC.key, member(seed=1).key, "epoch 2/2", "loss", "accuracy", "img/s"):
-        assert part in shown
+        assert part in text

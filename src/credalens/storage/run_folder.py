@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["RunFolder", "check_settings", "settings_differences"]
 
 LOCK: Final = "lock"
-DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 REMEDY: Final = "Use the same settings, name another folder, or begin again with --restart (restart=True)."
 
 

@@ -99,17 +99,11 @@ class TorchEngine:
 
     def trained(self, spec: TrainSpec, folder: Path, /) -> bool:
         """Whether the network is there, trained by the schedule that its spec means today."""
-        from credalens_paper.training.checkpoints import check_same, read_note
-        from credalens_paper.training.records import configuration_of
+        from credalens_paper.training.network_folder import is_finished
         from credalens_paper.training.schedules import schedule_for
 
-        path = folder / spec.key / "model.safetensors"
-        if not path.is_file():
-            return False
-        stored = configuration_of(read_note(path))
         asked = {"spec": spec.as_dict(), "schedule": schedule_for(spec).as_dict()}
-        check_same({part: stored[part] for part in asked}, asked, path)
-        return True
+        return is_finished(folder / spec.key, asked)
 
     def train(self, specs: Sequence[TrainSpec], data: TrainingData, folder: Path, /) -> None:
         """Train what is not finished, resuming what is half done."""

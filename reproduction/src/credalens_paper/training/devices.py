@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import nn
@@ -22,15 +22,15 @@ def find_device(device: str | torch.device | None = None, /) -> torch.device:
     """
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    found = named_device(device)
-    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+    asked = named_device(device)
+    if asked.type == "cuda" and (asked.index or 0) >= torch.cuda.device_count():
         raise ValueError(
             f"device={str(device)!r} was asked for and torch sees {torch.cuda.device_count()} CUDA devices; use "
             "device='cpu', or install a torch build for your GPU."
         )
-    if found.type not in ("cpu", "cuda"):
-        _check_usable(found)
-    return found
+    if asked.type not in ("cpu", "cuda"):
+        _check_usable(asked)
+    return asked
 
 
 def named_device(device: str | torch.device, /) -> torch.device:
@@ -98,6 +98,18 @@ def fast_math(device: torch.device, /) -> Iterator[None]:
     finally:
         cudnn.benchmark, cudnn.deterministic = before
         torch.set_float32_matmul_precision(precision)
+
+
+def compile_network(network: nn.Module, /, *, graph: bool = False) -> nn.Module:
+    """Fused by torch.compile, once for all networks of a kind, into kernels that are not chosen by their speed.
+
+    A ``graph`` of CUDA is replayed: launching many small kernels takes longer than running them. Options that an older
+    torch lacks are left out.
+    """
+    wanted = {"triton.cudagraphs": graph, "deterministic": True}
+    available = torch._inductor.list_options()
+    options: dict[str, Any] = {name: value for name, value in wanted.items() if name in available}
+    return torch.compile(network, options=options, dynamic=False)  # type: ignore[return-value]
 
 
 def device_name(device: torch.device, /) -> str:

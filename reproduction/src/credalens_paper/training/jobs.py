@@ -1,23 +1,27 @@
-"""One spec on its way from its folder to the device and back."""
+"""One job for each network, and several jobs side by side on one device, their steps interleaved."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
+from typing import Final, final
 
 import torch
-from torch import nn
 
-from credalens_paper.training.checkpoints import Note
 from credalens_paper.training.images import DeviceImages
-from credalens_paper.training.loop import Lane
-from credalens_paper.training.member import Member
-from credalens_paper.training.networks import MODEL, Build, load_model, make_network
-from credalens_paper.training.records import MemberFolder
-from credalens_paper.training.schedules import Schedule, schedule_for
+from credalens_paper.training.learner import Learner
+from credalens_paper.training.network_folder import MODEL, NetworkFolder, Note
+from credalens_paper.training.networks import Build, load_model, make_network
+from credalens_paper.training.progress import Show, epoch_line
+from credalens_paper.training.schedules import schedule_for
 from credalens_paper.training.spec import TrainSpec
+
+SHOW_EVERY: Final = 1.0
+"""Seconds between two updates of a bar, each of which waits for the device."""
 
 
 @dataclass(frozen=True)
@@ -39,54 +43,123 @@ class Setting:
 
 
 @dataclass(frozen=True)
+class Reports:
+    """What is told while networks train, and how often their states are stored."""
+
+    show: Show
+    log: Callable[[str], None] | None
+    save_every: float
+
+
+@final
 class Job:
-    """One network to train, or to find trained."""
+    """One network to train, or to find trained; from ``start`` on it has a learner, a CUDA stream and clocks."""
 
-    spec: TrainSpec
-    setting: Setting
+    learner: Learner
 
-    @cached_property
-    def schedule(self) -> Schedule:
-        """The schedule of the spec, with as many epochs as the call asked for."""
-        return schedule_for(self.spec, epochs=self.setting.epochs)
+    def __init__(self, spec: TrainSpec, setting: Setting, /):
+        self.spec, self._setting = spec, setting
+        self.schedule = schedule_for(spec, epochs=setting.epochs)
+        configuration = {"spec": spec.as_dict(), "schedule": self.schedule.as_dict(), "data": setting.data}
+        self.folder = NetworkFolder(setting.folder / spec.key, configuration, setting.rounding)
+        self._stream: torch.cuda.Stream | None = None
 
-    @cached_property
-    def records(self) -> MemberFolder:
-        """The folder of this network."""
-        asked = {"spec": self.spec.as_dict(), "schedule": self.schedule.as_dict(), "data": self.setting.data}
-        return MemberFolder(self.setting.folder / self.spec.key, asked, self.setting.rounding)
-
-    def check(self, others: Collection[TrainSpec], /) -> None:
+    def check(self, specs: Collection[TrainSpec], /) -> None:
         """Refuse before any work: a checkpoint of another configuration, a teacher that nobody trains."""
-        self.records.check_resumable()
+        self.folder.check_resumable()
         for teacher in self.spec.teacher_specs():
-            if teacher not in others and not (self.setting.folder / teacher.key / MODEL).is_file():
+            if teacher not in specs and not (self._setting.folder / teacher.key / MODEL).is_file():
                 raise FileNotFoundError(
-                    f"{self.spec.key} learns from {teacher.key}, which is not in {self.setting.folder} and not among "
+                    f"{self.spec.key} learns from {teacher.key}, which is not in {self._setting.folder} and not among "
                     "the specs: train its teachers first, or in the same call."
                 )
 
-    def lane(self, images: DeviceImages, /) -> Lane:
-        """A place on the device where it trains."""
-        return Lane(lambda: self._start(images), self.records.save, self.records.finish, self.setting.device)
+    def start(self, images: DeviceImages, /) -> None:
+        """Make the learner, or restore it from its checkpoint."""
+        self._stream = _new_stream(images.device)
+        with self._queued():
+            self.learner = self._make_learner(images)
+            self.folder.begin(self.learner, images.device)
+        self._first_step, self._began = self.learner.step, time.perf_counter()
+        self._saved = self._shown = self._began
 
-    def _start(self, images: DeviceImages) -> Member:
-        setting = self.setting
-        member = Member(
+    def advance(self, reports: Reports, /) -> None:
+        """One step, and now and then a checkpoint and an update of the bar."""
+        with self._queued():
+            epochs = len(self.learner.history)
+            self.learner.advance()
+            if reports.log is not None and len(self.learner.history) > epochs:
+                reports.log(epoch_line(self.learner))
+            if self.learner.finished:
+                self.folder.finish(self.learner)
+            elif time.perf_counter() - self._saved >= reports.save_every:
+                self.save()
+            self._show(reports.show)
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        with self._queued():
+            self.folder.save(self.learner)
+        self._saved = time.perf_counter()
+
+    def _make_learner(self, images: DeviceImages) -> Learner:
+        setting = self._setting
+        return Learner(
             self.spec,
             self.schedule,
             make_network(self.spec, setting.build, setting.device, initial_std=self.schedule.initial_std),
             images,
+            teachers=tuple(
+                load_model(teacher, setting.folder, build=setting.build, device=setting.device)
+                for teacher in self.spec.teacher_specs()
+            ),
             precision=setting.precision,
-            teachers=self._teachers(),
             compile=setting.compile,
         )
-        self.records.begin(member, setting.device)
-        return member
 
-    def _teachers(self) -> tuple[nn.Module, ...]:
-        setting = self.setting
-        return tuple(
-            load_model(teacher, setting.folder, build=setting.build, device=setting.device)
-            for teacher in self.spec.teacher_specs()
-        )
+    def _queued(self) -> AbstractContextManager[object]:
+        """The context in which this network's work is queued; other jobs do not wait for it."""
+        return nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
+
+    def _show(self, show: Show) -> None:
+        now = time.perf_counter()
+        if self.learner.finished or now - self._shown >= SHOW_EVERY:
+            images = (self.learner.step - self._first_step) * self.schedule.batch
+            show(self.learner, images / (now - self._began))
+            self._shown = now
+
+
+def run_jobs(jobs: Iterable[Job], images: DeviceImages, reports: Reports, /, *, side_by_side: int) -> None:
+    """Train all networks, ``side_by_side`` of them at a time, step by step in turn.
+
+    They share nothing that changes, so each becomes what it would have become alone. When one fails, the others are
+    stored where they are.
+    """
+    waiting, running = deque(jobs), list[Job]()
+    while waiting or running:
+        while waiting and len(running) < side_by_side:
+            job = waiting.popleft()
+            job.start(images)
+            running.append(job)
+        for job in running:
+            try:
+                job.advance(reports)
+            except BaseException as error:
+                error.add_note(f"While training {job.spec.key}, step {job.learner.step}.")
+                _save_all(other for other in running if other is not job and not other.learner.finished)
+                raise
+        running = [job for job in running if not job.learner.finished]
+
+
+def _save_all(jobs: Iterable[Job]) -> None:
+    for job in jobs:
+        with suppress(OSError, FloatingPointError):  # the first error is the one to report
+            job.save()
+
+
+def _new_stream(device: torch.device) -> torch.cuda.Stream | None:
+    if device.type != "cuda":
+        return None
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream(device))  # the images may still be on their way
+    return stream

@@ -10,12 +10,10 @@ from torch import nn
 
 from credalens.bayes import to_bayesian
 from credalens.bayes.layers import INITIAL_STD
-from credalens_paper.training.checkpoints import check_same, read_tensors
 from credalens_paper.training.devices import find_device, placed
+from credalens_paper.training.network_folder import MODEL, is_finished, read_tensors
 from credalens_paper.training.randomness import INITIAL, derived_seed
 from credalens_paper.training.spec import ESTIMATORS, TrainSpec
-
-MODEL = "model.safetensors"
 
 
 class Build(Protocol):
@@ -48,11 +46,9 @@ def load_model(
     spec: TrainSpec, folder: str | Path, /, *, build: Build, device: str | torch.device | None = None
 ) -> nn.Module:
     """A trained network out of the folder that :func:`train_models` wrote, in evaluation mode."""
-    path = Path(folder) / spec.key / MODEL
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist: train {spec.key} first, or look into another folder.")
-    tensors, note = read_tensors(path)
-    check_same(note["configuration"]["spec"], spec.as_dict(), path)
+    path = Path(folder) / spec.key
+    if not is_finished(path, {"spec": spec.as_dict()}):
+        raise FileNotFoundError(f"{path / MODEL} does not exist: train {spec.key} first, or look into another folder.")
     network = make_network(spec, build, find_device(device))
-    network.load_state_dict(tensors)
+    network.load_state_dict(read_tensors(path / MODEL)[0])
     return network.eval()

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import torch
 
 from credalens_paper.training.devices import fast_math, find_device, find_precision
 from credalens_paper.training.images import DeviceImages, TrainingData
-from credalens_paper.training.jobs import Job, Setting
-from credalens_paper.training.loop import train_side_by_side
-from credalens_paper.training.member import EpochRecord
+from credalens_paper.training.jobs import Job, Reports, Setting, run_jobs
+from credalens_paper.training.learner import EpochRecord
 from credalens_paper.training.networks import Build, load_model
 from credalens_paper.training.predicting import predict_concentrations, predict_members
-from credalens_paper.training.progress import Board
+from credalens_paper.training.progress import progress_bars
 from credalens_paper.training.spec import TrainSpec
 
 __all__ = [
@@ -80,19 +78,19 @@ def train_models(
     [1, 2]
     """
     _check(specs, data, side_by_side, epochs)
-    place = find_device(device)
-    setting = Setting(Path(folder), build, place, find_precision(precision, place), compile, epochs, data.fingerprint())
+    on = find_device(device)
+    setting = Setting(Path(folder), build, on, find_precision(precision, on), compile, epochs, data.fingerprint())
     jobs = [Job(spec, setting) for spec in specs]
-    waiting = [job for job in jobs if not job.records.finished()]
+    waiting = [job for job in jobs if not job.folder.is_finished()]
     for job in waiting:
         job.check(specs)
     if waiting:
-        with Board(shown=progress) as board, fast_math(place):
-            images = DeviceImages(data, place)
+        with progress_bars(hidden=not progress) as show, fast_math(on):
+            images, reports = DeviceImages(data, on), Reports(show, log, checkpoint_every)
             for students in (False, True):
-                lanes = [partial(job.lane, images) for job in waiting if job.spec.distilled == students]
-                train_side_by_side(lanes, at_once=side_by_side, board=board, log=log, save_every=checkpoint_every)
-    return [TrainResult(job.spec, job.records.path, job.records.history(), job in waiting) for job in jobs]
+                stage = [job for job in waiting if job.spec.distilled == students]
+                run_jobs(stage, images, reports, side_by_side=side_by_side)
+    return [TrainResult(job.spec, job.folder.path, job.folder.history(), job in waiting) for job in jobs]
 
 
 def _check(specs: Sequence[TrainSpec], data: TrainingData, side_by_side: int, epochs: int | None) -> None:

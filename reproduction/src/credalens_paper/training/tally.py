@@ -11,8 +11,8 @@ from credalens_paper.training.dirichlet import wide_dtype
 from credalens_paper.training.spec import TrainSpec
 
 
-class Reading(NamedTuple):
-    """The averages of the epoch so far."""
+class Averages(NamedTuple):
+    """Averages over the images of an epoch so far."""
 
     loss: float
     accuracy: float
