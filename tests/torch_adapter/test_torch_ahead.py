@@ -9,14 +9,13 @@ import pytest
 import torch
 from torch import nn
 
-from credalens.torch import CredalWrapper, folding, wrapper
+from credalens.torch import CredalWrapper, outputs, wrapper
 from tests.torch_calls import TorchCalls
 
 
 @pytest.fixture
 def ahead(monkeypatch):
-    for module in (folding, wrapper):
-        monkeypatch.setattr(module, "runs_ahead", lambda device: True)
+    monkeypatch.setattr(wrapper, "_runs_ahead", lambda device: True)
 
 
 def members(count, seed=0):
@@ -28,18 +27,16 @@ FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "episte
 
 
 @pytest.mark.parametrize("count", [1, 5, wrapper.FEW, wrapper.FEW + 1])
-@pytest.mark.parametrize("outputs", ["logits", "probabilities"])
+@pytest.mark.parametrize("kind", ["logits", "probabilities"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_same_prediction(count, outputs, dtype, monkeypatch):
+def test_the_same_prediction(count, kind, dtype, monkeypatch):
     x = torch.randn(7, 6, dtype=dtype)
     networks = [
-        nn.Sequential(m.to(dtype), nn.Softmax(-1)) if outputs == "probabilities" else m.to(dtype)
-        for m in members(count)
+        nn.Sequential(m.to(dtype), nn.Softmax(-1)) if kind == "probabilities" else m.to(dtype) for m in members(count)
     ]
-    folded = CredalWrapper(networks, outputs=outputs)(x)
-    for module in (folding, wrapper):
-        monkeypatch.setattr(module, "runs_ahead", lambda device: True)
-    together = CredalWrapper(networks, outputs=outputs)(x)
+    folded = CredalWrapper(networks, outputs=kind)(x)
+    monkeypatch.setattr(wrapper, "_runs_ahead", lambda device: True)
+    together = CredalWrapper(networks, outputs=kind)(x)
     for name in FIELDS:
         torch.testing.assert_close(
             getattr(together, name), getattr(folded, name), rtol=0, atol=1e-6 if dtype == torch.float32 else 1e-12
@@ -48,10 +45,10 @@ def test_the_same_prediction(count, outputs, dtype, monkeypatch):
 
 
 def test_values_are_not_looked_at_before_all_members_have_run(ahead, monkeypatch):
-    looked = []
-    monkeypatch.setattr(folding, "check_values", lambda raw, kind, who: looked.append(who))
+    checked = []
+    monkeypatch.setattr(outputs, "_check_values", lambda output, kind: checked.append(output))
     CredalWrapper(members(3))(torch.randn(2, 6))
-    assert looked == []
+    assert checked == []
 
 
 @pytest.mark.parametrize("options", [{}, {"hull": True}, {"gradients": True}])
@@ -59,7 +56,7 @@ def test_a_bad_member_is_still_named(ahead, options):
     bad = members(3)
     with torch.no_grad():
         bad[1].bias[2] = float("nan")
-    with pytest.raises(ValueError, match=r"member 1 \(Linear\) returned logits of which 2 of 8 are not finite"):
+    with pytest.raises(ValueError, match=r"2 of 2 rows of the logits of member 1 \(Linear\) .* class 2 is nan"):
         CredalWrapper(bad, **options)(torch.randn(2, 6))
 
 
@@ -99,22 +96,22 @@ def test_modules_that_hold_each_other_are_walked_once():
 
 
 def test_outputs_go_to_wrap_as_they_are(ahead, monkeypatch):
-    outputs = [torch.randn(2, 4) for _ in range(5)]
+    tensors = [torch.randn(2, 4) for _ in range(5)]
     monkeypatch.setattr(wrapper, "wrap_logits", lambda given, **_: given)
-    adapter = CredalWrapper([lambda x, y=y: y for y in outputs])
+    adapter = CredalWrapper([lambda x, y=y: y for y in tensors])
     with TorchCalls() as calls:
         given = adapter(torch.ones(1))
-    assert all(one is other for one, other in zip(given, outputs, strict=True))
+    assert all(x is y for x, y in zip(given, tensors, strict=True))
     assert [name for name in calls.names if name != "ones"] == []
 
 
 def test_many_members_are_still_folded(ahead, monkeypatch):
-    monkeypatch.setattr(wrapper, "Keep", None)
+    monkeypatch.setattr(wrapper, "wrap_logits", None)
     prediction = CredalWrapper(members(wrapper.FEW + 1))(torch.randn(2, 6))
     assert prediction.n_members == wrapper.FEW + 1
 
 
 def test_only_cuda_runs_ahead():
-    assert folding.runs_ahead(torch.device("cuda", 1))
-    assert not folding.runs_ahead(torch.device("cpu"))
-    assert not folding.runs_ahead(None)
+    assert wrapper._runs_ahead(torch.device("cuda", 1))
+    assert not wrapper._runs_ahead(torch.device("cpu"))
+    assert not wrapper._runs_ahead(None)

@@ -103,7 +103,7 @@ def test_a_row_that_its_own_precision_does_not_allow_is_refused_among_others():
     rows[1][3, 0] = 0.52
     for options in ({}, {"hull": True}, {"gradients": True}):
         wrapper = CredalWrapper([lambda x, p=p: p for p in rows], outputs="probabilities", **options)
-        with pytest.raises(ValueError, match=r"member 1 .* 1 of 4 rows .* batch index \(3,\)"):
+        with pytest.raises(ValueError, match=r"1 of 4 rows of the probabilities of member 1 .* index \(3,\)"):
             wrapper(rows[0])
 
 

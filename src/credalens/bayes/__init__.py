@@ -31,20 +31,14 @@ torch.Size([10, 16, 3])
 MC-dropout is such a posterior as well: :func:`activate_dropout` switches its layers on, and nothing else.
 """
 
-try:
-    import torch as _torch  # noqa: F401  (asked for here, so that the message below is the one users see)
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise ImportError(
-        "credalens.bayes needs PyTorch, which is not installed: pip install 'credalens[torch]'"
-    ) from error
+from credalens.checks.packages import needing
 
-from credalens.bayes.conversion import to_bayesian
-from credalens.bayes.divergence import elbo_loss, kl
-from credalens.bayes.dropout import activate_dropout
-from credalens.bayes.layers import BayesianLayer
-from credalens.bayes.switches import Switch, mean_network, use_generator
+with needing("torch", part="credalens.bayes", extra="torch"):
+    from credalens.bayes.conversion import to_bayesian
+    from credalens.bayes.divergence import elbo_loss, kl
+    from credalens.bayes.dropout import activate_dropout
+    from credalens.bayes.layers import BayesianLayer
+    from credalens.bayes.switches import Switch, mean_network, use_generator
 
 __all__ = [
     "BayesianLayer",

@@ -11,6 +11,9 @@
 ((1, 3), (150,))
 """
 
-from credalens.sklearn.classifier import CredalClassifier, CredalUncertainty
+from credalens.checks.packages import needing
+
+with needing("sklearn", part="credalens.sklearn", extra="sklearn"):
+    from credalens.sklearn.classifier import CredalClassifier, CredalUncertainty
 
 __all__ = ["CredalClassifier", "CredalUncertainty"]

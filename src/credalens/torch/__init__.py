@@ -14,17 +14,11 @@ A network with dropout, or a Bayesian one, is sampled:
 CredalPrediction(members=50, batch=(8,), classes=3, base=2)
 """
 
-try:
-    import torch as _torch  # noqa: F401  (asked for here, so that the message below is the one users see)
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise ImportError(
-        "credalens.torch needs PyTorch, which is not installed: pip install 'credalens[torch]'"
-    ) from error
+from credalens.checks.packages import needing
 
-from credalens.torch.gradients import credal_prediction
-from credalens.torch.predicting import load_prediction
-from credalens.torch.wrapper import CredalWrapper
+with needing("torch", part="credalens.torch", extra="torch"):
+    from credalens.torch.gradients import credal_prediction
+    from credalens.torch.predicting import load_prediction
+    from credalens.torch.wrapper import CredalWrapper
 
 __all__ = ["CredalWrapper", "credal_prediction", "load_prediction"]

@@ -20,7 +20,7 @@ from credalens.checks.member_array import MemberArray, check_member_axis, read_d
 from credalens.checks.options import check_base, check_max_nodes, check_tolerance
 from credalens.core.entropy import MAX_NODES, TOLERANCE, lower_entropy_bits, upper_entropy_bits
 from credalens.prediction import CredalPrediction
-from credalens.torch.outputs import widened
+from credalens.torch.outputs import in_float64
 
 __all__ = ["credal_prediction"]
 
@@ -67,7 +67,7 @@ def credal_prediction(
     scale = 1.0 / math.log2(check_base(base))
     max_nodes, tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
     members = read_distributions(probs, member_axis=member_axis)
-    p = widened(probs).movedim(check_member_axis(member_axis, probs.ndim, "probs"), 0)
+    p = in_float64(probs).movedim(check_member_axis(member_axis, probs.ndim, "probs"), 0)
     p = p / p.sum(-1, keepdim=True)
     lower, upper = p.amin(0), p.amax(0)
     highest, lowest, bound = _extremes(lower, upper, max_nodes, tolerance, threads)

@@ -1,44 +1,40 @@
-"""Whether members are in the right mode: layers that must be still, and dropout that must not be."""
+"""Checks of a member before it runs: its layers are in the right mode, its weights on the device of the inputs."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from credalens.bayes import BayesianLayer, activate_dropout
 from credalens.bayes.dropout import DROPOUT
 
-__all__ = ["check_device", "check_mode", "sampling"]
+__all__ = ["check_device", "check_mode"]
 
 WITH_DROPOUT = (nn.RNNBase, nn.MultiheadAttention)
 
 
-def check_mode(member: nn.Module, who: str, /, *, sampled: bool) -> None:
+def check_mode(member: nn.Module, name: str, /, *, sampled: bool) -> None:
     """Refuse a member whose prediction would depend on chance or on the rest of the batch.
 
-    Looks for dropout, batch normalisation and their kin in training mode; a module in training mode without such layers
-    is harmless. For a member that is sampled, dropout is welcome. Dropout called as a function cannot be seen.
+    Refused are dropout, batch normalisation and similar layers in training mode; layers that behave the same in both modes
+    may be in either. A member that is ``sampled`` may have its dropout on. Dropout called as a function is not detected.
     """
-    if not _some_training(member):
+    if not _any_training(member):
         return
-    for name, layer in member.named_modules():
-        if not layer.training or not _differs_in_training(layer) or (sampled and isinstance(layer, DROPOUT)):
+    for layer_name, layer in member.named_modules():
+        is_dropout = isinstance(layer, DROPOUT)
+        if not layer.training or not _differs_in_training(layer) or (sampled and is_dropout):
             continue
-        what = f"its layer {name!r} ({type(layer).__name__})" if name else "it"
-        advice = "" if sampled or not isinstance(layer, DROPOUT) else " For MC-dropout pass the module with samples=50."
+        what = f"its layer {layer_name!r} ({type(layer).__name__})" if layer_name else "it"
+        advice = " For MC-dropout pass the module with samples=50." if is_dropout else ""
         raise ValueError(
-            f"{who} is in the wrong mode: {what} is in training mode, so predictions would change from call to call. "
+            f"{name} is in the wrong mode: {what} is in training mode, so predictions would change from call to call. "
             f"Call .eval() on the wrapper or the member first.{advice}"
         )
 
 
-def _some_training(member: nn.Module) -> bool:
-    """Whether a layer is in training mode, at a third of the price of a walk by names: this runs at every call."""
+def _any_training(member: nn.Module) -> bool:
+    """Whether a layer is in training mode. Runs at every call, and takes a third of the time of ``member.modules()``."""
     layers, seen = [member], {member}
     for layer in layers:
         if layer.training:
@@ -53,34 +49,23 @@ def _some_training(member: nn.Module) -> bool:
 def _differs_in_training(layer: nn.Module) -> bool:
     if isinstance(layer, DROPOUT):
         return layer.p > 0
-    if isinstance(layer, _NormBase):  # batch and instance normalisation; without running statistics both modes are one
+    if isinstance(layer, _NormBase):  # batch and instance normalisation: running statistics differ, batch ones do not
         return layer.track_running_stats
     if isinstance(layer, WITH_DROPOUT):
         return layer.dropout > 0
     return isinstance(layer, nn.RReLU)
 
 
-def check_device(member: nn.Module, device: torch.device | None, who: str, /) -> None:
-    """Refuse a member whose weights all lie on one device that is not the inputs'."""
-    found = set()
-    for place in _devices(member):
-        if device is None or place == device:
-            return  # the first weight tells in almost all cases, and this runs at every call
-        found.add(place)
-    if len(found) == 1:
+def check_device(member: nn.Module, device: torch.device | None, name: str, /) -> None:
+    """Refuse a member whose weights are all on one device that is not the inputs'."""
+    devices = set()
+    for tensors in (member.parameters(), member.buffers()):
+        for tensor in tensors:
+            if device is None or tensor.device == device:
+                return  # almost always at the first weight; this runs at every call
+            devices.add(tensor.device)
+    if len(devices) == 1:
         raise ValueError(
-            f"{who} is on {found.pop()} and the input on {device}; move one of them: wrapper.to({str(device)!r}), "
+            f"{name} is on {devices.pop()} and the input on {device}; move one of them: wrapper.to({str(device)!r}), "
             "or the input to the members' device."
         )
-
-
-def _devices(member: nn.Module) -> Iterator[torch.device]:
-    yield from (x.device for x in member.parameters())
-    yield from (x.device for x in member.buffers())
-
-
-def sampling(member: nn.Module, /) -> AbstractContextManager[Any]:
-    """Dropout layers on while a member is sampled; in a Bayesian network the weights are what is sampled."""
-    kinds = tuple(type(layer) for layer in member.modules())
-    has_dropout = any(issubclass(kind, DROPOUT) for kind in kinds)
-    return activate_dropout(member) if has_dropout and BayesianLayer not in kinds else nullcontext()

@@ -1,70 +1,140 @@
-"""From what a model returns to probabilities: tensors, dictionaries, objects with ``.logits``, tuples."""
+"""What members return: the tensor in it, its form, its values, and the probabilities that it stands for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, final
 
 import torch
 from torch import Tensor
 
-from credalens.checks.arrays import row_tolerance
-from credalens.checks.member_array import raise_bad_member
+from credalens.arrays import ArrayKind, array_kind_of
+from credalens.checks.bad_rows import BadRowError
+from credalens.checks.member_array import raise_bad_member, read_distributions, read_logits
+from credalens.core.members import MemberSummary
 
-__all__ = ["OUTPUTS", "check_values", "output_tensor", "probabilities", "widened"]
+__all__ = [
+    "OUTPUTS",
+    "MemberOutput",
+    "OutputForm",
+    "in_float64",
+    "naming_bad_member",
+    "output_tensor",
+    "probabilities",
+    "summary_of_output",
+]
 
 OUTPUTS = ("logits", "probabilities")
 
 
-def output_tensor(found: Any, kind: str, who: str, /) -> Tensor:
+class MemberOutput(NamedTuple):
+    """What a member returned in one pass, (*batch, classes), and the name of the member."""
+
+    member: str
+    tensor: Tensor
+
+
+def output_tensor(returned: Any, kind: str, member: str, /) -> Tensor:
     """The tensor (*batch, classes) in what a member returned: logits or probabilities, as ``kind`` says.
 
-    A tensor is taken as it is; from a dictionary or an object the entry or attribute called ``kind``; from a plain
-    tuple or list, as many models return with their extras, the first element.
+    A tensor is returned as it is. A dictionary or an object must have an entry or attribute called ``kind``; of a plain
+    tuple or list, in which many models return extras, the first element is taken.
     """
-    if isinstance(found, Mapping):
-        found = found.get(kind, found)
-    elif not isinstance(found, Tensor):
-        first = found[0] if isinstance(found, list | tuple) and found else None
-        found = getattr(found, kind, found if first is None else first)
-    if not isinstance(found, Tensor):
-        _refuse(found, kind, who)
-    if not found.is_floating_point():
-        raise TypeError(f"{who} returned {found.dtype}; expected floating-point {kind}, not class labels or counts.")
-    if found.ndim == 0 or found.shape[-1] < 2:
+    tensor = _select(returned, kind)
+    if not isinstance(tensor, Tensor):
+        keys = f" with keys {sorted(map(str, tensor))}" if isinstance(tensor, Mapping) else ""
+        raise TypeError(
+            f"{member} returned {type(tensor).__name__}{keys}; expected a tensor, a dictionary with {kind!r}, an object "
+            f"with .{kind}, or a tuple that begins with the tensor. Wrap the member: lambda x: model(x)[...]."
+        )
+    if not tensor.is_floating_point():
+        raise TypeError(
+            f"{member} returned {tensor.dtype}; expected floating-point {kind}, not class labels or counts."
+        )
+    if tensor.ndim == 0 or tensor.shape[-1] < 2:
         raise ValueError(
-            f"{who} returned shape {tuple(found.shape)}; expected (*batch, classes) with at least two classes. "
+            f"{member} returned shape {tuple(tensor.shape)}; expected (*batch, classes) with at least two classes. "
             "For a binary model with one output z give the logits of both classes, torch.cat([-z / 2, z / 2], -1)."
         )
-    return found
+    return tensor
 
 
-def _refuse(found: Any, kind: str, who: str) -> NoReturn:
-    keys = f" with keys {sorted(map(str, found))}" if isinstance(found, Mapping) else ""
-    raise TypeError(
-        f"{who} returned {type(found).__name__}{keys}; expected a tensor, a dictionary with {kind!r}, an object with "
-        f".{kind}, or a tuple that begins with the tensor. Wrap the member: lambda x: model(x)[...]."
-    )
+def _select(returned: Any, kind: str) -> Any:
+    if isinstance(returned, Tensor):
+        return returned
+    if isinstance(returned, Mapping):
+        return returned.get(kind, returned)
+    if hasattr(returned, kind):
+        return getattr(returned, kind)
+    return returned[0] if isinstance(returned, list | tuple) and returned else returned
 
 
-def widened(x: Tensor, /) -> Tensor:
+@final
+class OutputForm:
+    """The form that all outputs must have: the shape of the first, and the device of the inputs (or of the first)."""
+
+    def __init__(self, device: torch.device | None, /) -> None:
+        self.device = device
+        self.shape: torch.Size | None = None
+
+    def check(self, tensor: Tensor, member: str, /) -> None:
+        """Refuse an output of another shape or on another device."""
+        self.device = self.device or tensor.device
+        self.shape = self.shape or tensor.shape
+        if tensor.shape[-1] != self.shape[-1]:
+            raise ValueError(
+                f"{member} predicts {tensor.shape[-1]} classes and the members before it {self.shape[-1]}."
+            )
+        if tensor.shape != self.shape:
+            raise ValueError(
+                f"{member} returned shape {tuple(tensor.shape)} and the members before it {tuple(self.shape)}; "
+                "all members must predict the same inputs, (*batch, classes)."
+            )
+        if tensor.device != self.device:
+            raise ValueError(
+                f"{member} returned a tensor on {tensor.device}, expected {self.device} like the input; "
+                "move the member there, or end it with .to(x.device)."
+            )
+
+
+def in_float64(x: Tensor, /) -> Tensor:
     """``x`` in float64 on its device; Apple's MPS has no float64, there it goes to the CPU."""
     return x.to("cpu", torch.float64) if x.device.type == "mps" else x.double()
 
 
-def probabilities(raw: Tensor, kind: str, /) -> Tensor:
-    """Logits softmaxed in float64, or probabilities as they are."""
-    return torch.softmax(widened(raw), -1) if kind == "logits" else raw
+def probabilities(tensor: Tensor, kind: str, /) -> Tensor:
+    """The softmax of logits in float64, or probabilities as they are."""
+    return torch.softmax(in_float64(tensor), -1) if kind == "logits" else tensor
 
 
-def check_values(raw: Tensor, kind: str, who: str, /) -> None:
-    """Refuse logits that are NaN or +inf or rule out all classes, and rows that are no distributions."""
-    good = raw.amax(-1).isfinite() if kind == "logits" else _are_distributions(raw)
-    if not good.all():
-        raise_bad_member(raw, f"the {kind} of {who}", kind=kind)
+def summary_of_output(output: MemberOutput, kind: str, /) -> MemberSummary:
+    """The summary of one member; its results have the precision of the model, also where the softmax has more."""
+    with naming_bad_member([output], kind):
+        summary = MemberSummary().update(probabilities(output.tensor, kind), member_axis=None)
+    array_kind = array_kind_of(output.tensor)
+    dtype = array_kind.result_dtype.name if kind == "logits" else array_kind.dtype
+    summary.array_kind = ArrayKind(array_kind.library, array_kind.device, dtype)
+    return summary
 
 
-def _are_distributions(raw: Tensor) -> Tensor:
-    total = widened(raw).sum(-1)
-    tolerance = row_tolerance(str(raw.dtype).removeprefix("torch."))
-    return (raw >= 0).all(-1).to(total.device) & ((total - 1).abs() <= tolerance)
+@contextmanager
+def naming_bad_member(outputs: Sequence[MemberOutput], kind: str, /) -> Iterator[None]:
+    """Reword an error about values: name the member that returned them.
+
+    Values are inspected only after an error, because that makes the CPU wait for a GPU.
+    """
+    try:
+        yield
+    except ValueError:
+        for output in outputs:
+            _check_values(output, kind)
+        raise
+
+
+def _check_values(output: MemberOutput, kind: str) -> None:
+    read = read_logits if kind == "logits" else read_distributions
+    try:
+        read(output.tensor[None])
+    except BadRowError:
+        raise_bad_member(output.tensor, f"the {kind} of {output.member}", kind=kind)

@@ -1,4 +1,4 @@
-"""A whole data set: progress, mixed precision, and a folder of parts from which an interrupted run goes on."""
+"""A whole data set: progress, mixed precision, and a folder from which an interrupted run continues."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 
 from credalens.arrays import ArrayKind
@@ -20,18 +18,16 @@ from credalens.checks.member_array import MemberArray
 from credalens.checks.options import check_choice, check_count
 from credalens.core.classical import ClassicalUncertainty
 from credalens.prediction import CredalPrediction
-from credalens.torch.batch_results import Arrays, BatchResults, InFolder, InMemory, digest, read_results
 from credalens.torch.calling import call_of_batch, moved
+from credalens.torch.result_folder import Arrays, ResultFolder, digest, read_results
 
 if TYPE_CHECKING:
     from credalens.torch.wrapper import CredalWrapper
 
-__all__ = ["BATCH_SIZE", "load_prediction", "predict"]
+__all__ = ["load_prediction", "predict"]
 
-BATCH_SIZE = 256
 RETURNS = ("numpy", "torch")
 FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
-DEFAULTS = {"max_nodes": 20_000, "tolerance": 1e-12}  # in manifests from before there was a choice
 CLASSICAL = ("total", "aleatoric", "epistemic")
 
 
@@ -41,23 +37,27 @@ def predict(
     /,
     *,
     inputs: Callable[[Any], Any] | None = None,
-    batch_size: int = BATCH_SIZE,
+    batch_size: int = 256,
     autocast: torch.dtype | None = None,
     progress: bool = True,
     output: str | os.PathLike[str] | None = None,
     seed: int | None = None,
     returns: str = "numpy",
 ) -> CredalPrediction:
-    """The credal prediction of a wrapper for every row of a data set, (rows, ..., classes).
+    """The credal prediction for every row of a data set, (rows, ..., classes), without gradients.
 
-    With ``output`` the results of a batch are on disk, whole, before the next batch begins. The same call goes on where a
-    run was interrupted: batches with a part are read from the loader but not computed. Each part remembers its inputs
-    and the folder its settings and weights (those of plain callables cannot be seen), so that results of different runs
-    never mix. ``load_prediction`` reads such a folder.
-
-    ``seed`` starts torch's global generators anew for every batch, from the pair (seed, index of the batch), and puts them
-    back at the end: the draws then depend neither on what ran before nor on an interruption. It does not reach
-    generators that members own.
+    - ``data``: a loader, or a tensor that is split into batches of ``batch_size``. A batch is a tensor, a dictionary, or
+      a tuple that begins with the inputs; ``inputs`` selects them otherwise. Batches are moved to the members' device.
+    - ``autocast=torch.bfloat16`` runs the members in mixed precision.
+    - ``progress`` shows a bar on stderr if rich is installed.
+    - ``output``: a folder. The results of each batch are written before the next batch begins, and the same call continues
+      an interrupted run: finished batches are read from the loader but not computed. Results of different runs never
+      mix: the folder holds the settings and a digest of the weights (not those of plain callables) and of the inputs of
+      each batch. ``load_prediction`` reads such a folder.
+    - ``seed``: torch's global generators are seeded with (seed, index of the batch) for every batch, and restored
+      afterwards, so that draws depend neither on earlier ones nor on an interruption. Generators that members own are
+      not seeded.
+    - ``returns``: "numpy" or "torch" (on the CPU).
 
     >>> from credalens.torch import CredalWrapper
     >>> wrapper = CredalWrapper([torch.nn.Linear(4, 3) for _ in range(5)])
@@ -68,27 +68,29 @@ def predict(
     if not isinstance(autocast, torch.dtype | None):
         raise TypeError(f"autocast must be a dtype such as torch.bfloat16, or None; got {autocast!r}.")
     device = next((x.device for x in (*wrapper.parameters(), *wrapper.buffers())), None)
-    results: BatchResults = InMemory()
-    if output is not None:
-        results = InFolder(output, _settings(wrapper, autocast, seed), defaults=DEFAULTS)
+    folder = None if output is None else ResultFolder(Path(output), _settings(wrapper, autocast, seed))
     batches, total = _batches(data, batch_size)
-    index = -1
-    for index, batch in enumerate(_tracked(batches, total, progress)):
+    results: list[Arrays] = []
+    for index, batch in enumerate(_with_progress(batches, total, progress)):
         args, kwargs = call_of_batch(batch, inputs)
-        inputs_digest = "" if output is None else digest((args, kwargs))
-        if results.has(index, inputs_digest):
-            continue
-        args = args if device is None else moved(args, device)
-        with _precision(device, autocast), _seeded(seed, index, device):
-            prediction = wrapper.predict_batch(*args, **kwargs)
-        results.add(index, inputs_digest, _arrays(prediction))
-    return _joined(results.finish(index + 1), wrapper.base, wrapper.n_members, returns)
+        inputs_digest = digest((args, kwargs)) if folder else ""
+        arrays = folder.read(index, inputs_digest) if folder else None
+        if arrays is None:
+            args = args if device is None else moved(args, device)
+            with _precision(device, autocast), _seeded(seed, index, device):
+                arrays = _arrays(wrapper.predict_batch(*args, **kwargs))
+            if folder:
+                folder.write(index, inputs_digest, arrays)
+        results.append(arrays)
+    if folder:
+        folder.finish(len(results))
+    return _joined(results, wrapper.base, wrapper.n_members, returns)
 
 
 def load_prediction(
     folder: str | os.PathLike[str], /, *, partial: bool = False, returns: str = "numpy"
 ) -> CredalPrediction:
-    """The prediction in the output folder of ``predict``; with ``partial=True`` also that of an unfinished run so far."""
+    """The prediction in the output folder of ``predict``; with ``partial=True`` also that of an unfinished run."""
     check_choice(returns, RETURNS, "returns")
     settings, results = read_results(Path(folder), partial=partial)
     return _joined(results, settings["base"], settings["n_members"], returns)
@@ -124,9 +126,15 @@ def _batches(data: Iterable[Any] | Tensor, batch_size: int) -> tuple[Iterable[An
         return data, None
 
 
-def _tracked(batches: Iterable[Any], total: int | None, progress: bool) -> Iterator[Any]:
-    console = Console(stderr=True)
-    yield from track(batches, "credal prediction", total=total, console=console, disable=not progress)
+def _with_progress(batches: Iterable[Any], total: int | None, progress: bool) -> Iterable[Any]:
+    if not progress:
+        return batches
+    try:
+        from rich.console import Console
+        from rich.progress import track
+    except ModuleNotFoundError:
+        return batches
+    return track(batches, "credal prediction", total=total, console=Console(stderr=True))
 
 
 def _precision(device: torch.device | None, autocast: torch.dtype | None) -> AbstractContextManager[Any]:
@@ -148,33 +156,37 @@ def _seeded(seed: int | None, index: int, device: torch.device | None) -> Iterat
 
 
 def _arrays(prediction: CredalPrediction) -> Arrays:
-    """What has to be kept of a batch: the results, and what the lazy ones are made from."""
-    arrays = {name: np.asarray(getattr(prediction, name).cpu()) for name in FIELDS}
+    """The results of a batch, and what ``classical`` and ``hull`` need."""
+    arrays = {name: _on_cpu(getattr(prediction, name)) for name in FIELDS}
     if arrays["lower"].ndim < 2:
         raise ValueError(f"members must return (batch, ..., classes); got shape {arrays['lower'].shape} for a batch.")
     if prediction._members is None:
-        own = prediction.classical
-        return {**arrays, **{f"classical_{part}": np.asarray(getattr(own, part).cpu()) for part in CLASSICAL}}
+        return arrays | {f"classical_{name}": _on_cpu(getattr(prediction.classical, name)) for name in CLASSICAL}
     members = prediction._members.read()
     return {**arrays, "members": members.array, "members_dtype": np.array(members.array_kind.dtype)}
 
 
-def _joined(parts: list[Arrays], base: float, n_members: int, returns: str) -> CredalPrediction:
-    if not parts:
+def _on_cpu(x: Tensor) -> NDArray:
+    return x.cpu().numpy()
+
+
+def _joined(results: list[Arrays], base: float, n_members: int, returns: str) -> CredalPrediction:
+    """One prediction from the arrays of all batches."""
+    if not results:
         raise ValueError("there were no batches; a loader that was used up before gives none.")
-    array_kind = ArrayKind(returns, "cpu", parts[0]["lower"].dtype.name)
-    results: dict[str, Any] = {name: array_kind.restore(_concatenated(parts, name, 0)) for name in FIELDS}
+    first = results[0]
+    array_kind = ArrayKind(returns, "cpu", first["lower"].dtype.name)
+
+    def joined(name: str) -> Any:
+        return array_kind.restore(np.concatenate([arrays[name] for arrays in results]))
+
     members = classical = None
-    if "members" in parts[0]:
-        batch = (sum(len(part["lower"]) for part in parts), *parts[0]["lower"].shape[1:-1])
-        dtype = str(parts[0].get("members_dtype", array_kind.dtype))  # what their rows may miss one by follows it
-        members = MemberArray(_concatenated(parts, "members", 1), batch, ArrayKind(returns, "cpu", dtype))
+    if "members" in first:
+        stacked = np.concatenate([arrays["members"] for arrays in results], axis=1)
+        batch = (sum(len(arrays["lower"]) for arrays in results), *first["lower"].shape[1:-1])
+        dtype = str(first.get("members_dtype", array_kind.dtype))  # decides how far from one their rows may sum
+        members = MemberArray(stacked, batch, ArrayKind(returns, "cpu", dtype))
     else:
-        classical = ClassicalUncertainty(
-            *(array_kind.restore(_concatenated(parts, f"classical_{part}", 0)) for part in CLASSICAL)
-        )
-    return CredalPrediction(**results, base=base, n_members=n_members, _members=members, _classical=classical)
-
-
-def _concatenated(parts: list[Arrays], name: str, axis: int) -> NDArray:
-    return np.concatenate([part[name] for part in parts], axis=axis)
+        classical = ClassicalUncertainty(*(joined(f"classical_{name}") for name in CLASSICAL))
+    fields: dict[str, Any] = {name: joined(name) for name in FIELDS}
+    return CredalPrediction(**fields, base=base, n_members=n_members, _members=members, _classical=classical)
