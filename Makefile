@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench clean
+.PHONY: help setup demo test check format bench oldest newest clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -32,8 +32,24 @@ format: setup  ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The library without torch and Ray, whose old releases bring gigabytes. Packages that are newer than the oldest ones deprecate
+# what those call, which is no fault of ours.
+RANGE_TESTS := tests/core tests/kernels tests/evaluation tests/plots tests/report tests/scoring tests/sklearn tests/storage \
+	tests/test_prediction.py
+RANGE_TOOLS := array-api-strict hypothesis pandas polars 'pytest<9' pytest-xdist scipy
+
+oldest:  ## run the library's tests with the oldest supported dependencies
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --constraint constraints-oldest.txt --editable '.[cli,sklearn,report]' $(RANGE_TOOLS)
+	.venv-oldest/bin/python -m pytest -n 2 -W ignore::DeprecationWarning $(RANGE_TESTS)
+
+newest:  ## run the library's tests with the newest releases of the dependencies
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --upgrade --editable '.[cli,sklearn,report]' $(RANGE_TOOLS)
+	.venv-newest/bin/python -m pytest -n 2 -W ignore::DeprecationWarning $(RANGE_TESTS)
+
 bench: setup  ## measure speed as ratios, side by side in one run
 	$(BIN)/python -m benchmarks --out results/benchmark.json
 
 clean:  ## remove the environment and everything built
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
