@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from credalens import ConvexHull, MemberSummary, generalized_hartley, wrap, wrap_logits
+from credalens import ConvexHull, MemberSummary, credal_decision, generalized_hartley, wrap, wrap_logits
+from credalens.checks import intervals
 from credalens.core import batches
 from tests import oracles
 from tests.strategies import KINDS, batch_of, ensembles
@@ -90,6 +91,23 @@ def test_results_feed_back_into_the_functions():
     assert prediction.predict_set().any(-1).all()
     assert prediction.predict_set("e_admissibility")[np.arange(30), prediction.predict()].mean() > 0.5
     np.testing.assert_array_equal(prediction.hartley, generalized_hartley(prediction.lower, prediction.upper))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_was_computed_here_is_not_validated_again(dtype, monkeypatch):
+    prediction = wrap(batch_of("peaked", 4, 50, 10).astype(dtype))
+    lower, upper = prediction.intervals
+    hartley, sets = generalized_hartley(lower, upper), credal_decision(lower, upper, "maximality")
+
+    def refuse(*_):
+        raise AssertionError("validated again")
+
+    for check in ("_check_bounds", "_check_not_empty", "_check_reachable"):
+        monkeypatch.setattr(intervals, check, refuse)
+    np.testing.assert_array_equal(prediction.hartley, hartley)
+    np.testing.assert_array_equal(prediction.predict_set("maximality"), sets)
+    assert prediction.intervals.is_reachable.all()
+    assert prediction.intervals.contains(prediction.probability).all()
 
 
 def test_the_hull_needs_the_members():

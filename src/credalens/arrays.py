@@ -57,6 +57,11 @@ class ArrayKind:
             return sys.modules["cupy"].asarray(array)
         return sys.modules[self.library].asarray(array, device=self.device)
 
+    def restore_rows(self, array: NDArray, batch: tuple[int, ...], /) -> Any:
+        """Hand ``array`` (rows, ...) back in the caller's batch shape, precision and library."""
+        shaped = array.reshape(batch + array.shape[1:])
+        return self.restore(shaped.astype(self.result_dtype, copy=False) if shaped.dtype.kind == "f" else shaped)
+
 
 NUMPY = ArrayKind("numpy", "cpu", "float64")
 

@@ -1,4 +1,4 @@
-"""What every array must be, whatever it stands for, and the way back to the caller's kind of array."""
+"""What every array must be, whatever it stands for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from credalens.arrays import ArrayKind, array_kind_of, in_own_library, to_numpy
 
-__all__ = ["as_array", "check_classes", "index_in", "read_array", "restored", "rounding", "row_tolerance"]
+__all__ = ["as_array", "check_classes", "index_in", "read_array", "rounding", "row_tolerance"]
 
 # How far a row of probabilities may be from summing to one. A float64 array often holds what a float32 softmax gave.
 ROW_TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-5, "float64": 1e-5}
@@ -79,11 +79,3 @@ def rounding(dtype: str, /) -> float:
 def index_in(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Where a row, counted over the whole batch, is in it; () for one without a batch."""
     return tuple(int(i) for i in np.unravel_index(flat, shape))
-
-
-def restored(array: NDArray, batch: tuple[int, ...], array_kind: ArrayKind) -> Any:
-    """``array`` (rows, ...) in the caller's batch shape, precision and library."""
-    shaped = array.reshape(batch + array.shape[1:])
-    if shaped.dtype.kind == "f":
-        shaped = shaped.astype(array_kind.result_dtype, copy=False)
-    return array_kind.restore(shaped)

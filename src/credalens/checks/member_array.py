@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import ArrayKind, array_kind_of, namespace, to_float32
-from credalens.checks.arrays import as_array, check_classes, read_array, restored, row_tolerance
+from credalens.checks.arrays import as_array, check_classes, read_array, row_tolerance
 from credalens.checks.bad_rows import raise_bad_logits, raise_bad_rows
 
 __all__ = [
@@ -48,11 +48,11 @@ class MemberArray:
         """How far from one a row's sum may be; a little more where rows were accepted that are now summed in another order."""
         return row_tolerance(self.array_kind.dtype) * (1 + EDGE if self.accepted else 1)
 
-    def read_again(self) -> MemberArray:
+    def as_accepted(self) -> MemberArray:
         """The same members, whose rows have been accepted before."""
-        return MemberArray(self.array, self.batch, self.array_kind, accepted=True)
+        return replace(self, accepted=True)
 
-    def read(self) -> MemberArray:
+    def to_cpu(self) -> MemberArray:
         """Themselves; members on a GPU have to be fetched."""
         return self
 
@@ -73,7 +73,7 @@ class MemberArray:
 
     def restore(self, array: NDArray, /) -> Any:
         """Give ``array`` (rows, ...) the caller's batch shape, precision and library."""
-        return restored(array, self.batch, self.array_kind)
+        return self.array_kind.restore_rows(array, self.batch)
 
 
 def in_common_precision(probs: Any, /, *, name: str = "probs") -> Any:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.intervals import read_intervals
+from credalens.checks.intervals import IntervalArray, read_intervals
 from credalens.checks.options import check_choice
 from credalens.checks.sets import read_sets
 
-__all__ = ["RULES", "credal_decision", "set_utility"]
+__all__ = ["RULES", "credal_decision", "decide", "set_utility"]
 
 
 def credal_decision(lower: Any, upper: Any, rule: str) -> Any:
@@ -33,10 +33,15 @@ def credal_decision(lower: Any, upper: Any, rule: str) -> Any:
     >>> credal_decision([0.5, 0.2, 0.0], [0.8, 0.4, 0.1], "maximality")
     array([ True, False, False])
     """
-    decide = RULES[check_choice(rule, RULES, "rule")]
-    intervals = read_intervals(lower, upper)
+    check_choice(rule, RULES, "rule")
+    return decide(read_intervals(lower, upper), rule)
+
+
+def decide(intervals: IntervalArray, rule: str, /) -> Any:
+    """The decision mask of validated intervals."""
+    apply_rule = RULES[check_choice(rule, RULES, "rule")]
     slack = Slack(ROUNDINGS * intervals.rounding, ROUNDING + intervals.smallest)
-    return intervals.restore(decide(intervals.lower, intervals.upper, slack))
+    return intervals.restore(apply_rule(intervals.lower, intervals.upper, slack))
 
 
 class Slack(NamedTuple):

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.intervals import read_intervals
+from credalens.checks.intervals import IntervalArray, read_intervals
 from credalens.checks.options import check_base, check_tolerance
 from credalens.core.batches import for_each_chunk
 from credalens.core.exponential_integral import exponential_integrals
 
-__all__ = ["EXACT_CLASSES", "cardinality_weights", "generalized_hartley", "subset_weights"]
+__all__ = ["EXACT_CLASSES", "cardinality_weights", "generalized_hartley", "hartley_of", "subset_weights"]
 
 EXACT_CLASSES = 16
 MOST_CELLS = 1 << 15
+TOLERANCE = 1e-3  # bits
 
 
 def generalized_hartley(
@@ -27,7 +28,7 @@ def generalized_hartley(
     *,
     base: float = 2,
     return_bounds: bool = False,
-    tolerance: float = 1e-3,
+    tolerance: float = TOLERANCE,
     threads: int | None = None,
 ) -> Any:
     r"""Generalized Hartley measure of the credal set (paper, App. GH), in polynomial time.
@@ -50,9 +51,17 @@ def generalized_hartley(
     scale = 1.0 / math.log2(check_base(base))
     tolerance = check_tolerance(tolerance)
     intervals = read_intervals(lower, upper)
+    value, low, high = hartley_of(intervals, scale=scale, tolerance=tolerance, threads=threads)
+    return (value, (low, high)) if return_bounds else value
+
+
+def hartley_of(
+    intervals: IntervalArray, *, scale: float, tolerance: float = TOLERANCE, threads: int | None = None
+) -> tuple[Any, Any, Any]:
+    """The measure and its bracket (value, low, high) of validated intervals, in units of 1 / ``scale`` bits."""
     low, high = hartley_bits(intervals.lower, intervals.upper, tolerance=tolerance, threads=threads)
-    value = intervals.restore(0.5 * (low + high) * scale)
-    return (value, (intervals.restore(low * scale), intervals.restore(high * scale))) if return_bounds else value
+    value, low, high = (intervals.restore(scale * x) for x in (0.5 * (low + high), low, high))
+    return value, low, high
 
 
 def hartley_bits(lower: NDArray, upper: NDArray, *, tolerance: float, threads: int | None) -> tuple[NDArray, NDArray]:
@@ -84,10 +93,10 @@ def certified_bits(lower: NDArray, upper: NDArray, tolerance: float, /) -> tuple
     widths = np.sort(upper - lower, axis=-1)
     room, rest = upper.sum(axis=-1) - 1.0, 1.0 - lower.sum(axis=-1)
     margin = math.isqrt(9 * classes) + 8  # three standard deviations of the grid's noise, in cells, and some
-    grid, found = np.empty((2, MOST_CELLS + margin)), np.empty((2, MOST_NODES + 1))
+    grid, brackets = np.empty((2, MOST_CELLS + margin)), np.empty((2, MOST_NODES + 1))
     at = np.empty(MOST_NODES + 1, np.int64)
     low, high = np.empty((2, rows))
-    hartley_certified_rows(widths, room, rest, tolerance, MOST_CELLS, *quadrature(), grid, found, at, low, high)
+    hartley_certified_rows(widths, room, rest, tolerance, MOST_CELLS, *quadrature(), grid, brackets, at, low, high)
     return low, high
 
 

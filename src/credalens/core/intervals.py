@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from credalens.checks.arrays import as_array, read_array, row_tolerance
 from credalens.checks.bad_rows import raise_bad_rows
-from credalens.checks.intervals import check_same_classes, read_intervals
+from credalens.checks.intervals import IntervalArray, check_same_classes, read_intervals, trusted_intervals
 from credalens.checks.member_array import read_members
 from credalens.checks.options import check_count, check_few_classes
 from credalens.core.batches import for_each_chunk
@@ -42,12 +42,22 @@ class ProbabilityIntervals:
             object.__setattr__(self, name, read_array(getattr(self, name), name))
         read_intervals(self.lower, self.upper, reachable=False)
 
+    @classmethod
+    def _trusted(cls, lower: Any, upper: Any, /) -> ProbabilityIntervals:
+        """Intervals of arrays that were computed or validated before."""
+        intervals = object.__new__(cls)
+        intervals.__dict__.update(lower=lower, upper=upper)
+        return intervals
+
+    def _rows(self) -> IntervalArray:
+        return trusted_intervals(self.lower, self.upper)
+
     def __iter__(self) -> Iterator[Any]:
         return iter((self.lower, self.upper))
 
     def contains(self, p: Any, /) -> Any:
         """Whether each distribution (..., *batch, classes) lies in its credal set, up to the rounding of its dtype."""
-        intervals = read_intervals(self.lower, self.upper, reachable=False)
+        intervals = self._rows()
         q, array_kind = as_array(p, "p")
         classes, tolerance = intervals.lower.shape[-1], row_tolerance(array_kind.dtype)
         check_same_classes(q.shape, classes, intervals.batch, "p")
@@ -61,7 +71,7 @@ class ProbabilityIntervals:
 
         .. math:: l_k + \sum_{j \ne k} u_j \ge 1 \ \text{and}\ u_k + \sum_{j \ne k} l_j \le 1 \quad \text{for all } k
         """
-        intervals = read_intervals(self.lower, self.upper, reachable=False)
+        intervals = self._rows()
         low, high = _tightened(intervals.lower, intervals.upper)
         tolerance = row_tolerance(intervals.array_kind.dtype)
         same = (low - intervals.lower <= tolerance) & (intervals.upper - high <= tolerance)
@@ -72,22 +82,22 @@ class ProbabilityIntervals:
 
         .. math:: l'_k = \max(l_k, 1 - \sum_{j \ne k} u_j), \quad u'_k = \min(u_k, 1 - \sum_{j \ne k} l_j)
         """
-        intervals = read_intervals(self.lower, self.upper, reachable=False)
+        intervals = self._rows()
         low, high = _tightened(intervals.lower, intervals.upper)
-        return ProbabilityIntervals(intervals.restore(low), intervals.restore(high))
+        return ProbabilityIntervals._trusted(intervals.restore(low), intervals.restore(high))
 
     def vertices(self) -> Any:
         """The extreme points of the credal set: (vertices, classes), or a list of such arrays for a batch.
 
         Every class at a bound except one. Exponential in the classes, for study and plots: at most 16 classes.
         """
-        intervals = read_intervals(self.lower, self.upper, reachable=False)
+        intervals = self._rows()
         check_few_classes(intervals.lower.shape[-1], MOST_VERTEX_CLASSES, "vertices()")
-        found = [
+        vertices = [
             intervals.array_kind.restore(_vertices(low, high).astype(intervals.array_kind.result_dtype))
             for low, high in zip(intervals.lower, intervals.upper, strict=True)
         ]
-        return found if intervals.batch else found[0]
+        return vertices if intervals.batch else vertices[0]
 
 
 def _tightened(low: NDArray, high: NDArray) -> tuple[NDArray, NDArray]:
@@ -99,15 +109,15 @@ def _tightened(low: NDArray, high: NDArray) -> tuple[NDArray, NDArray]:
 def _vertices(low: NDArray, high: NDArray) -> NDArray:
     classes = low.size
     up = (np.arange(2 ** (classes - 1))[:, None] >> np.arange(classes - 1)) & 1
-    found = []
-    for f in range(classes):
-        others = np.delete(np.arange(classes), f)
+    candidates = []
+    for free in range(classes):
+        at_bound = np.delete(np.arange(classes), free)
         p = np.empty((len(up), classes))
-        p[:, others] = np.where(up, high[others], low[others])
-        p[:, f] = 1 - p[:, others].sum(axis=1)
-        inside = (p[:, f] >= low[f] - 1e-12) & (p[:, f] <= high[f] + 1e-12)
-        found.append(np.clip(p[inside], low, high))
-    points = np.concatenate(found)
+        p[:, at_bound] = np.where(up, high[at_bound], low[at_bound])
+        p[:, free] = 1 - p[:, at_bound].sum(axis=1)
+        inside = (p[:, free] >= low[free] - 1e-12) & (p[:, free] <= high[free] + 1e-12)
+        candidates.append(np.clip(p[inside], low, high))
+    points = np.concatenate(candidates)
     _, first = np.unique(np.round(points, 11), axis=0, return_index=True)
     return points[np.sort(first)]
 
@@ -139,9 +149,7 @@ def probability_intervals(probs: Any, *, member_axis: int = 0, threads: int | No
         lower[start:stop], upper[start:stop] = low, high
 
     for_each_chunk(work, rows, classes, threads=threads)
-    shape = (*members.batch, classes)
-    restore = members.array_kind.restore
-    return ProbabilityIntervals(restore(lower.reshape(shape)), restore(upper.reshape(shape)))
+    return ProbabilityIntervals._trusted(members.restore(lower), members.restore(upper))
 
 
 def intersection_probability(lower: Any, upper: Any) -> Any:
@@ -178,7 +186,7 @@ def approximate_intervals(lower: Any, upper: Any, classes: int) -> ProbabilityIn
     if count >= intervals.lower.shape[-1]:
         return ProbabilityIntervals(lower, upper)
     low, high = _merge_rest(intervals.lower, intervals.upper, count)
-    return ProbabilityIntervals(intervals.restore(low), intervals.restore(high))
+    return ProbabilityIntervals._trusted(intervals.restore(low), intervals.restore(high))
 
 
 def _merge_rest(low: NDArray, high: NDArray, count: int) -> tuple[NDArray, NDArray]:

@@ -60,7 +60,7 @@ class GpuMembers:
 
     def _refined(self, rows: Tensor, *, max_nodes: int, tolerance: float) -> Tensor:
         """Lower entropies and bounds of hard rows by the CPU path, which enumerates where the device branches."""
-        members = GpuMembers(self.tensor[:, rows], (len(rows),), self.kind).read()
+        members = GpuMembers(self.tensor[:, rows], (len(rows),), self.kind).to_cpu()
         found = Decomposition(len(rows), self.tensor.shape[-1], np.dtype(np.float64), base=2)
         for_each_chunk(
             partial(found.solve_members, members, max_nodes=max_nodes, tolerance=tolerance),
@@ -87,7 +87,7 @@ class GpuMembers:
         p = torch.softmax(x, -1) if self.kind == "logits" else x / x.sum(-1, keepdim=True)
         return _entropy(p.mean(0)), _entropy(p).mean(0)
 
-    def read(self) -> MemberArray:
+    def to_cpu(self) -> MemberArray:
         """The same members for the quantities that are computed on the CPU."""
         x = self.tensor.view(len(self.tensor), *self.batch, self.tensor.shape[-1])
         return read_logits(x) if self.kind == "logits" else read_members(x)

@@ -162,7 +162,7 @@ def _arrays(prediction: CredalPrediction) -> Arrays:
         raise ValueError(f"members must return (batch, ..., classes); got shape {arrays['lower'].shape} for a batch.")
     if prediction._members is None:
         return arrays | {f"classical_{name}": _on_cpu(getattr(prediction.classical, name)) for name in CLASSICAL}
-    members = prediction._members.read()
+    members = prediction._members.to_cpu()
     return {**arrays, "members": members.array, "members_dtype": np.array(members.array_kind.dtype)}
 
 
