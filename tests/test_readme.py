@@ -74,8 +74,8 @@ def test_every_other_block_runs_as_it_stands(tmp_path, monkeypatch):
     assert names["prediction"].n_members == 5
     assert open_predictions("id.npz").shape == (5, 6, 4)
     for values in (("a", "b"), ("low", "high")):
-        (comment,) = re.findall(rf"found.{values[0]}, found.{values[1]} +# (.*)", README)
-        assert numbers(comment) == [round(getattr(names["found"], name), 3) for name in values]
+        (comment,) = re.findall(rf"auroc.{values[0]}, auroc.{values[1]} +# (.*)", README)
+        assert numbers(comment) == [round(getattr(names["auroc"], name), 3) for name in values]
 
 
 def test_every_link_to_a_file_leads_somewhere():
