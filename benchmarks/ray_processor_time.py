@@ -21,7 +21,7 @@ RUN = """
 import json, os, sys, time
 from pathlib import Path
 from credalens.engines import score_folder_on_ray
-from credalens.engines.ray_cluster import ray_cluster
+from credalens.engines.cluster import ray_cluster
 
 def seconds():
     found = {}

@@ -37,7 +37,7 @@ if workers == 0:
     started = begin
 else:
     from credalens.engines import score_folder_on_ray
-    from credalens.engines.ray_cluster import ray_cluster
+    from credalens.engines.cluster import ray_cluster
     with ray_cluster(address, workers=workers):
         started = time.perf_counter()
         summary = score_folder_on_ray(source, target)

@@ -114,7 +114,7 @@ def test_what_an_earlier_run_did_is_told(capsys, tmp_path, source):
     with pytest.raises(KeyboardInterrupt):
         score_file(source, tmp_path / "out.parquet", chunk_rows=10, progress=interrupt)
     err = refused(capsys, source, "-o", tmp_path / "out.parquet", "--chunk-rows", 5)
-    assert "chunk_rows 10 instead of 5" in err
+    assert "chunk_rows was 10 and is now 5" in err
     assert "--restart" in err
     _, out, _ = run(capsys, source, "-o", tmp_path / "out.parquet", "--chunk-rows", 10)
     assert "20 of them by an earlier run" in " ".join(out.split())
@@ -296,7 +296,7 @@ def test_a_real_refusal_of_the_system(tmp_path):
     command = [sys.executable, "-m", "credalens.cli", "score", source, "-o", out, "--chunk-rows", "40"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limit_files)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error: cannot write {out}: File too large. 20 of 20 parts are kept")
+    assert done.stderr.startswith(f"error: cannot write {out}: File too large. 20 finished parts are kept")
     assert done.stderr.count("\n") == 1
     assert names(tmp_path) == ["in.npy", "out.npz.parts"]
     assert score_file(source, out, chunk_rows=40).resumed_rows == 800

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from credalens.engines import ray_cluster as clusters
+from credalens.engines import cluster as clusters
 
 
 @pytest.fixture

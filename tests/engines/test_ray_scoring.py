@@ -142,7 +142,7 @@ def test_a_full_disk_ends_the_job_whatever_is_skipped(tmp_path, machine):
     score_folder(tmp_path / "in", tmp_path / "out")
     (tmp_path / "out" / "part-1.parquet").unlink()
     (tmp_path / "out" / "part-1.parquet").mkdir()  # a file cannot take this name, on any worker
-    with pytest.raises(OSError, match=r"cannot score .*part-1.parquet.*2 of 3 parts are kept"):
+    with pytest.raises(OSError, match=r"scoring .*part-1.parquet.*2 of 3 parts are kept"):
         score_folder_on_ray(tmp_path / "in", tmp_path / "out", on_error="skip")
 
 

@@ -15,8 +15,8 @@ import pytest
 from pyarrow import fs
 
 from credalens import wrap, wrap_logits
-from credalens.scoring import folder_part, score_folder
-from credalens.scoring.folder import one_by_one
+from credalens.scoring import job as jobs
+from credalens.scoring import score_folder
 from credalens.storage.formats.parquet import fixed_lists
 from tests.scoring.folders import SIZES, VALUES, assert_scored, names, parts
 from tests.scoring.tables import write_part, write_table
@@ -117,7 +117,7 @@ def test_a_failed_write_elsewhere_leaves_nothing(tmp_path, source, monkeypatch):
 RESIDENT = """
 import os, sys
 from pathlib import Path
-import credalens.scoring.folder_part as work
+import credalens.scoring.job as work
 from credalens.scoring import score_folder
 
 def most(source, target):
@@ -151,17 +151,17 @@ def test_memory_does_not_grow_with_a_part(tmp_path):
 )
 def test_a_rehearsal_is_like_a_part_and_leaves_no_trace(tmp_path, monkeypatch, dtype, logits):
     called = "wrap_logits" if logits else "wrap"
-    compute, seen = getattr(folder_part, called), []
-    monkeypatch.setattr(folder_part, called, lambda p, **options: seen.append((p, options)) or compute(p, **options))
+    compute, seen = getattr(jobs, called), []
+    monkeypatch.setattr(jobs, called, lambda p, **options: seen.append((p, options)) or compute(p, **options))
 
     def rehearsed(job, numbers):
-        folder_part.rehearse(job)
+        job.rehearse()
         assert names(tmp_path / "out") == ["_credalens.json"]
-        return one_by_one(job, numbers)
+        return jobs.in_this_process(job, numbers)
 
     values = np.eye(4)[VALUES.argmax(-1)] if dtype == "int64" else VALUES
     write_table(tmp_path / "in", values.astype(dtype), SIZES, name="logits" if logits else "probs")
-    score_folder(tmp_path / "in", tmp_path / "out", logits=logits, base=10, threads=1, spread=rehearsed)
+    score_folder(tmp_path / "in", tmp_path / "out", logits=logits, base=10, threads=1, executor=rehearsed)
     (rehearsal, options), (part, its_options), *_ = seen
     assert (rehearsal.shape, rehearsal.dtype) == ((3, 1, 4), part.dtype)
     assert options == its_options == {"base": 10.0, "threads": 1}

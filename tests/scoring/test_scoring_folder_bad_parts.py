@@ -13,7 +13,7 @@ import pytest
 
 from credalens import wrap
 from credalens.scoring import score_folder
-from credalens.scoring.folder import one_by_one
+from credalens.scoring.job import in_this_process
 from tests.scoring.folders import VALUES, assert_scored, names, parts, truncate
 from tests.scoring.tables import spoil_row, write_part
 from tests.strategies import batch_of
@@ -102,14 +102,14 @@ def test_a_full_disk_is_no_fault_of_a_part(tmp_path, source, monkeypatch):
     score_folder(source, tmp_path / "out")
     (tmp_path / "out" / "part-1.parquet").unlink()
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=r"cannot score .*part-1.parquet.*No space left.*2 of 3 parts are kept"):
+    with pytest.raises(OSError, match=r"No space left on device .scoring .*part-1.parquet.*2 of 3 parts are kept"):
         score_folder(source, tmp_path / "out", on_error="skip")
 
 
 def test_a_worker_with_other_code_does_not_mix_its_digits_in(tmp_path, source):
     def elsewhere(job, numbers):
         other = replace(job, settings=job.settings | {"kernels": "of last year"})
-        return one_by_one(other, numbers)
+        return in_this_process(other, numbers)
 
     with pytest.raises(OSError, match=r"has another credalens.*0 of 3 parts are kept"):
-        score_folder(source, tmp_path / "out", spread=elsewhere, on_error="skip")
+        score_folder(source, tmp_path / "out", executor=elsewhere, on_error="skip")

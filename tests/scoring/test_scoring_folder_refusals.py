@@ -56,7 +56,9 @@ def test_bad_sources_are_refused(tmp_path):
     with pytest.raises(ValueError, match="name at least one folder"):
         score_folder([], tmp_path / "out")
     pq.write_table(pa.table({"x": [1.0]}), tmp_path / "in" / "a.parquet")
-    with pytest.raises(ValueError, match=r"a.parquet: fixed-size lists are looked for under 'probs'; found x: double"):
+    with pytest.raises(
+        ValueError, match=r"a.parquet: predictions are looked for under 'probs', or in the only array; found none"
+    ):
         score_folder(tmp_path / "in", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

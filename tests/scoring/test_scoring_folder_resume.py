@@ -46,7 +46,7 @@ def test_a_damaged_output_part_is_scored_again(tmp_path, source):
 
 def test_other_options_are_refused_until_restarted(tmp_path, source):
     score_folder(source, tmp_path / "out")
-    with pytest.raises(ValueError, match=r"written with base 2.0 instead of 10.0.*--restart"):
+    with pytest.raises(ValueError, match=r"other settings: base was 2.0 and is now 10.0.*--restart"):
         score_folder(source, tmp_path / "out", base=10)
     assert score_folder(source, tmp_path / "out", base=10, restart=True).resumed_parts == 0
     assert_scored(tmp_path / "out", wrap(VALUES, base=10))

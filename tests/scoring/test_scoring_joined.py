@@ -76,7 +76,9 @@ def test_any_layout_of_the_other_tables_gives_the_same(tmp_path_factory, second,
     assert_joined(folder / "out", ids=ids)
 
 
-@pytest.mark.parametrize(("limit", "rows"), [("GATHERED", 6), ("IN_ALL", 12)])  # all: two tables beside the first
+@pytest.mark.parametrize(
+    ("limit", "rows"), [("GATHERED", 6), ("GATHERED_IN_ALL", 12)]
+)  # all: two tables beside the first
 def test_rows_are_gathered_in_blocks_of_bounded_size(tmp_path, monkeypatch, limit, rows):
     sizes = []
 
@@ -179,7 +181,7 @@ def test_a_file_with_other_predictions_than_ids_is_named(tmp_path, monkeypatch, 
     def cut(self, number, place, chunk):
         yield from (short[:, start : start + chunk] for start in range(0, rows, chunk))
 
-    monkeypatch.setattr(joined.Inputs, "_beside", cut)
+    monkeypatch.setattr(joined.TableInput, "_side_by_side", cut)
     sources = write_models(tmp_path, [EVEN] * 2)
     with pytest.raises(ValueError, match=r"model-1: holds \d predictions for \d rows of .*part-0.parquet; one of both"):
         score_folder(sources, tmp_path / "out", chunk_rows=5)

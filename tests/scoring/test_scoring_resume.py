@@ -60,10 +60,10 @@ def test_finished_parts_are_not_scored_again(tmp_path, monkeypatch, source):
 
 def test_what_a_kill_left_half_written_is_swept_first(tmp_path, monkeypatch, source):
     folder = unfinished(tmp_path, monkeypatch, source)
-    (folder / ".part-00000002.parquet.0123.partial").write_bytes(b"half")
+    (folder / ".part-00000002.arrow.0123.partial").write_bytes(b"half")
     seen = []
     score_file(source, tmp_path / "out.parquet", chunk_rows=10, progress=lambda *_: seen.extend(names(folder)))
-    assert seen[:4] == ["lock", "manifest.json", "part-00000000.parquet", "part-00000001.parquet"]
+    assert seen[:4] == ["lock", "manifest.json", "part-00000000.arrow", "part-00000001.arrow"]
 
 
 def unfinished(tmp_path, monkeypatch, source, **options):
@@ -77,10 +77,10 @@ def unfinished(tmp_path, monkeypatch, source, **options):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rule": "gamma_maximin"}, "rule 'maximality' instead of 'gamma_maximin'"),
-        ({"base": 10}, "base 2.0 instead of 10.0"),
-        ({"chunk_rows": 5}, "chunk_rows 10 instead of 5"),
-        ({"logits": True}, "logits False instead of True"),
+        ({"rule": "gamma_maximin"}, "rule was 'maximality' and is now 'gamma_maximin'"),
+        ({"base": 10}, "base was 2.0 and is now 10.0"),
+        ({"chunk_rows": 5}, "chunk_rows was 10 and is now 5"),
+        ({"logits": True}, "logits was False and is now True"),
     ],
 )
 def test_other_options_are_refused_until_restarted(tmp_path, monkeypatch, source, options, message):
@@ -101,7 +101,7 @@ def test_another_input_is_refused(tmp_path, monkeypatch, source):
     times = (source.stat().st_atime_ns, source.stat().st_mtime_ns)
     save_predictions(source, batch_of("mixed", 3, 40, 4, seed=1))
     os.utime(source, ns=times)  # same name, size and time: only the content tells
-    with pytest.raises(ValueError, match=r"another input file, or one that has changed.*--restart"):
+    with pytest.raises(ValueError, match=r"the input is another file, or one that has changed.*--restart"):
         score_file(source, tmp_path / "out.parquet", chunk_rows=10)
 
 
@@ -117,7 +117,7 @@ def test_an_input_that_changes_under_the_run_is_noticed(tmp_path, source):
 def test_a_part_the_disk_has_damaged_is_scored_again(tmp_path, monkeypatch, source):
     score_file(source, tmp_path / "whole.parquet", chunk_rows=10)
     folder = unfinished(tmp_path, monkeypatch, source)
-    part = folder / "part-00000000.parquet"
+    part = folder / "part-00000000.arrow"
     part.write_bytes(part.read_bytes()[:-20])
     assert score_file(source, tmp_path / "out.parquet", chunk_rows=10).resumed_rows == 10
     assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
@@ -139,7 +139,7 @@ def test_a_folder_of_someone_else_is_left_alone(tmp_path, source, restart):
     folder = tmp_path / "out.parquet.parts"
     folder.mkdir()
     (folder / "thesis.tex").write_text("precious")
-    with pytest.raises(ValueError, match=r"no part of an output \(thesis.tex\)"):
+    with pytest.raises(ValueError, match=r"files of another origin \(thesis.tex\)"):
         score_file(source, tmp_path / "out.parquet", restart=restart)
     assert names(folder) == ["thesis.tex"]
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-from credalens.engines.ray_tasks import Request, for_each
+from credalens.engines.tasks import Request, for_each
 from credalens_paper.training.ray import member_request, train_models_on_ray
 from credalens_paper.training.run import load_model, train_models
 from reproduction.tests.training.tiny import assert_equal_weights, blobs, build, member

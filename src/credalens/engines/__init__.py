@@ -5,6 +5,6 @@
 - ``credalens_paper.pipeline.ray.RayCrew``: trains, predicts and evaluates what a reproduction misses.
 """
 
-from credalens.engines.ray_scoring import score_folder_on_ray
+from credalens.engines.executor import score_folder_on_ray
 
 __all__ = ["score_folder_on_ray"]

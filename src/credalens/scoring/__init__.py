@@ -1,7 +1,7 @@
-"""Scoring saved predictions of any size: files in chunks, folders part by part, resumable, never half written."""
+"""Scoring saved predictions of any size: one job, part by part, resumable, by any executor, never half written."""
 
 from credalens.scoring.columns import COLUMNS
-from credalens.scoring.folder import FolderSummary, SkippedPart, score_folder
-from credalens.scoring.job import ScoreSummary, score_file
+from credalens.scoring.score import score_file, score_folder
+from credalens.scoring.summary import FolderSummary, ScoreSummary, SkippedPart
 
 __all__ = ["COLUMNS", "FolderSummary", "ScoreSummary", "SkippedPart", "score_file", "score_folder"]

@@ -1,9 +1,6 @@
-"""What is written for each row: the columns of a scored file."""
+"""What is written for each row: the columns of a scored file, and their sums."""
 
 from __future__ import annotations
-
-import json
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +21,6 @@ MEASURES = (
     "classical_epistemic",
 )
 COLUMNS = ("label", "probability", "lower", "upper", "set", *MEASURES)
-SUMS = b"credalens.sums"
 
 
 def score_columns(prediction: CredalPrediction, rule: str, /) -> dict[str, NDArray]:
@@ -53,14 +49,12 @@ def score_columns(prediction: CredalPrediction, rule: str, /) -> dict[str, NDArr
 
 
 def table_of(columns: dict[str, NDArray], /) -> pa.Table:
-    """The columns as an Arrow table that also carries their sums, so that means need no second look at the rows."""
+    """The columns as an Arrow table."""
+    return pa.table({name: fixed_lists(column) for name, column in columns.items()})
+
+
+def sums_of(columns: dict[str, NDArray], /) -> dict[str, float]:
+    """Sums over the rows, so that means over all parts need no second pass over them."""
     sums = {name: float(columns[name].sum(dtype=np.float64)) for name in MEASURES}
-    sums["set_size"] = int(columns["set"].sum())
-    sums["determinate"] = int((columns["set"].sum(axis=-1) == 1).sum())
-    table = pa.table({name: fixed_lists(column) for name, column in columns.items()})
-    return table.replace_schema_metadata({SUMS: json.dumps(sums)})
-
-
-def sums_of(metadata: dict[bytes, Any], /) -> dict[str, float]:
-    """The sums that ``table_of`` attached."""
-    return json.loads(metadata[SUMS])
+    sizes = columns["set"].sum(axis=-1)
+    return sums | {"set_size": int(sizes.sum()), "determinate": int((sizes == 1).sum())}

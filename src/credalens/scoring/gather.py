@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -14,8 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
-from credalens.scoring.tables import MemberColumns, Table, values_of
-from credalens.storage.formats.suffixes import UnsuitableError, readable
+from credalens.scoring.tables import ParquetTable, readable_part
+from credalens.storage.formats.parquet import MemberColumns
+from credalens.storage.formats.suffixes import UnsuitableError
 
 __all__ = ["gather"]
 
@@ -23,7 +23,7 @@ __all__ = ["gather"]
 LITTLE_AHEAD: Final[dict[str, Any]] = {"batch_size": 1 << 14, "batch_readahead": 1, "fragment_readahead": 1}
 
 
-def gather(table: Table, columns: MemberColumns, ids: Any, id_column: str, /) -> NDArray:
+def gather(table: ParquetTable, columns: MemberColumns, ids: Any, id_column: str, /) -> NDArray:
     """The members' values (members, rows, classes) of the rows with these ids, in their order.
 
     Only row groups whose statistics allow one of the ids are read: where a table is sorted or clustered by id that is
@@ -33,42 +33,42 @@ def gather(table: Table, columns: MemberColumns, ids: Any, id_column: str, /) ->
         return np.empty((columns.members, 0, columns.classes), columns.dtype)
     ids = ids.dictionary_decode() if pa.types.is_dictionary(ids.type) else ids
     dataset, unreadable = _dataset(table)
-    with readable(Path(table.root.path)), _of_one_type(dataset.schema.field(id_column).type, ids.type, id_column):
-        found = _rows(dataset, [id_column, *columns.names], ids, id_column)
-        place = pc.index_in(ids, value_set=found[id_column].combine_chunks())
+    with readable_part(table.folder), _of_one_type(dataset.schema.field(id_column).type, ids.type, id_column):
+        rows = _rows(dataset, [id_column, *columns.names], ids, id_column)
+        place = pc.index_in(ids, value_set=rows[id_column].combine_chunks())
         _check_all_found(ids, place, unreadable)
-        _check_once(found[id_column], id_column)
-        _check_filled(found, columns, id_column)
-        return values_of(found.take(place), columns)
+        _check_once(rows[id_column], id_column)
+        _check_filled(rows, columns, id_column)
+        return columns.values(rows.take(place))
 
 
 @contextmanager
-def _of_one_type(found: Any, wanted: Any, id_column: str) -> Iterator[None]:
+def _of_one_type(kind: Any, wanted: Any, id_column: str) -> Iterator[None]:
     """Numbers of any width are compared, and text of any; a number and a text are not."""
     try:
         yield
     except pa.ArrowNotImplementedError as error:
-        if found == wanted:
+        if kind == wanted:
             raise
         raise UnsuitableError(
-            f"has {found} in {id_column!r}, the first table has {wanted}; give the ids of all tables one type."
+            f"has {kind} in {id_column!r}, the first table has {wanted}; give the ids of all tables one type."
         ) from error
 
 
 def _rows(dataset: Any, names: list[str], ids: Any, id_column: str) -> Any:
     field, ends = ds.field(id_column), pc.min_max(ids)
     wanted = (field >= ends["min"]) & (field <= ends["max"]) & field.isin(ids)
-    found = dataset.to_table(columns=names, filter=wanted, **LITTLE_AHEAD)
-    return found.set_column(0, id_column, found[id_column].cast(ids.type))
+    rows = dataset.to_table(columns=names, filter=wanted, **LITTLE_AHEAD)
+    return rows.set_column(0, id_column, rows[id_column].cast(ids.type))
 
 
 @lru_cache(maxsize=8)
-def _dataset(table: Table) -> tuple[Any, tuple[str, ...]]:
+def _dataset(table: ParquetTable) -> tuple[Any, tuple[str, ...]]:
     """The files as one data set whose footers are read once for each process, and the files that have none."""
     form = ds.ParquetFileFormat()
     fragments, unreadable = [], []
     for number, part in enumerate(table.parts):
-        fragment = form.make_fragment(table.part(number).path, table.root.filesystem)
+        fragment = form.make_fragment(table.path(number).path, table.folder.filesystem)
         try:
             fragment.ensure_complete_metadata()
         except (pa.ArrowInvalid, OSError):
@@ -91,8 +91,8 @@ def _check_all_found(ids: Any, place: Any, unreadable: tuple[str, ...]) -> None:
     )
 
 
-def _check_once(found: Any, id_column: str) -> None:
-    counts = pc.value_counts(found.combine_chunks())
+def _check_once(ids: Any, id_column: str) -> None:
+    counts = pc.value_counts(ids.combine_chunks())
     twice = counts.filter(pc.greater(counts.field("counts"), 1))
     if len(twice):
         raise UnsuitableError(
@@ -100,8 +100,8 @@ def _check_once(found: Any, id_column: str) -> None:
         )
 
 
-def _check_filled(found: Any, columns: MemberColumns, id_column: str) -> None:
+def _check_filled(rows: Any, columns: MemberColumns, id_column: str) -> None:
     for name in columns.names:
-        gaps = found[id_column].filter(found[name].is_null())
+        gaps = rows[id_column].filter(rows[name].is_null())
         if len(gaps):
             raise UnsuitableError(f"column {name!r} has no value for id {gaps[0]}; drop or fill missing rows first.")

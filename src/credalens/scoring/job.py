@@ -1,173 +1,196 @@
-"""The job behind ``credalens score``: a file of member predictions in, a file of credal predictions out."""
+"""One scoring job: parts of an input to parts of an output, each of which any executor can score anywhere."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from pathlib import Path
+import platform
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
-import pyarrow as pa
+import numpy as np
+from numpy.typing import NDArray
 
+from credalens import __version__
 from credalens.checks.bad_rows import naming_bad_row
-from credalens.checks.options import check_threads
-from credalens.prediction import wrap, wrap_logits
-from credalens.scoring.columns import MEASURES, score_columns, table_of
-from credalens.scoring.merge import merge_parts
-from credalens.scoring.parts import Parts, open_parts
-from credalens.scoring.plan import Plan, fingerprint, make_plan
-from credalens.storage import Predictions, open_predictions
-from credalens.storage.atomic import check_target
-from credalens.storage.formats.suffixes import format_of
+from credalens.checks.options import check_count
+from credalens.prediction import CredalPrediction, wrap, wrap_logits
+from credalens.scoring.columns import score_columns, sums_of, table_of
+from credalens.scoring.inputs import Chunk, PartedInput
+from credalens.scoring.outputs import Footer, PartedOutput, Scored, error_reason
 
-__all__ = ["OUTPUTS", "ScoreSummary", "score_file"]
+__all__ = [
+    "Executor",
+    "PartReport",
+    "Progress",
+    "ScoringJob",
+    "code_settings",
+    "in_this_process",
+    "rows_at_a_time",
+    "run_job",
+    "score_part",
+]
 
-OUTPUTS = (".parquet", ".npz")
-Progress = Callable[[str, int, int], None]
+MEMORY = 128 * 2**20  # bytes that one chunk may take while it is scored
+FOOTERS = 16  # parts of an object store that are looked at at a time
 
 
 @dataclass(frozen=True)
-class ScoreSummary:
-    """What a run wrote: how much of it, under which settings, and the means over all rows.
+class PartReport:
+    """What became of a part.
 
-    :ivar resumed_rows: rows that an earlier, killed run had finished.
-    :ivar means: mean of each uncertainty.
-    :ivar mean_set_size: mean number of classes that the rule leaves possible.
-    :ivar determinacy: share of rows where it leaves one.
+    :ivar error: what is wrong with the input, by file and row; empty where the part was scored.
+    :ivar failure: what kept the machine from scoring it, a full disk for one; no fault of the part.
+    :ivar worker: the process that did it.
+    :ivar retries: how often the work was begun before, by workers that were lost.
     """
 
-    output: str
-    members: int
-    rows: int
-    classes: int
-    dtype: str
-    access: str
-    logits: bool
-    base: float
-    rule: str
-    resumed_rows: int
-    means: dict[str, float]
-    mean_set_size: float
-    determinacy: float
+    part: int
+    rows: int = 0
+    seconds: float = 0.0
+    sums: dict[str, float] = field(default_factory=dict)
+    error: str = ""
+    failure: str = ""
+    worker: str = ""
+    retries: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         return asdict(self)
 
 
-def score_file(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
-    /,
-    *,
-    logits: bool = False,
-    base: float = 2,
-    rule: str = "maximality",
-    chunk_rows: int | None = None,
-    threads: int | None = None,
-    restart: bool = False,
-    progress: Progress | None = None,
-) -> ScoreSummary:
-    """Score the member predictions in ``source`` (see ``open_predictions``) and write ``target``, .parquet or .npz.
+@dataclass(frozen=True)
+class ScoringJob:
+    """All that a worker needs to score a part: it can be sent to another machine.
 
-    The columns are those of ``score_columns``. Rows are scored in chunks, so memory does not grow with the file.
-    Finished chunks are kept in ``target``.parts until the whole output is written, which then appears at once: a run
-    that was killed goes on where it stopped when it is started again with the same options; ``restart=True`` begins
-    anew. While it is being written the output takes its size on disk twice. ``progress`` is called with what is being
-    done and the rows done and to do.
-
-    >>> import tempfile, numpy as np
-    >>> folder = tempfile.mkdtemp()
-    >>> np.save(f"{folder}/members.npy", [[[0.2, 0.8]], [[0.6, 0.4]]])
-    >>> score_file(f"{folder}/members.npy", f"{folder}/scored.parquet").rows
-    1
+    :ivar settings: everything that decides what ends up in the parts.
     """
-    output = check_target(target)
-    format_of(output, OUTPUTS)
-    check_threads(threads)
-    predictions = open_predictions(source, logits=logits)
-    _check_not_the_source(output, predictions.path)
-    plan = make_plan(predictions, base=base, rule=rule, chunk_rows=chunk_rows)
-    report = progress or (lambda what, done, rows: None)
-    with open_parts(output, plan, restart=restart) as parts:
-        resumed = _score_missing(predictions, parts, output, threads, report)
-        with _writing(output, parts):
-            merge_parts(parts, output, lambda done: report("writing", done, plan.rows))
-        summary = _summary(output, predictions, plan, parts.sums(), resumed)
-        parts.remove()
-    return summary
+
+    input: PartedInput
+    output: PartedOutput
+    base: float
+    rule: str
+    chunk_rows: int
+    threads: int | None
+    settings: dict[str, Any]
+
+    def identity(self, part: int, scattered: Container[int], /) -> str:
+        """A hash of the settings and of the files that a part is made from; it changes when one of them is written again."""
+        state = self.input.state(part, scattered)
+        return hashlib.sha256(json.dumps([self.settings, state]).encode()).hexdigest()
+
+    def predict(self, values: NDArray, /) -> CredalPrediction:
+        """The credal prediction of some rows."""
+        return (wrap_logits if self.input.logits else wrap)(values, base=self.base, threads=self.threads)
+
+    def finished_part(self, part: int, /) -> PartReport | None:
+        """The report of a part that was scored earlier from these files with these settings; None where it was not."""
+        found = self.output.read_part(self.input.part_name(part))
+        if found is None or found.identity != self.identity(part, found.scattered):
+            return None
+        return PartReport(part, found.rows, sums=found.sums)
+
+    def finished_parts(self) -> dict[int, PartReport]:
+        """The parts that are there already, from their footers."""
+        names = set(self.output.run.parts())
+        candidates = [part for part in range(self.input.parts) if self.input.part_name(part) in names]
+        with ThreadPoolExecutor(FOOTERS) as pool:
+            reports = pool.map(self.finished_part, candidates)
+            return {report.part: report for report in reports if report is not None}
+
+    def rehearse(self) -> None:
+        """Score one row of certain members and forget it: kernels and libraries are loaded before the first part comes."""
+        values = np.zeros((self.settings["members"], 1, self.settings["classes"]), self.settings["dtype"])
+        values[..., 0] = 1
+        table_of(score_columns(self.predict(values), self.rule))
 
 
-def _check_not_the_source(target: Path, source: Path) -> None:
-    if target.exists() and target.samefile(source):
-        raise ValueError(f"cannot write {target}: it is the file that is being scored; choose another name.")
+Executor = Callable[[ScoringJob, Sequence[int]], Iterable[PartReport]]
+Progress = Callable[[str, int, int], None]
 
 
-def _score_missing(predictions: Predictions, parts: Parts, target: Path, threads: int | None, report: Progress) -> int:
-    """Finish all parts; returns how many rows were there already."""
-    plan, missing = parts.plan, parts.missing()
-    todo = sum(stop - start for start, stop in map(plan.bounds, missing))
-    resumed = done = plan.rows - todo
-    report("scoring", done, plan.rows)
-    for part in missing:
-        start, stop = plan.bounds(part)
-        table = _score_rows(predictions, parts, start, stop, threads)
-        with _writing(target, parts):
-            parts.write(part, table)
-        report("scoring", done := done + stop - start, plan.rows)
-    if fingerprint(predictions.path) != plan.input:
-        parts.remove()
-        raise ValueError(
-            f"{predictions.path} was changed while it was being scored; nothing was written, run it again."
+def in_this_process(job: ScoringJob, parts: Sequence[int], /) -> Iterator[PartReport]:
+    """The default executor: scores the parts in order."""
+    return (score_part(job, part) for part in parts)
+
+
+def run_job(
+    job: ScoringJob, executor: Executor, progress: Progress | None, /, *, skip_bad: bool = False
+) -> tuple[dict[int, PartReport], dict[int, PartReport]]:
+    """Score the parts that are missing; returns the reports of those finished earlier, and of those scored now."""
+    finished = job.finished_parts()
+    missing = [part for part in range(job.input.parts) if part not in finished]
+    scored: dict[int, PartReport] = {}
+
+    def report_progress() -> None:
+        reports = [*finished.values(), *scored.values()]
+        if progress and job.input.rows is not None:
+            progress("scoring", sum(report.rows for report in reports), job.input.rows)
+        elif progress:
+            progress("parts", len(reports), job.input.parts)
+
+    report_progress()
+    for report in executor(job, missing) if missing else ():
+        if report.failure or (report.error and not skip_bad):
+            complete = len(finished) + sum(not earlier.error for earlier in scored.values())
+            raise job.output.stopped(report.error, report.failure, complete, job.input.parts)
+        scored[report.part] = report
+        report_progress()
+    return finished, scored
+
+
+def score_part(job: ScoringJob, part: int, /) -> PartReport:
+    """Score a part and write its output, which appears whole or not at all. Done twice, it gives the same bytes."""
+    begin = time.perf_counter()
+    report = partial(PartReport, part, worker=str(os.getpid()))
+    if any(job.settings[name] != value for name, value in code_settings().items()):
+        return report(
+            failure=f"{platform.node()} has another credalens than the machine that began this; install the same"
         )
-    return resumed
-
-
-def _score_rows(predictions: Predictions, parts: Parts, start: int, stop: int, threads: int | None) -> pa.Table:
-    """One part. Input that is refused now is refused in every run, so the parts are of no use to anyone."""
-    plan = parts.plan
+    name = job.input.part_name(part)
     try:
-        chunk = predictions.read(start, stop)
-        with naming_bad_row(predictions.path, start):
-            scored = (wrap_logits if plan.logits else wrap)(chunk, base=plan.base, threads=threads)
-    except ValueError:
-        parts.remove()
-        raise
-    return table_of(score_columns(scored, plan.rule))
-
-
-@contextmanager
-def _writing(target: Path, parts: Parts) -> Iterator[None]:
-    """Word a disk's refusal, and say what is kept."""
-    try:
-        yield
+        scattered = job.input.scattered(part)
+        footer = Footer(job.settings, job.identity(part, scattered), scattered)
+        rows, sums = job.output.write_part(name, _scored_chunks(job, part, scattered), footer)
+    except ValueError as error:
+        (job.output.run.path / name).unlink(missing_ok=True)  # of an earlier run, before the input was changed
+        return report(error=str(error))
     except OSError as error:
-        finished = parts.plan.parts - len(parts.missing())
-        reason = error.strerror or error
-        if not finished:
-            parts.remove()
-            raise OSError(f"cannot write {target}: {reason}.") from error
-        raise OSError(
-            f"cannot write {target}: {reason}. {finished} of {parts.plan.parts} parts are kept in {parts.folder}; "
-            "make room and run the same command again to go on from there."
-        ) from error
+        return report(failure=f"{error_reason(error)} (scoring {job.input.path(part)})")
+    return report(rows=rows, sums=sums, seconds=time.perf_counter() - begin)
 
 
-def _summary(target: Path, predictions: Predictions, plan: Plan, sums: dict[str, float], resumed: int) -> ScoreSummary:
-    return ScoreSummary(
-        output=str(target),
-        members=plan.members,
-        rows=plan.rows,
-        classes=plan.classes,
-        dtype=plan.dtype,
-        access=predictions.access,
-        logits=plan.logits,
-        base=plan.base,
-        rule=plan.rule,
-        resumed_rows=resumed,
-        means={name: sums[name] / plan.rows for name in MEASURES},
-        mean_set_size=sums["set_size"] / plan.rows,
-        determinacy=sums["determinate"] / plan.rows,
-    )
+def _scored_chunks(job: ScoringJob, part: int, scattered: Container[int]) -> Iterator[Scored]:
+    """The output of a part in chunks."""
+    path = job.input.path(part)
+    for chunk in job.input.chunks(part, job.chunk_rows, scattered):
+        with naming_bad_row(path, chunk.start, row_name=partial(_row_name, job.input, chunk)):
+            prediction = job.predict(chunk.values)
+        columns = score_columns(prediction, job.rule)
+        table = table_of(columns)
+        yield Scored(
+            table if chunk.ids is None else table.add_column(0, str(job.input.id_column), chunk.ids), sums_of(columns)
+        )
+
+
+def _row_name(source: PartedInput, chunk: Chunk, row: int, member: int) -> str:
+    """A row and a member as the user knows them: the row by its id too, where there are ids."""
+    row_id = "" if chunk.ids is None else f" (id {chunk.ids[row - chunk.start]})"
+    return f"row {row}{row_id}, {source.member_name(member)}"
+
+
+def rows_at_a_time(members: int, classes: int, asked: int | None, /) -> int:
+    """As many rows as asked for, or as fit: about three float64 copies of the members and sixteen (rows, classes) arrays."""
+    return max(1, MEMORY // (8 * classes * (3 * members + 16))) if asked is None else check_count(asked, "chunk_rows")
+
+
+def code_settings() -> dict[str, str]:
+    """What tells code that may give other last digits."""
+    from credalens.kernels.simd.jit import FINGERPRINT
+
+    return {"version": __version__, "kernels": FINGERPRINT}

@@ -1,142 +1,159 @@
-"""The rows of a part with the predictions of all tables, joined by row id, in chunks."""
+"""Several tables that describe the same rows, one or more members each, joined by row id."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import zip_longest
-from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.scoring.gather import gather
-from credalens.scoring.places import Place
-from credalens.scoring.tables import MemberColumns, Table, batches, columns_in, values_of
-from credalens.storage.formats.suffixes import UnsuitableError, readable
+from credalens.scoring.inputs import Chunk
+from credalens.scoring.tables import ParquetTable, columns_of_part, readable_part, row_batches
+from credalens.storage.arrow_path import ArrowPath
+from credalens.storage.formats.parquet import MemberColumns, refuse_nulls
 
-__all__ = ["Chunk", "Inputs"]
+__all__ = ["TableInput"]
 
-GATHERED, IN_ALL = 256 * 2**20, 2**30  # bytes of one table, and of all, that are gathered at a time
+GATHERED, GATHERED_IN_ALL = 256 * 2**20, 2**30  # bytes of one table, and of all, that are gathered at a time
 ID_ROWS = 1 << 18
 
 
+@final
 @dataclass(frozen=True)
-class Chunk:
-    """Some rows of a part: the first row's number, the row ids if there are any, values (members, rows, classes)."""
-
-    start: int
-    ids: Any
-    values: NDArray
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """One table, or several that describe the same rows; the first one's parts are the units of work.
+class TableInput:
+    """One table, or several that describe the same rows; the parts of the first are the units of work.
 
     Parts of two tables are partners when both tables have as many files: the first with the first, in the order of
-    their names. Where the ids of partners are equal both are read side by side; elsewhere just the rows with the ids of
-    the part are gathered.
+    their names. Where the ids of partners are equal both are read side by side. Elsewhere the rows of the part are
+    scattered, and are gathered by their ids.
     """
 
-    tables: tuple[Table, ...]
+    tables: tuple[ParquetTable, ...]
     columns: tuple[MemberColumns, ...]
     id_column: str | None
     logits: bool
+    rows: None = None  # known only when all parts are read
 
-    def chunks(self, number: int, rows: int, scattered: Container[int], /) -> Iterator[Chunk]:
-        """A part of the first table, ``rows`` rows at a time, with the members of all tables, gathered where ``scattered``."""
-        part, own = self.tables[0].part(number), self.columns[0]
-        names = [*own.names, *([] if self.id_column is None else [self.id_column])]
+    def __str__(self) -> str:
+        return str(self.tables[0])
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are."""
+        return len(self.tables[0].parts)
+
+    def part_name(self, part: int, /) -> str:
+        """The relative name of the input's part."""
+        return self.tables[0].parts[part].name
+
+    def path(self, part: int, /) -> str:
+        """The file of the first table."""
+        return str(self.tables[0].path(part))
+
+    def member_name(self, member: int, /) -> str:
+        """Its number, and its table where there are several."""
+        ends = np.cumsum([columns.members for columns in self.columns])
+        table = self.tables[int(np.searchsorted(ends, member, side="right"))]
+        return f"member {member} (of {table})" if len(self.tables) > 1 else f"member {member}"
+
+    def state(self, part: int, scattered: Container[int], /) -> Any:
+        """The part itself, and of each other table its partner, or all files where the rows of the part are scattered."""
+        partners = [self._files_behind(part, table, scattered) for table in range(1, len(self.tables))]
+        return [asdict(self.tables[0].parts[part]), *partners]
+
+    def _files_behind(self, part: int, table: int, scattered: Container[int]) -> Any:
+        files = self.tables[table].parts
+        if table in scattered or self._partner(part, table) is None:
+            return [asdict(file) for file in files]
+        return asdict(files[part])
+
+    def scattered(self, part: int, /) -> tuple[int, ...]:
+        """Numbers of the tables in which the rows of a part are elsewhere than in its partner, or in another order."""
+        path = self.tables[0].path(part)
+        self._check_columns(path, self.columns[0])
+        return tuple(table for table in range(1, len(self.tables)) if not self._lines_up(path, part, table))
+
+    def _lines_up(self, path: ArrowPath, part: int, table: int) -> bool:
+        partner = self._partner(part, table)
+        if partner is None:
+            return False
+        self._check_columns(partner, self.columns[table])
+        return self._same_ids(path, partner)
+
+    def _partner(self, part: int, table: int) -> ArrowPath | None:
+        """The file of another table that may hold the same rows as a part of the first."""
+        partners = self.tables[table]
+        return partners.path(part) if len(partners.parts) == self.parts else None
+
+    def chunks(self, part: int, rows: int, scattered: Container[int], /) -> Iterator[Chunk]:
+        """The part with the members of all tables, gathered where ``scattered``."""
+        path, columns = self.tables[0].path(part), self.columns[0]
+        names = [*columns.names, *([] if self.id_column is None else [self.id_column])]
         others = [
-            self._gathered(number, place, rows) if place in scattered else self._beside(number, place, rows)
-            for place in range(1, len(self.tables))
+            self._gathered(part, table, rows) if table in scattered else self._side_by_side(part, table, rows)
+            for table in range(1, len(self.tables))
         ]
         start = 0
-        for batch, *rest in zip_longest(batches(part, names, rows), *others):
-            self._check_rows(part, batch, rest)
-            with readable(Path(part.path)):
-                values = values_of(batch, own, start=start)
-                ids = None if self.id_column is None else _ids_of(batch[self.id_column], self.id_column, start)
+        for batch, *rest in zip_longest(row_batches(path, names, rows), *others):
+            self._check_rows(path, batch, rest)
+            with readable_part(path):
+                values = columns.values(batch, start=start)
+                ids = None if self.id_column is None else _ids_of(batch, self.id_column, start)
             yield Chunk(start, ids, values if not rest else np.concatenate([values, *rest]))
             start += len(batch)
 
-    def partner(self, number: int, place: int, /) -> Place | None:
-        """The file of table ``place`` that may hold the same rows as a part of the first table."""
-        first, other = self.tables[0], self.tables[place]
-        return other.part(number) if len(first.parts) == len(other.parts) else None
-
-    def table_of(self, member: int, /) -> Table:
-        """The table that a member comes from."""
-        ends = np.cumsum([columns.members for columns in self.columns])
-        return self.tables[int(np.searchsorted(ends, member, side="right"))]
-
-    def scattered(self, number: int, /) -> tuple[int, ...]:
-        """Places of the tables in which the rows of a part are elsewhere than in its partner, or in another order."""
-        part = self.tables[0].part(number)
-        self._check_columns(part, self.columns[0])
-        return tuple(place for place in range(1, len(self.tables)) if not self._lines_up(part, number, place))
-
-    def _lines_up(self, part: Place, number: int, place: int) -> bool:
-        partner = self.partner(number, place)
-        if partner is None:
-            return False
-        self._check_columns(partner, self.columns[place])
-        return self._same_ids(part, partner)
-
-    def _beside(self, number: int, place: int, rows: int) -> Iterator[NDArray]:
-        part, columns, start = self.tables[place].part(number), self.columns[place], 0
-        for batch in batches(part, columns.names, rows):
-            with readable(Path(part.path)):
-                yield values_of(batch, columns, start=start)
+    def _side_by_side(self, part: int, table: int, rows: int) -> Iterator[NDArray]:
+        path, columns, start = self.tables[table].path(part), self.columns[table], 0
+        for batch in row_batches(path, columns.names, rows):
+            with readable_part(path):
+                yield columns.values(batch, start=start)
             start += len(batch)
 
-    def _gathered(self, number: int, place: int, rows: int) -> Iterator[NDArray]:
-        table, columns, name = self.tables[place], self.columns[place], str(self.id_column)
-        room = min(GATHERED, IN_ALL // (len(self.tables) - 1)) // (
-            columns.members * columns.classes * np.dtype(columns.dtype).itemsize
-        )
-        block = rows * max(1, room // rows)
-        part, begin = self.tables[0].part(number), 0
-        for batch in batches(part, [name], block):
-            with readable(Path(part.path)):
-                ids = _ids_of(batch[name], name, begin)
-            values = gather(table, columns, ids, name)
+    def _gathered(self, part: int, table: int, rows: int) -> Iterator[NDArray]:
+        columns, name, path = self.columns[table], str(self.id_column), self.tables[0].path(part)
+        row_bytes = columns.members * columns.classes * np.dtype(columns.dtype).itemsize
+        most = min(GATHERED, GATHERED_IN_ALL // (len(self.tables) - 1)) // row_bytes
+        first = 0
+        for batch in row_batches(path, [name], rows * max(1, most // rows)):
+            with readable_part(path):
+                ids = _ids_of(batch, name, first)
+            values = gather(self.tables[table], columns, ids, name)
             for start in range(0, max(1, len(ids)), rows):
                 yield values[:, start : start + rows]
-            begin += len(ids)
+            first += len(ids)
 
-    def _same_ids(self, part: Place, partner: Place) -> bool:
+    def _same_ids(self, path: ArrowPath, partner: ArrowPath) -> bool:
         name = str(self.id_column)
         pairs: Iterable[tuple[Any, Any]] = zip_longest(
-            batches(part, [name], ID_ROWS), batches(partner, [name], ID_ROWS)
+            row_batches(path, [name], ID_ROWS), row_batches(partner, [name], ID_ROWS)
         )
-        return all(one is not None and other is not None and one[name].equals(other[name]) for one, other in pairs)
+        return all(None not in (ids, others) and ids[name].equals(others[name]) for ids, others in pairs)
 
-    def _check_rows(self, part: Place, batch: Any, others: Iterable[NDArray | None]) -> None:
+    def _check_rows(self, path: ArrowPath, batch: Any, others: Iterable[NDArray | None]) -> None:
         """A damaged file may hold the ids of the part, and more or fewer predictions."""
         rows = 0 if batch is None else len(batch)
         for table, values in zip(self.tables[1:], others, strict=True):
-            found = 0 if values is None else values.shape[1]
-            if found != rows:
+            predictions = 0 if values is None else values.shape[1]
+            if predictions != rows:
                 raise ValueError(
-                    f"{table}: holds {found} predictions for {rows} rows of {part}; one of both is damaged."
+                    f"{table}: holds {predictions} predictions for {rows} rows of {path}; one of both is damaged."
                 )
 
-    def _check_columns(self, part: Place, expected: MemberColumns) -> None:
-        found = columns_in(part, logits=self.logits, id_column=self.id_column)
-        if found != expected:
+    def _check_columns(self, path: ArrowPath, expected: MemberColumns) -> None:
+        columns = columns_of_part(path, logits=self.logits, id_column=self.id_column)
+        if columns != expected:
             raise ValueError(
-                f"{part}: holds {_described(found)}; the first part of its table holds {_described(expected)}."
+                f"{path}: holds {_described(columns)}; the first part of its table holds {_described(expected)}."
             )
 
 
-def _ids_of(column: Any, name: str, start: int) -> Any:
-    if column.null_count:
-        row = start + int(np.argmax(column.is_null().to_numpy()))
-        raise UnsuitableError(f"column {name!r} has no id in row {row}; every row needs one.")
-    return column.combine_chunks()
+def _ids_of(batch: Any, name: str, start: int) -> Any:
+    refuse_nulls(batch[name], start, f"column {name!r} has no id in row {{row}}; every row needs one.")
+    return batch[name].combine_chunks()
 
 
 def _described(columns: MemberColumns) -> str:

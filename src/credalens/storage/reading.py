@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.arrays import check_classes, row_tolerance
 from credalens.checks.member_array import raise_no_members
-from credalens.storage.contents import LABELS, arrays_in
+from credalens.storage.contents import LABELS, arrays_in, choose_predictions
 from credalens.storage.formats.stored import BFLOAT16, Stored
-from credalens.storage.formats.suffixes import UnsuitableError, readable, source_file
+from credalens.storage.formats.suffixes import readable, source_file
 
 __all__ = ["Predictions", "check_predictions", "open_predictions", "renormalised"]
 
@@ -67,6 +69,10 @@ class Predictions:
         values = self._stored.read(start, stop)
         return renormalised(values) if self.dtype == BFLOAT16 and not self.logits else values
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Sent to another process, the file is opened there."""
+        return partial(open_predictions, logits=self.logits), (self.path,)
+
     def chunks(self, rows: int, /) -> Iterator[NDArray]:
         """All predictions in order, at most ``rows`` rows at a time."""
         if rows < 1:
@@ -95,27 +101,12 @@ def open_predictions(path: str | os.PathLike[str], /, *, logits: bool = False) -
     source = source_file(path)
     with readable(source):
         arrays = arrays_in(source)
-        name = _choose(arrays, "logits" if logits else "probs")
+        name = choose_predictions(arrays, logits=logits)
     stored, labels = arrays[name], LABELS in arrays
     shape = check_predictions(
         stored.shape, stored.dtype, f"{source}: array {name!r}" if name else f"{source}: the array"
     )
     return Predictions(source, shape, stored.dtype, logits, stored.access, labels, stored)
-
-
-def _choose(arrays: dict[str, Stored], wanted: str) -> str:
-    names = [name for name in arrays if name != LABELS]
-    if wanted in names:
-        return wanted
-    if names == ["logits"]:
-        raise UnsuitableError("holds logits, not probabilities; say so with logits=True (--logits).")
-    if len(names) != 1:
-        found = ", ".join(map(repr, arrays)) or "none"
-        raise UnsuitableError(
-            f"predictions are looked for under {wanted!r}, or in the only array; found {found}. "
-            "credalens.storage.save_predictions(path, probs, labels) writes a file as it must be."
-        )
-    return names[0]
 
 
 def check_predictions(shape: tuple[int, ...], dtype: str, what: str, /) -> tuple[int, int, int]:

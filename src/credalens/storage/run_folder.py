@@ -138,7 +138,7 @@ class RunFolder:
         """Delete a local folder with its parts; files of others stay, and the folder with them."""
         self.clear()
         (self.path / LOCK).unlink(missing_ok=True)
-        if not self._names():
+        if self.path.exists() and not self._names():
             Path(str(self.path)).rmdir()
 
     @contextmanager

@@ -201,7 +201,7 @@ def _ray_engine(
     address: str | None, cpus: int | None, gpus: float | None, /, *, side_by_side: int, **options: Any
 ) -> Iterator[TorchEngine]:
     """Connected to the cluster while the block lasts."""
-    from credalens.engines.ray_cluster import ray_cluster
+    from credalens.engines.cluster import ray_cluster
     from credalens_paper.pipeline.engine import TorchEngine
     from credalens_paper.pipeline.ray import RayCrew
 

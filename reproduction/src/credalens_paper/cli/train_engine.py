@@ -58,7 +58,7 @@ class RayTrainer:
     @contextmanager
     def on(cls, address: str | None, /, **options: Any) -> Iterator[RayTrainer]:
         """Connected to a cluster while the block lasts."""
-        from credalens.engines.ray_cluster import ray_cluster
+        from credalens.engines.cluster import ray_cluster
 
         with ray_cluster(address):
             yield cls(**options)
@@ -74,7 +74,7 @@ class RayTrainer:
 
     def predict(self, predict: Predict, specs: Sequence[TrainSpec], /) -> list[Any]:
         """As many at a time as the cluster has room for, on the kind of device they were trained on."""
-        from credalens.engines.ray_tasks import for_each
+        from credalens.engines.tasks import for_each
         from credalens_paper.training.ray import member_request
 
         with self._heard("predicting", len(specs)) as done:

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, final
 
-from credalens.engines.ray_cluster import machines
-from credalens.engines.ray_tasks import Done, for_each
+from credalens.engines.cluster import machines
+from credalens.engines.tasks import Done, for_each
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.pipeline.engine import TorchEngine
 from credalens_paper.pipeline.images import Images

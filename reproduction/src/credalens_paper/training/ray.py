@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from credalens.engines.ray_cluster import import_ray, ray_cluster
-from credalens.engines.ray_tasks import Done, Request, for_each
+from credalens.engines.cluster import import_ray, ray_cluster
+from credalens.engines.tasks import Done, Request, for_each
 from credalens_paper.training.networks import Build
 from credalens_paper.training.run import TrainingData, TrainResult, TrainSpec, train_models
 

@@ -1,9 +1,10 @@
-"""Member predictions in Parquet: fixed-size lists in columns, streamed in batches, never the whole file."""
+"""Member predictions in Parquet: which columns they are, fixed-size lists to arrays and back, rows without the rest."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -15,147 +16,187 @@ from numpy.typing import NDArray
 from credalens.storage.formats.stored import Stored
 from credalens.storage.formats.suffixes import UnsuitableError, readable
 
-__all__ = ["fixed_lists", "from_fixed_lists", "parquet_arrays", "write_predictions"]
+__all__ = [
+    "MemberColumns",
+    "RowReader",
+    "fixed_lists",
+    "from_fixed_lists",
+    "member_columns",
+    "open_parquet",
+    "parquet_arrays",
+    "refuse_nulls",
+    "write_predictions",
+]
 
-MEMBERS: Final = "member_*"
+SIDE_BY_SIDE: Final = "member_*"
 SCORED: Final = {"label", "probability", "lower", "upper", "set"}
-VALUES_A_BATCH = 1 << 18
-VALUES_A_GROUP = 1 << 23
+FLOATS: Final = {"halffloat": "float16", "float": "float32", "double": "float64"}
+VALUES_A_BATCH: Final = 1 << 18
+VALUES_A_GROUP: Final = 1 << 23
 
 
-def parquet_arrays(path: Path, /) -> dict[str, Stored]:
-    """The predictions and labels among the columns of a Parquet file.
+@dataclass(frozen=True)
+class MemberColumns:
+    """The columns ``names`` that hold ``members`` distributions over ``classes`` classes for each row."""
 
-    Predictions are one column of lists (members) of lists (classes), under its own name, or columns ``member_0``,
-    ``member_1``, ... with a list of classes each; labels are the integer column ``label``. Other columns are left alone.
+    names: tuple[str, ...]
+    members: int
+    classes: int
+    dtype: str
+
+    def values(self, table: Any, /, *, start: int = 0) -> NDArray:
+        """The predictions (members, rows, classes) in a table whose first row is row ``start`` of the file."""
+        columns = [_values(table[name], name, start) for name in self.names]
+        if len(columns) == 1:
+            rows = columns[0].reshape(len(table), self.members, self.classes)
+            return np.ascontiguousarray(rows.transpose(1, 0, 2))
+        return np.stack([column.reshape(len(table), self.classes) for column in columns])
+
+
+def member_columns(schema: Any, /) -> dict[str, MemberColumns]:
+    """All predictions in a schema by their name.
+
+    They are a column of lists (members) of lists (classes), or columns ``member_0``, ``member_1``, ... of lists (classes),
+    under the name ``member_*``. Where there is neither, each column of flat lists is the prediction of one member.
     """
-    file = _open(path)
-    rows, fields = file.metadata.num_rows, {field.name: field for field in file.schema_arrow}
-    if fields.keys() >= SCORED:  # or a prediction would be taken for the truth, and every one be right
+    if set(schema.names) >= SCORED:  # or a prediction would be taken for the truth, and every one be right
         raise UnsuitableError(
             "holds scores, not predictions of members; its label is the predicted class, not the true one."
         )
-    arrays = {name: _nested(path, rows, name, field.type) for name, field in fields.items() if _is_nested(field.type)}
-    members = [name for name in fields if re.fullmatch(r"member_\d+", name)]
-    if members:
-        arrays[MEMBERS] = _side_by_side(path, rows, {name: fields[name].type for name in members})
+    lists = [field for field in schema if pa.types.is_fixed_size_list(field.type)]
+    nested = [field for field in lists if pa.types.is_fixed_size_list(field.type.value_type)]
+    numbered = [field for field in schema if re.fullmatch(r"member_\d+", field.name)]
+    if nested or numbered:
+        side_by_side = {SIDE_BY_SIDE: _side_by_side(numbered)} if numbered else {}
+        return {field.name: _nested(field) for field in nested} | side_by_side
+    return {field.name: _flat((field.name,), field.type) for field in lists}
+
+
+def _nested(field: Any) -> MemberColumns:
+    lists = field.type.value_type
+    return MemberColumns((field.name,), field.type.list_size, lists.list_size, _dtype_name(lists.value_type))
+
+
+def _flat(names: tuple[str, ...], lists: Any) -> MemberColumns:
+    return MemberColumns(names, len(names), lists.list_size, _dtype_name(lists.value_type))
+
+
+def _side_by_side(fields: Sequence[Any]) -> MemberColumns:
+    names = tuple(sorted((field.name for field in fields), key=lambda name: int(name.removeprefix("member_"))))
+    if names != tuple(f"member_{n}" for n in range(len(names))):
+        expected = f"member_0 to member_{len(names) - 1}"
+        raise UnsuitableError(f"its {len(names)} member columns must be {expected}; got {', '.join(names)}.")
+    if len({field.type for field in fields}) > 1 or not pa.types.is_fixed_size_list(fields[0].type):
+        described = ", ".join(f"{field.name}: {field.type}" for field in fields)
+        raise UnsuitableError(f"member columns must be fixed-size lists of one length and one type; got {described}.")
+    return _flat(names, fields[0].type)
+
+
+def _dtype_name(kind: Any) -> str:
+    return FLOATS.get(str(kind), str(kind))
+
+
+def open_parquet(source: Any, /, *, local: bool = True) -> pq.ParquetFile:
+    """Open a file; a local one is read a little ahead only, where Arrow would fetch a whole row group before the first row."""
+    return pq.ParquetFile(source, pre_buffer=not local, buffer_size=1 << 20 if local else 0)
+
+
+def parquet_arrays(path: Path, /) -> dict[str, Stored]:
+    """The predictions (see ``member_columns``) and the column ``label`` in a Parquet file; other columns are ignored."""
+    file = open_parquet(path)
+    rows, schema = file.metadata.num_rows, file.schema_arrow
+    arrays = {name: _stored(path, rows, columns) for name, columns in member_columns(schema).items()}
     for name in ("label", "labels"):
-        if name in fields:
-            arrays["labels"] = _labels(path, rows, name, fields[name].type)
+        if name in schema.names:
+            arrays["labels"] = _stored_labels(path, rows, name, str(schema.field(name).type))
     return arrays
 
 
-def _open(path: Path) -> pq.ParquetFile:
-    """Read ahead a little only: by default Arrow fetches a whole row group before the first row."""
-    return pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
-
-
-def _is_nested(kind: pa.DataType) -> bool:
-    return pa.types.is_fixed_size_list(kind) and pa.types.is_fixed_size_list(kind.value_type)
-
-
-def _nested(path: Path, rows: int, name: str, kind: pa.DataType) -> Stored:
-    members, classes = kind.list_size, kind.value_type.list_size
-    cursor = _Cursor(path, [name], members * classes)
+def _stored(path: Path, rows: int, columns: MemberColumns) -> Stored:
+    batch_rows = max(1, VALUES_A_BATCH // (columns.members * columns.classes))
+    reader = RowReader(lambda: open_parquet(path), columns.names, batch_rows)
 
     def read(start: int, stop: int) -> NDArray:
-        return np.ascontiguousarray(cursor.read(start, stop)[0].reshape(-1, members, classes).transpose(1, 0, 2))
+        with readable(path):
+            return columns.values(reader.read(start, stop), start=start)
 
-    return Stored((members, rows, classes), _float_name(kind.value_type.value_type), "streamed", read)
+    return Stored((columns.members, rows, columns.classes), columns.dtype, "streamed", read)
 
 
-def _side_by_side(path: Path, rows: int, kinds: dict[str, pa.DataType]) -> Stored:
-    names = sorted(kinds, key=lambda name: int(name.removeprefix("member_")))
-    if names != [f"member_{n}" for n in range(len(names))]:
-        expected = f"member_0 to member_{len(names) - 1}"
-        raise UnsuitableError(f"its {len(names)} member columns must be {expected}; got {', '.join(names)}.")
-    if len(set(kinds.values())) > 1 or not pa.types.is_fixed_size_list(kinds[names[0]]):
-        described = ", ".join(f"{name}: {kinds[name]}" for name in names)
-        raise UnsuitableError(f"member columns must be fixed-size lists of one length and one type; got {described}.")
-    kind = kinds[names[0]]
-    cursor = _Cursor(path, names, kind.list_size)
+def _stored_labels(path: Path, rows: int, name: str, dtype: str) -> Stored:
+    reader = RowReader(lambda: open_parquet(path), [name], VALUES_A_BATCH)
 
     def read(start: int, stop: int) -> NDArray:
-        return np.stack(cursor.read(start, stop))
+        with readable(path):
+            return _values(reader.read(start, stop)[name], name, start)
 
-    return Stored((len(names), rows, kind.list_size), _float_name(kind.value_type), "streamed", read)
-
-
-def _labels(path: Path, rows: int, name: str, kind: pa.DataType) -> Stored:
-    cursor = _Cursor(path, [name], 1)
-    return Stored((rows,), str(kind), "streamed", lambda start, stop: cursor.read(start, stop)[0][:, 0])
+    return Stored((rows,), dtype, "streamed", read)
 
 
-def _float_name(kind: pa.DataType) -> str:
-    return {"halffloat": "float16", "float": "float32", "double": "float64"}.get(str(kind), str(kind))
+class RowReader:
+    """Rows of some columns of a file, in order without starting over; going back starts over at the right row group."""
 
+    def __init__(self, open_file: Callable[[], pq.ParquetFile], columns: Sequence[str], batch_rows: int) -> None:
+        self._open, self._columns, self._batch_rows = open_file, list(columns), batch_rows
+        self._position = -1
+        self._batches: Iterator[Any] = iter(())
+        self._rest: Any = None
 
-class _Cursor:
-    """Reads rows of some columns in order without starting over; going back starts over at the right row group."""
+    def read(self, start: int, stop: int, /) -> Any:
+        """Rows start..stop as an Arrow table, each column in one piece."""
+        if start != self._position:
+            self._seek(start)
+        return self._take(stop - start).combine_chunks()
 
-    def __init__(self, path: Path, columns: list[str], width: int) -> None:
-        self.path, self.columns = path, columns
-        self.batch_rows = max(1, VALUES_A_BATCH // (width * len(columns)))
-        self.position = -1
-        self.batches: Iterator[list[NDArray]] = iter(())
-        self.rest: list[NDArray] = []
-
-    def read(self, start: int, stop: int) -> list[NDArray]:
-        """Rows start..stop of each column, (rows, width)."""
-        with readable(self.path):
-            if start != self.position:
-                self._seek(start)
-            return self._take(stop - start)
-
-    def _take(self, count: int) -> list[NDArray]:
-        taken = [self.rest]
-        have = len(self.rest[0])
-        while have < count:
-            taken.append(self._next())
-            have += len(taken[-1][0])
-        whole = [np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in zip(*taken, strict=True)]
-        self.rest = [column[count:].copy() for column in whole]
-        self.position += count
-        return [column[:count] for column in whole]
+    def _take(self, count: int) -> Any:
+        pieces = [self._rest]
+        missing = count - len(self._rest)
+        while missing > 0:
+            batch = next(self._batches, None)
+            if batch is None:
+                raise EOFError("it has fewer rows than its footer says")
+            pieces.append(pa.Table.from_batches([batch]))
+            missing -= len(batch)
+        table = pa.concat_tables(pieces)
+        self._rest = table.slice(count)
+        self._position += count
+        return table.slice(0, count)
 
     def _seek(self, start: int) -> None:
-        file = _open(self.path)
+        file = self._open()
         first, group = 0, 0
         while group < file.num_row_groups - 1 and first + file.metadata.row_group(group).num_rows <= start:
             first += file.metadata.row_group(group).num_rows
             group += 1
-        self.batches = self._decoded(file, range(group, file.num_row_groups), first)
-        self.position, self.rest = first, self._next()
+        self._batches = self._decoded(file, group)
+        self._position, self._rest = first, file.schema_arrow.empty_table().select(self._columns)
         self._take(start - first)
 
-    def _next(self) -> list[NDArray]:
-        batch = next(self.batches, None)
-        if batch is None:
-            raise EOFError("it has fewer rows than its footer says")
-        return batch
-
-    def _decoded(self, file: pq.ParquetFile, groups: range, row: int) -> Iterator[list[NDArray]]:
-        for batch in file.iter_batches(self.batch_rows, row_groups=list(groups), columns=self.columns):
-            columns = [batch.column(name) for name in self.columns]
-            for name, column in zip(self.columns, columns, strict=True):
-                _refuse_nulls(name, column, row)
-            yield [from_fixed_lists(column).reshape(len(batch), -1) for column in columns]
-            row += len(batch)
+    def _decoded(self, file: pq.ParquetFile, first: int) -> Iterator[Any]:
+        for group in range(first, file.num_row_groups):
+            yield from file.iter_batches(self._batch_rows, row_groups=[group], columns=self._columns)
 
 
-def _refuse_nulls(name: str, column: Any, row: int) -> None:
+def refuse_nulls(column: Any, start: int, message: str, /) -> None:
+    """Raise the message, with ``{row}`` filled in, where a column that begins at row ``start`` misses a value."""
     if column.null_count:
-        first = row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        raise UnsuitableError(f"column {name!r} has no value in row {first}; drop or fill missing rows first.")
+        row = start + int(np.argmax(column.is_null().to_numpy()))
+        raise UnsuitableError(message.format(row=row))
+
+
+def _values(column: Any, name: str, start: int) -> NDArray:
+    refuse_nulls(column, start, f"column {name!r} has no value in row {{row}}; drop or fill missing rows first.")
+    return from_fixed_lists(column)
 
 
 def from_fixed_lists(column: Any, /) -> NDArray:
     """The values of (nested) fixed-size lists, flat; a missing number becomes NaN, a missing list is refused."""
-    while pa.types.is_fixed_size_list(column.type):
-        if column.null_count:  # flatten() would leave it out and shift all later values
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    while pa.types.is_fixed_size_list(array.type):
+        if array.null_count:  # flatten() would leave it out and shift all later values
             raise UnsuitableError("a list of members lacks one member's list; drop or fill incomplete rows first.")
-        column = column.flatten()
-    return column.to_numpy(zero_copy_only=False)
+        array = array.flatten()
+    return array.to_numpy(zero_copy_only=False)
 
 
 def fixed_lists(array: NDArray, /) -> pa.Array:

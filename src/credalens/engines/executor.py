@@ -1,4 +1,4 @@
-"""Scoring a table on Ray: each part is read, scored and written by one worker, and only its report travels."""
+"""An executor for scoring on Ray: each part is read, scored and written by one worker, and only its report travels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from credalens.checks.options import check_count, check_threads
-from credalens.engines.ray_cluster import (
+from credalens.engines.cluster import (
     OBJECT_STORE,
     attempts_before,
     import_ray,
@@ -22,11 +22,10 @@ from credalens.engines.ray_cluster import (
     ray_cluster,
     worker_name,
 )
-from credalens.scoring.folder import FolderSummary, score_folder
-from credalens.scoring.folder_part import PartReport, finished_part, rehearse, score_part
-from credalens.scoring.folder_plan import FolderJob
+from credalens.scoring import FolderSummary, score_folder
+from credalens.scoring.job import Executor, PartReport, ScoringJob, score_part
 
-__all__ = ["score_folder_on_ray"]
+__all__ = ["ray_executor", "score_folder_on_ray"]
 
 SETTINGS: Final = {
     "enable_progress_bars": False,
@@ -58,8 +57,7 @@ def score_folder_on_ray(
     limit = None if is_ours(address) else workers  # ours has no more CPUs than that
     with ray_cluster(address, workers=cpus, object_store=OBJECT_STORE):
         _check_room(threads)
-        spread = partial(_spread, workers=limit)
-        return score_folder(sources, target, threads=threads, spread=spread, **options)
+        return score_folder(sources, target, threads=threads, executor=ray_executor(limit), **options)
 
 
 def _check_room(threads: int) -> None:
@@ -71,19 +69,26 @@ def _check_room(threads: int) -> None:
         )
 
 
-def _spread(job: FolderJob, numbers: Sequence[int], /, *, workers: int | None) -> Iterator[PartReport]:
-    """All parts are handed to Ray at once where its CPUs are the only limit: a worker then never waits for the driver."""
-    _warm_up(job, len(numbers) if workers is None else min(workers, len(numbers)))
+def ray_executor(workers: int | None = None, /) -> Executor:
+    """Scores parts on the Ray that this process is connected to, at most ``workers`` at a time, for ``executor=``.
+
+    All parts are handed to Ray at once where its CPUs are the only limit: a worker then never waits for the driver.
+    """
+    return partial(_score_parts, workers=workers)
+
+
+def _score_parts(job: ScoringJob, parts: Sequence[int], /, *, workers: int | None) -> Iterator[PartReport]:
+    _warm_up(job, len(parts) if workers is None else min(workers, len(parts)))
     data = importlib.import_module("ray.data")
     with _set_up(data):
-        parts = data.from_items([{"part": n} for n in numbers], override_num_blocks=min(len(numbers), MOST_BLOCKS))
+        numbers = data.from_items([{"part": n} for n in parts], override_num_blocks=min(len(parts), MOST_BLOCKS))
         pool = data.TaskPoolStrategy(size=workers)
-        reports = parts.map_batches(partial(_score, job), batch_size=1, num_cpus=job.threads, compute=pool)
+        reports = numbers.map_batches(partial(_score, job), batch_size=1, num_cpus=job.threads or 1, compute=pool)
         for row in reports.iter_rows():
             yield PartReport(**json.loads(row["report"]))
 
 
-def _warm_up(job: FolderJob, most: int) -> None:
+def _warm_up(job: ScoringJob, most: int) -> None:
     """Let the workers load what they need while the driver does the same."""
     ray = import_ray()
     threads = job.threads or 1
@@ -94,19 +99,19 @@ def _warm_up(job: FolderJob, most: int) -> None:
         load.remote(shared)
 
 
-def _load(job: FolderJob) -> None:
+def _load(job: ScoringJob) -> None:
     with suppress(Exception):  # the first part will tell
         importlib.import_module("ray.data")
-        rehearse(job)
+        job.rehearse()
 
 
-def _score(job: FolderJob, batch: dict[str, Any]) -> dict[str, list[str]]:
+def _score(job: ScoringJob, batch: dict[str, Any]) -> dict[str, list[str]]:
     """Parts that an earlier attempt had finished before it was lost are found, not made again."""
     retries = attempts_before()
     reports = []
-    for number in map(int, batch["part"]):
-        found = finished_part(job, number) if retries else None
-        report = found or score_part(job, number)
+    for part in map(int, batch["part"]):
+        finished = job.finished_part(part) if retries else None
+        report = finished or score_part(job, part)
         reports.append(json.dumps(replace(report, worker=worker_name(), retries=retries).as_dict()))
     return {"report": reports}
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from credalens.engines.ray_cluster import attempts_before, import_ray, machines, worker_name
+from credalens.engines.cluster import attempts_before, import_ray, machines, worker_name
 
 __all__ = ["Done", "Request", "for_each"]
 

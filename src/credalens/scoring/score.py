@@ -1,0 +1,196 @@
+"""The two calls of a user: ``score_file`` and ``score_folder``. Both run one job."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from credalens.checks.options import check_base, check_choice, check_threads
+from credalens.core.decisions import RULES
+from credalens.scoring.columns import COLUMNS
+from credalens.scoring.inputs import FileInput, fingerprint
+from credalens.scoring.job import (
+    Executor,
+    Progress,
+    ScoringJob,
+    code_settings,
+    in_this_process,
+    rows_at_a_time,
+    run_job,
+)
+from credalens.scoring.joined import TableInput
+from credalens.scoring.outputs import FileOutput, FolderOutput
+from credalens.scoring.summary import FolderSummary, ScoreSummary, summarise, summarise_folder
+from credalens.scoring.tables import ParquetTable, columns_of_all, open_table
+from credalens.storage import open_predictions
+from credalens.storage.arrow_path import ArrowPath, arrow_path
+from credalens.storage.atomic import check_target
+from credalens.storage.formats.suffixes import format_of
+
+__all__ = ["score_file", "score_folder"]
+
+OUTPUTS = (".parquet", ".npz")
+ON_ERROR = ("fail", "skip")
+NOT_IN_OUTPUT = ("kernels", "input", "chunk_rows")  # settings that tell a reader of the output nothing
+Sources = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def score_file(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    /,
+    *,
+    logits: bool = False,
+    base: float = 2,
+    rule: str = "maximality",
+    chunk_rows: int | None = None,
+    threads: int | None = None,
+    restart: bool = False,
+    executor: Executor = in_this_process,
+    progress: Progress | None = None,
+) -> ScoreSummary:
+    """Score the member predictions in ``source`` (see ``open_predictions``) and write ``target``, .parquet or .npz.
+
+    The columns are those of ``score_columns``. Rows are scored in chunks, so memory does not grow with the file.
+    Finished chunks are kept in ``target``.parts until the whole output is written, which then appears at once: a run
+    that was killed goes on where it stopped when it is started again with the same options; ``restart=True`` begins
+    anew. While it is being written the output takes its size on disk twice. ``progress`` is called with what is being
+    done and the rows done and to do.
+
+    >>> import tempfile, numpy as np
+    >>> folder = tempfile.mkdtemp()
+    >>> np.save(f"{folder}/members.npy", [[[0.2, 0.8]], [[0.6, 0.4]]])
+    >>> score_file(f"{folder}/members.npy", f"{folder}/scored.parquet").rows
+    1
+    """
+    file = check_target(target)
+    format_of(file, OUTPUTS)
+    check_threads(threads)
+    predictions = open_predictions(source, logits=logits)
+    _check_not_the_source(file, predictions.path)
+    members, rows, classes = predictions.shape
+    part_rows = min(rows_at_a_time(members, classes, chunk_rows), rows)
+    settings = {
+        **_settings(base, rule, logits, members, classes, predictions.dtype),
+        "input": fingerprint(predictions.path),
+        "rows": rows,
+        "chunk_rows": part_rows,
+    }
+    parts = FileInput(predictions, part_rows, settings["input"])
+    output = FileOutput.at(file)
+    job = ScoringJob(parts, output, settings["base"], rule, part_rows, threads, settings)
+    with output.begun(settings, restart=restart):
+        finished, scored = run_job(job, executor, progress)
+        _check_unchanged(job)
+        names = [parts.part_name(part) for part in range(parts.parts)]
+        about = {name: value for name, value in settings.items() if name not in NOT_IN_OUTPUT}
+        output.merge(names, rows, about, lambda done: progress("writing", done, rows) if progress else None)
+    return summarise(job, finished.values(), scored.values(), access=predictions.access)
+
+
+def score_folder(
+    sources: Sources,
+    target: str | os.PathLike[str],
+    /,
+    *,
+    logits: bool = False,
+    base: float = 2,
+    rule: str = "maximality",
+    id_column: str | None = None,
+    chunk_rows: int | None = None,
+    threads: int | None = None,
+    on_error: str = "fail",
+    restart: bool = False,
+    filesystem: Any = None,
+    executor: Executor = in_this_process,
+    progress: Progress | None = None,
+) -> FolderSummary:
+    """Score a table of member predictions, a folder of Parquet files, into a folder with one part for each of its parts.
+
+    The columns of members are found as by ``open_predictions``, and those of the output are those of ``score_columns``.
+    Several sources are tables of one model each with the same row ids, in the column ``id_column`` ("id" by default),
+    which the output has too; they are joined part by part where parts line up, and elsewhere by looking up ids. Paths
+    may be URIs (s3://bucket/folder), or belong to the ``filesystem`` of Arrow that is given.
+
+    A part appears whole or not at all, so the same call goes on after a kill. A part that is damaged or holds a bad row
+    is named by file and row: ``on_error="fail"`` stops there, ``"skip"`` leaves it out and goes on. ``executor`` scores
+    the parts; ``credalens.engines.score_folder_on_ray`` is this function with parts spread over a cluster.
+
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from credalens.storage import save_predictions
+    >>> with TemporaryDirectory() as folder:
+    ...     source, target = Path(folder, "in"), Path(folder, "out")
+    ...     source.mkdir()
+    ...     for part in ("a.parquet", "b.parquet"):
+    ...         save_predictions(source / part, np.full((5, 20, 4), 0.25))
+    ...     summary = score_folder(source, target)
+    >>> summary.parts, summary.scores.rows
+    (2, 40)
+    """
+    check_threads(threads)
+    check_choice(on_error, ON_ERROR, "on_error")
+    tables, path = _open_tables(sources, filesystem), arrow_path(target, filesystem)
+    _check_apart(path, tables)
+    row_ids = _check_id(id_column or ("id" if len(tables) > 1 else None))
+    columns = columns_of_all(tables, logits=logits, id_column=row_ids)
+    members, classes = sum(table.members for table in columns), columns[0].classes
+    settings = {**_settings(base, rule, logits, members, classes, columns[0].dtype), "id": row_ids}
+    parts = TableInput(tables, columns, row_ids, logits)
+    output = FolderOutput.at(path)
+    rows = rows_at_a_time(members, classes, chunk_rows)
+    job = ScoringJob(parts, output, settings["base"], rule, rows, threads, settings)
+    output.begin(settings, [parts.part_name(part) for part in range(parts.parts)], restart=restart)
+    finished, made = run_job(job, executor, progress, skip_bad=on_error == "skip")
+    output.run.remove_partial_files()
+    return summarise_folder(job, finished, made)
+
+
+def _settings(base: float, rule: str, logits: bool, members: int, classes: int, dtype: str) -> dict[str, Any]:
+    """What decides the numbers in every part."""
+    return {
+        **code_settings(),
+        "logits": logits,
+        "base": check_base(base),
+        "rule": check_choice(rule, RULES, "rule"),
+        "members": members,
+        "classes": classes,
+        "dtype": dtype,
+    }
+
+
+def _check_not_the_source(target: Path, source: Path) -> None:
+    if target.exists() and target.samefile(source):
+        raise ValueError(f"cannot write {target}: it is the file that is being scored; choose another name.")
+
+
+def _check_unchanged(job: ScoringJob) -> None:
+    path = Path(job.input.path(0))
+    if fingerprint(path) != job.settings["input"]:
+        job.output.run.remove()
+        raise ValueError(f"{path} was changed while it was being scored; nothing was written, run it again.")
+
+
+def _open_tables(sources: Sources, filesystem: Any) -> tuple[ParquetTable, ...]:
+    paths = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    if not paths:
+        raise ValueError("name at least one folder of predictions.")
+    return tuple(open_table(path, filesystem) for path in paths)
+
+
+def _check_apart(target: ArrowPath, tables: Sequence[ParquetTable]) -> None:
+    """Refuse to write into the input, or around it: the next run would take its output for input."""
+    for table in tables:
+        output, source = f"{target.resolve()}/", f"{table.source.resolve()}/"
+        nested = output.startswith(source) or source.startswith(output)
+        if nested and target.filesystem == table.folder.filesystem:
+            raise ValueError(f"cannot write {target}: the input is in {table}; name a folder beside it.")
+
+
+def _check_id(name: str | None) -> str | None:
+    if name in COLUMNS:
+        raise ValueError(f"the row ids cannot be in {name!r}, which is a column of the output; rename it in the input.")
+    return name

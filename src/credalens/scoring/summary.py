@@ -1,0 +1,118 @@
+"""What a scoring job has done: means over all rows, parts, workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from credalens.scoring.columns import MEASURES
+from credalens.scoring.job import PartReport, ScoringJob
+
+__all__ = ["FolderSummary", "ScoreSummary", "SkippedPart", "summarise", "summarise_folder"]
+
+
+@dataclass(frozen=True)
+class ScoreSummary:
+    """What a run wrote: how much of it, under which settings, and the means over all rows.
+
+    :ivar resumed_rows: rows that an earlier, killed run had finished.
+    :ivar means: mean of each uncertainty.
+    :ivar mean_set_size: mean number of classes that the rule leaves possible.
+    :ivar determinacy: share of rows where it leaves one.
+    """
+
+    output: str
+    members: int
+    rows: int
+    classes: int
+    dtype: str
+    access: str
+    logits: bool
+    base: float
+    rule: str
+    resumed_rows: int
+    means: dict[str, float]
+    mean_set_size: float
+    determinacy: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class SkippedPart:
+    """A part that was left out, and what is wrong with it, by file and row."""
+
+    part: str
+    error: str
+
+
+@dataclass(frozen=True)
+class FolderSummary:
+    """What a run over a folder wrote, and how the work went.
+
+    :ivar scores: rows, settings and means, as for a single file; ``resumed_rows`` were there before.
+    :ivar rows_a_second: rows that one worker scored in a second, on average; None where nothing was left to score.
+    :ivar retries: parts that were begun again, because a worker or its machine was lost.
+    """
+
+    scores: ScoreSummary
+    parts: int
+    resumed_parts: int
+    skipped: tuple[SkippedPart, ...]
+    workers: int
+    rows_a_second: float | None
+    retries: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON, the scores among them."""
+        fields = asdict(self)
+        return {**fields.pop("scores"), **fields}
+
+
+def summarise(
+    job: ScoringJob, finished: Iterable[PartReport], scored: Iterable[PartReport], /, *, access: str
+) -> ScoreSummary:
+    """The means over the rows of all parts, of which ``finished`` were there before; at least one has a row."""
+    resumed = list(finished)
+    reports = sorted((*resumed, *scored), key=lambda report: report.part)  # one order, whoever finished first
+    rows = _rows(reports)
+    filled = [report for report in reports if report.rows]
+    sums = {name: sum(report.sums[name] for report in filled) for name in filled[0].sums}
+    return ScoreSummary(
+        output=str(job.output),
+        rows=rows,
+        access=access,
+        resumed_rows=_rows(resumed),
+        means={name: sums[name] / rows for name in MEASURES},
+        mean_set_size=sums["set_size"] / rows,
+        determinacy=sums["determinate"] / rows,
+        **{name: job.settings[name] for name in ("members", "classes", "dtype", "logits", "base", "rule")},
+    )
+
+
+def summarise_folder(
+    job: ScoringJob, finished: Mapping[int, PartReport], made: Mapping[int, PartReport], /
+) -> FolderSummary:
+    """What became of all parts; an error where nothing was scored."""
+    scored = [report for report in made.values() if not report.error]
+    bad = sorted((report for report in made.values() if report.error), key=lambda report: report.part)
+    if not _rows([*finished.values(), *scored]):
+        why = f"all {len(bad)} parts were left out; the first: {bad[0].error}" if bad else "no part has a row."
+        raise ValueError(f"{job.input}: nothing was scored, {why}")
+    seconds = sum(report.seconds for report in scored)
+    return FolderSummary(
+        scores=summarise(job, finished.values(), scored, access="streamed"),
+        parts=len(finished) + len(scored),
+        resumed_parts=len(finished),
+        skipped=tuple(SkippedPart(job.input.path(report.part), report.error) for report in bad),
+        workers=len({report.worker for report in made.values()}),
+        rows_a_second=_rows(scored) / seconds if seconds else None,
+        retries=sum(report.retries for report in made.values()),
+    )
+
+
+def _rows(reports: Iterable[PartReport]) -> int:
+    return sum(report.rows for report in reports)
