@@ -147,7 +147,7 @@ def test_groups_out_of_range(groups):
     ("options", "error", "message"),
     [
         ({"n_members": 0}, ValueError, "n_members must be at least 1; got 0"),
-        ({"n_members": 2.5}, TypeError, r"n_members must be a positive integer; got 2\.5"),
+        ({"n_members": 2.5}, TypeError, r"n_members must be an integer of at least 1; got 2\.5"),
         ({"resample": "jackknife"}, ValueError, "resample must be one of 'bootstrap', 'reseed'"),
         ({"base": 1}, ValueError, "base must be finite and above 1"),
         ({"estimator": "tree"}, TypeError, "estimator must be a scikit-learn classifier"),

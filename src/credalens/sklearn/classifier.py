@@ -18,8 +18,8 @@ from credalens.core.decisions import credal_decision
 from credalens.core.intervals import intersection_probability
 from credalens.core.members import MemberSummary
 from credalens.prediction import CredalPrediction, wrap
+from credalens.sklearn.committee import Committee
 from credalens.sklearn.fitting import fit_members, read_training_data
-from credalens.sklearn.members import Committee
 from credalens.sklearn.unpack import committee_of, committee_of_list
 
 __all__ = ["CredalClassifier", "CredalUncertainty"]
@@ -70,7 +70,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
     ((1, 3), 1.0)
     """
 
-    # fit takes it as a keyword among others, so scikit-learn's metadata routing must be told.
+    # fit has no argument of this name, so scikit-learn's metadata routing would not offer it.
     __metadata_request__fit = {"sample_weight": None}  # noqa: RUF012
 
     def __init__(
@@ -124,10 +124,11 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         sources = committee.sources
         count = len(sources) if len(sources) > 1 else 5
         self = cls(sources[0], n_members=count, votes=votes, hull=hull, base=check_base(base), n_jobs=n_jobs)
-        for name in ("n_features_in_", "feature_names_in_"):
-            for value in [getattr(model, name) for model in sources if hasattr(model, name)][:1]:
-                setattr(self, name, value)
-        return self._adopt(committee)
+        for attribute in ("n_features_in_", "feature_names_in_"):
+            values = [getattr(model, attribute) for model in sources if hasattr(model, attribute)]
+            if values:
+                setattr(self, attribute, values[0])
+        return self._use(committee)
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> CredalClassifier:
         """Train the members on rows X and one label for each row.
@@ -148,11 +149,11 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
             random_state=self.random_state,
             n_jobs=self.n_jobs,
         )
-        return self._adopt(committee_of_list(models, votes=self.votes, name="estimators_"))
+        return self._use(committee_of_list(models, votes=self.votes, name="estimators_"))
 
-    def _adopt(self, committee: Committee) -> CredalClassifier:
+    def _use(self, committee: Committee) -> CredalClassifier:
         self._committee = committee
-        self.estimators_ = [part.model for part in committee.parts]
+        self.estimators_ = [fitted.model for fitted in committee.models]
         self.classes_ = committee.classes
         return self
 
@@ -164,7 +165,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         return self.estimator
 
     def _checked(self, X: Any) -> Any:
-        """X with the number and names of features it was trained on; its values are the members' to check."""
+        """X with the number and names of features it was trained on; its values are checked by the members."""
         check_is_fitted(self)
         if len(getattr(X, "shape", (0, 0))) == 1:
             raise ValueError(

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from credalens.checks.options import check_choice
+from credalens.checks.options import check_choice, check_count
 
 __all__ = ["TrainingData", "fit_members", "read_training_data"]
 
@@ -42,12 +42,12 @@ class TrainingData:
 
 
 def read_training_data(X: Any, y: Any, fit_params: Mapping[str, Any], estimator: Any, /) -> TrainingData:
-    """Check the labels and weights; X is left to the members, who know what they accept."""
+    """Check the labels and weights; X is checked by the members."""
     X, y = indexable(X, _read_target(y))
     weights = _read_weights(fit_params, y, estimator)
     data = TrainingData(X, y, weights)
-    keep = np.logical_and.reduce([np.ones(len(y), dtype=bool), *(weight != 0 for weight in weights.values())])
-    data = data if keep.all() else data.rows(np.flatnonzero(keep))
+    counts = np.all([np.ones(len(y), dtype=bool), *(weight != 0 for weight in weights.values())], axis=0)
+    data = data if counts.all() else data.rows(np.flatnonzero(counts))
     classes = np.unique(data.y)
     if len(classes) == 1:
         raise ValueError(
@@ -99,27 +99,20 @@ def fit_members(
 ) -> list[Any]:
     """Fit ``n_members`` clones, each with its own seed, which decides its rows (``"bootstrap"``) and its random states."""
     check_choice(resample, RESAMPLE, "resample")
-    _check_n_members(n_members)
+    check_count(n_members, "n_members")
     if resample == "reseed" and not _random_states(estimator):
         raise ValueError(
             f"resample='reseed' needs an estimator with a random_state, and {type(estimator).__name__} has none: all members "
             "would be the same. Use resample='bootstrap'."
         )
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n_members)
-    models = Parallel(n_jobs=n_jobs)(delayed(_fit_one)(estimator, data, resample, seed) for seed in seeds)
+    models = Parallel(n_jobs=n_jobs)(delayed(_fit_member)(estimator, data, resample, seed) for seed in seeds)
     if resample == "bootstrap":
-        _check_rows_nobody_drew(models[0], data, seeds)
+        _check_undrawn_rows(models[0], data, seeds)
     return list(models)
 
 
-def _check_n_members(n_members: int) -> None:
-    if not isinstance(n_members, int | np.integer) or isinstance(n_members, bool):
-        raise TypeError(f"n_members must be a positive integer; got {n_members!r}.")
-    if n_members < 1:
-        raise ValueError(f"n_members must be at least 1; got {n_members}. Five is a usual size.")
-
-
-def _fit_one(estimator: Any, data: TrainingData, resample: str, seed: int) -> Any:
+def _fit_member(estimator: Any, data: TrainingData, resample: str, seed: int) -> Any:
     rng = np.random.RandomState(seed)
     data = data.rows(data.bootstrap(rng)) if resample == "bootstrap" else data
     member = clone(estimator)
@@ -127,14 +120,14 @@ def _fit_one(estimator: Any, data: TrainingData, resample: str, seed: int) -> An
     return member.fit(data.X, data.y, **data.weights)
 
 
-def _check_rows_nobody_drew(model: Any, data: TrainingData, seeds: NDArray[np.int_]) -> None:
-    """Let a member refuse bad values in rows that no bootstrap holds, so that no fit depends on luck to be refused."""
-    unseen = np.ones(len(data.y), dtype=bool)
+def _check_undrawn_rows(model: Any, data: TrainingData, seeds: NDArray[np.int_]) -> None:
+    """Let a member refuse bad values in rows that no bootstrap drew: whether a fit fails must not depend on the seed."""
+    undrawn = np.ones(len(data.y), dtype=bool)
     for seed in seeds:
-        unseen[data.bootstrap(np.random.RandomState(seed))] = False
-        if not unseen.any():
+        undrawn[data.bootstrap(np.random.RandomState(seed))] = False
+        if not undrawn.any():
             return
-    model.predict(_safe_indexing(data.X, np.flatnonzero(unseen)))
+    model.predict(_safe_indexing(data.X, np.flatnonzero(undrawn)))
 
 
 def _random_states(estimator: Any) -> list[str]:
