@@ -192,11 +192,13 @@ def from_summary(
     classes, batch = lower.shape[-1], lower.shape[:-1]
     low, high = (np.ascontiguousarray(x, np.float64).reshape(-1, classes) for x in (lower, upper))
     mean = (total / summary.count).reshape(-1, classes)
-    results = Decomposition(len(low), classes, array_kind.result_dtype, base=base)
+    results = Decomposition(
+        len(low), classes, array_kind.result_dtype, base=base, max_nodes=max_nodes, tolerance=tolerance
+    )
 
     def work(start: int, stop: int) -> None:
         rows = slice(start, stop)
-        results.solve_bounds(low[rows], high[rows], mean[rows], start, stop, max_nodes=max_nodes, tolerance=tolerance)
+        results.solve_bounds(low[rows], high[rows], mean[rows], start, stop)
 
     for_each_chunk(work, len(low), classes, threads=threads)
     entropy = np.asarray(to_numpy(summary.sum_entropy)[0], np.float64).reshape(-1) / summary.count
@@ -209,10 +211,12 @@ def _from_members(
     members: MemberArray, name: str, *, base: float, max_nodes: int, tolerance: float, threads: int | None
 ) -> CredalPrediction:
     count, rows, classes = members.array.shape
-    results = Decomposition(rows, classes, members.array_kind.result_dtype, base=base)
+    results = Decomposition(
+        rows, classes, members.array_kind.result_dtype, base=base, max_nodes=max_nodes, tolerance=tolerance
+    )
 
     def work(start: int, stop: int) -> None:
-        if not results.solve_members(members, start, stop, max_nodes=max_nodes, tolerance=tolerance):
+        if not results.solve_members(members, start, stop):
             raise_bad_rows(members, name)
 
     for_each_chunk(work, rows, classes, threads=threads)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from credalens.core.batches import BLOCK, CHUNK, ENOUGH, TURNS, chunk_rows, for_each_chunk
-from credalens.kernels.lanes import LANES
+from credalens.core.batches import CHUNK, ENOUGH, TURNS, chunk_rows, for_each_chunk
 
 common = settings(derandomize=True, deadline=None)
 
@@ -35,13 +34,8 @@ def test_every_row_is_worked_on_once(rows, classes, threads):
 def test_chunks_fit_in_the_cache_and_give_every_thread_its_turns(rows, classes, workers):
     size = chunk_rows(rows, classes, workers)
     assert size == 1 or size * classes <= CHUNK
-    assert size <= BLOCK or size % BLOCK == 0
     if workers > 1 and size > 1:
         assert -(-rows // size) >= TURNS * workers
-
-
-def test_blocks_are_what_kernels_take_side_by_side():
-    assert BLOCK == LANES
 
 
 def test_the_calling_thread_works_and_little_work_starts_no_other():
@@ -63,8 +57,8 @@ def test_a_thread_that_waits_leaves_the_chunks_to_the_others():
         for _ in range(2 * TURNS - 1):
             assert rest.acquire(timeout=60)
 
-    for_each_chunk(work, 2 * TURNS * BLOCK, CHUNK // BLOCK, threads=2)
-    assert sorted(chunks) == [BLOCK * n for n in range(2 * TURNS)]
+    for_each_chunk(work, 2 * TURNS * 64, CHUNK // 64, threads=2)
+    assert sorted(chunks) == [64 * n for n in range(2 * TURNS)]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

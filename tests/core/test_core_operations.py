@@ -10,8 +10,6 @@ import pytest
 
 from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.datasets import cifar10_ensemble
-from credalens.kernels.decompose_few import decompose_rows, open_rows, scratch
-from credalens.kernels.lower.flips import settle_rows
 from credalens.kernels.lower.solve import lower_entropy_rows
 
 
@@ -34,7 +32,7 @@ def peaked(rows, classes):
 
 
 def searched(members):
-    """(share of rows left open by the root, nodes a row of the searches) for rows of many classes."""
+    """(share of rows left open by the root, nodes a row of the searches) ."""
     low, high = members.min(axis=0), members.max(axis=0)
     value, bound = np.full(len(low), np.inf), np.full(len(low), -np.inf)
     at_root = lower_entropy_rows(low, high, TOLERANCE, 0, value, bound, np.empty((len(low), 0)))
@@ -42,17 +40,6 @@ def searched(members):
     share = float((bound < value - TOLERANCE).mean())
     nodes = lower_entropy_rows(low, high, TOLERANCE, MAX_NODES, value, bound, np.empty((len(low), 0)))
     return share, nodes / len(low)
-
-
-def test_few_real_predictions_of_ten_classes_are_left_open_and_none_needs_the_search(shipped):
-    rows, classes = shipped.shape[1:]
-    wide, narrow = tuple(np.empty((4, rows, classes))), tuple(np.empty((3, rows)))
-    place, known, roots = open_rows(rows, classes)
-    found = decompose_rows(shipped, 0, rows, 1e-5, TOLERANCE, wide, narrow, place, known, roots, *scratch(classes))
-    assert 0 < found / rows < 0.12  # measured: 0.083
-    value, bound = narrow[1][place[:found]], narrow[2][place[:found]]
-    settle_rows(known[:found], roots[:found], value, bound)
-    assert (bound < value - TOLERANCE).mean() < 0.01  # measured: 0
 
 
 def test_one_change_closes_most_real_predictions(shipped):

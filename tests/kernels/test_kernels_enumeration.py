@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens import ProbabilityIntervals, lower_entropy
-from credalens.core.entropy import MAX_NODES, TOLERANCE, phi_pair
+from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.kernels.lower.branch import branch_and_bound_rows
 from credalens.kernels.lower.solve import enumerate_rows, search_workspace
+from credalens.kernels.simd.phi import phi_pair
 from tests import oracles
 from tests.strategies import KINDS, batch_of, ensembles
 

@@ -8,16 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from credalens.core.entropy import phi_pair
-from credalens.kernels.lower.enumeration import flips_workspace
-from credalens.kernels.lower.items import AWAY, CLASS, DOWN, HIGH, KEEPS, LOW, MANY, MOST, UP, collect_items
-from credalens.kernels.lower.threshold import open_workspace
+from credalens.kernels.lower.items import DOWN, MANY, MOST, UP, Items, collect_items, items_workspace
+from credalens.kernels.lower.threshold import OpenClasses, open_workspace
+from credalens.kernels.simd.phi import phi_pair
 from tests.strategies import KINDS, batch_of
 
 
 @numba.njit
-def collected(m, known, at, r, limit, floats, integers):
-    return collect_items(m, known, at, r, limit, floats, integers)
+def collected(m, classes, at, r, limit, items):
+    return collect_items(m, classes, at, r, limit, items)
+
+
+def room_for_items():
+    floats, integers = items_workspace()
+    return Items(*floats, *integers)
 
 
 def row_of(kind, members, classes, seed):
@@ -28,17 +32,17 @@ def row_of(kind, members, classes, seed):
         p = batch_of(kind, members, 1, classes, seed=seed)[:, 0]
     low, high = p.min(axis=0), p.max(axis=0)
     low, high = low[high > low], high[high > low]
-    known, order = open_workspace(classes)
-    known[:4], known[4] = 0.0, 1e300
-    known[0, : low.size], known[1, : low.size] = low, high
-    known[2], known[3] = phi_pair(known[0], known[1])
-    known[4, : low.size] = (known[3] - known[2])[: low.size] / (high - low)
-    return low.size, known, order
+    bounds, order = open_workspace(classes)
+    bounds[:4], bounds[4] = 0.0, 1e300
+    bounds[0, : low.size], bounds[1, : low.size] = low, high
+    bounds[2], bounds[3] = phi_pair(bounds[0], bounds[1])
+    bounds[4, : low.size] = (bounds[3] - bounds[2])[: low.size] / (high - low)
+    return low.size, bounds, order
 
 
-def expected(m, known, at, limit):
+def expected(m, bounds, at, limit):
     """(items down, items up, champion down, champion up, least slope for taking, for giving) one class after the other."""
-    low, high, phi_low, phi_high, slope = known[:, :m]
+    low, high, phi_low, phi_high, slope = bounds[:, :m]
     away, everyone = slope - slope[at], range(m)
     cost, y = (high - low) * abs(away), 2.0 ** -slope[at] / np.e
     phi_y = -y * np.log2(y)
@@ -69,36 +73,37 @@ def expected(m, known, at, limit):
     st.integers(0, 2**32 - 1),
 )
 def test_items_and_champions_are_those_of_the_definitions(kind, members, classes, limit, seed):
-    m, known, order = row_of(kind, members, classes, seed)
+    m, bounds, order = row_of(kind, members, classes, seed)
     if m == 0:
         return
     at = seed % m
-    floats, integers, _, _ = flips_workspace()
-    found = collected(m, (*known, order), at, 0.1, limit, floats, integers)
-    downs, ups, *rest = expected(m, known, at, limit)
-    assert found[2:4] == tuple(rest[:2])
-    np.testing.assert_allclose(found[4:], rest[2:], rtol=1e-9, atol=1e-9)
-    for side, items in ((DOWN, downs), (UP, ups)):
-        number = found[side]
-        assert integers[side, CLASS, :number].tolist() == items
-        np.testing.assert_array_equal(floats[side, LOW, :number], known[0, items])
-        np.testing.assert_array_equal(floats[side, HIGH, :number], known[1, items])
-        np.testing.assert_allclose(floats[side, AWAY, :number], abs(known[4, items] - known[4, at]), rtol=0, atol=1e-12)
-        for i, k in enumerate(items):
-            kept = known[:2, items[i + 1 :]]
-            same = known[:2, [k]] >= kept if side == DOWN else known[:2, [k]] <= kept
+    items = room_for_items()
+    counts = collected(m, OpenClasses(*bounds, order), at, 0.1, limit, items)
+    downs, ups, *rest = expected(m, bounds, at, limit)
+    assert counts[2:4] == tuple(rest[:2])
+    np.testing.assert_allclose(counts[4:], rest[2:], rtol=1e-9, atol=1e-9)
+    for side, places in ((DOWN, downs), (UP, ups)):
+        number = counts[side]
+        assert items.place[side, :number].tolist() == places
+        np.testing.assert_array_equal(items.low[side, :number], bounds[0, places])
+        np.testing.assert_array_equal(items.high[side, :number], bounds[1, places])
+        np.testing.assert_allclose(
+            items.away[side, :number], abs(bounds[4, places] - bounds[4, at]), rtol=0, atol=1e-12
+        )
+        for i, k in enumerate(places):
+            kept = bounds[:2, places[i + 1 :]]
+            same = bounds[:2, [k]] >= kept if side == DOWN else bounds[:2, [k]] <= kept
             bits = sum(1 << int(i + 1 + j) for j in np.flatnonzero(same.all(axis=0)))
-            assert integers[side, KEEPS, i] == bits
+            assert items.keeps[side, i] == bits
 
 
 @pytest.mark.parametrize("classes", [2 * MOST + 1, 3 * MOST])
 def test_too_many_items_are_not_enumerated(classes):
     """No class dominates another, none is dear, and all may be raised."""
-    m, known, order = row_of("flat", 2, classes, 0)
+    m, bounds, order = row_of("flat", 2, classes, 0)
     reach = np.linspace(0.2, 0.9, m) / m
-    known[0, :m], known[1, :m] = 1 / m - reach, 1 / m + reach
-    known[2], known[3] = phi_pair(known[0], known[1])
-    known[4, :m] = ((known[3] - known[2])[:m]) / (2 * reach)
-    floats, integers, _, _ = flips_workspace()
-    found = collected(m, (*known, order), m // 2, 1.0, 10.0, floats, integers)
-    assert found[:2] == (MOST + 1, MOST + 1)
+    bounds[0, :m], bounds[1, :m] = 1 / m - reach, 1 / m + reach
+    bounds[2], bounds[3] = phi_pair(bounds[0], bounds[1])
+    bounds[4, :m] = ((bounds[3] - bounds[2])[:m]) / (2 * reach)
+    counts = collected(m, OpenClasses(*bounds, order), m // 2, 1.0, 10.0, room_for_items())
+    assert counts[:2] == (MOST + 1, MOST + 1)

@@ -1,4 +1,4 @@
-"""Rows of many classes, one after the other: every class position counts, and no kernel leaves the memory it was given."""
+"""One row after the other: every class position counts, and no kernel leaves the memory it was given."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens import intersection_probability, lower_entropy, probability_intervals, upper_entropy, wrap
-from credalens.core import decomposition
 from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.kernels.bounds import bounds_rows, fold_rows, intersect_rows
-from credalens.kernels.decompose import decompose_many_rows
-from credalens.kernels.lower.solve import both_entropies_rows, enumerate_rows, search_workspace
+from credalens.kernels.decompose import decompose_bounds, decompose_members
+from credalens.kernels.lower.solve import enumerate_rows, search_workspace
 from credalens.kernels.upper import water_fill_rows
 from tests import oracles
 from tests.strategies import KINDS, batch_of
 
 ALLOWED = 1e-5
 SENTINEL = 777.0
-RESULTS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "aleatoric_bound")
 
 
 def fold(members):
@@ -84,7 +82,7 @@ def test_rows_whose_sum_is_off_by_more_than_allowed(classes):
             np.testing.assert_allclose(upper, members.max(axis=0), rtol=1e-12, atol=0)
 
 
-CLASSES = [*range(21, 41), 63, 64, 65, 66, 100]
+CLASSES = [*range(2, 41), 63, 64, 65, 66, 100]
 
 
 @pytest.mark.parametrize("classes", CLASSES)
@@ -103,23 +101,6 @@ def test_wrap_agrees_with_the_functions_for_bounds(classes):
             np.testing.assert_allclose(prediction.total[row], expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("number", [1, 2, 5, 50])
-@pytest.mark.parametrize("classes", [2, 3, 8, 10, 11, 20, 24, 25, 40, 63, 64])
-def test_rows_one_by_one_equal_rows_side_by_side(classes, number, monkeypatch):
-    """Two paths that share little, for the same members."""
-    members = np.concatenate([batch_of(kind, number, 4, classes, seed=number) for kind in KINDS], axis=1)
-    monkeypatch.setattr(decomposition, "FEW_CLASSES", 0)
-    many = wrap(members)
-    monkeypatch.setattr(decomposition, "FEW_CLASSES", 64)
-    few = wrap(members)
-    for name in RESULTS[:4]:
-        np.testing.assert_allclose(getattr(many, name), getattr(few, name), rtol=0, atol=1e-15)
-    np.testing.assert_allclose(many.total, few.total, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(many.aleatoric, few.aleatoric, rtol=0, atol=2e-12)
-    assert (many.aleatoric_bound <= few.aleatoric + 1e-12).all()
-    assert (few.aleatoric_bound <= many.aleatoric + 1e-12).all()
-
-
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(
     st.sampled_from(KINDS),
@@ -135,9 +116,9 @@ def test_few_classes_among_many_that_all_members_agree_on(kind, number, few, cla
     rest, share = rng.dirichlet(np.ones(classes - few)), rng.choice([0.0, 0.3, 0.9])
     members = np.concatenate([(1 - share) * part, np.tile(share * rest, (number, 1))], axis=1)
     members = np.ascontiguousarray(members[:, None, rng.permutation(classes)])
-    found, wide = np.empty((3, 1)), np.empty((4, 1, classes))
-    places = tuple(wide), tuple(found), np.empty(1, np.int64), search_workspace(classes), np.empty(number)
-    assert decompose_many_rows(members, 0, 1, ALLOWED, TOLERANCE, MAX_NODES, *places) == 0
+    found, class_outputs = np.empty((3, 1)), np.empty((4, 1, classes))
+    places = tuple(class_outputs), tuple(found), np.empty(1, np.int64), search_workspace(classes), np.empty(number)
+    assert decompose_members(members, 0, 1, ALLOWED, TOLERANCE, MAX_NODES, *places) == 0
     vertices = (1 - share) * oracles.vertices(part.min(axis=0), part.max(axis=0))
     expected = oracles.entropy(vertices).min() + oracles.entropy(share * rest)
     np.testing.assert_allclose(found[1:, 0], expected, rtol=0, atol=2e-11)
@@ -172,24 +153,24 @@ def test_kernels_stay_in_their_memory_and_read_nothing_left_there(classes, dtype
     members, around = in_a_larger_buffer(given, np.nan)
     seen = []
     for fill in (-5e8, 3e-5):
-        wide, beside = guarded([np.empty((rows, classes), dtype)] * 4, SENTINEL)
-        narrow, more = guarded([np.empty(rows)] * 3, SENTINEL)
+        class_outputs, beside = guarded([np.empty((rows, classes), dtype)] * 4, SENTINEL)
+        row_outputs, more = guarded([np.empty(rows)] * 3, SENTINEL)
         left, last = guarded([np.empty(rows, np.int64)], 0)
         scratch, within = guarded(search_workspace(classes), fill)
         scales, few = guarded([np.empty(5)], fill)
-        found = decompose_many_rows(
-            members, 0, rows, ALLOWED, TOLERANCE, MAX_NODES, wide, narrow, *left, scratch, *scales
+        found = decompose_members(
+            members, 0, rows, ALLOWED, TOLERANCE, MAX_NODES, class_outputs, row_outputs, *left, scratch, *scales
         )  # fmt: skip
         assert found >= 0
-        low, high = (np.ascontiguousarray(x, np.float64) for x in wide[:2])
+        low, high = (np.ascontiguousarray(x, np.float64) for x in class_outputs[:2])
         again, yet = guarded([np.empty(rows)] * 3, SENTINEL)
         (point,), other = guarded([np.empty((rows, classes), dtype)], SENTINEL)
-        both_entropies_rows(low, high, TOLERANCE, MAX_NODES, point, again, *left, scratch)
+        decompose_bounds(low, high, TOLERANCE, MAX_NODES, point, again, *left, scratch)
         (value, bound, p), rest = guarded([np.empty(rows), np.empty(rows), low], SENTINEL)
         enumerate_rows(low, high, TOLERANCE, MAX_NODES, value, bound, p, *left, scratch)
         assert_untouched([*beside, *more, *last, *within, *yet, *other, *few, *rest])
         assert np.isnan(around[:32]).all()
-        seen.append([x.copy() for x in (*wide, *narrow, *again, point, value, bound, p)])
+        seen.append([x.copy() for x in (*class_outputs, *row_outputs, *again, point, value, bound, p)])
     for one, two in zip(*seen, strict=True):
         np.testing.assert_array_equal(one, two)
 
@@ -212,7 +193,7 @@ def test_passes_over_bounds_stay_in_their_memory(classes):
 AT_THE_END_OF_A_PAGE = """
 import ctypes, mmap, sys
 import numpy as np
-from credalens.kernels.decompose import decompose_many_rows
+from credalens.kernels.decompose import decompose_members
 from credalens.kernels.lower.solve import search_workspace
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -237,13 +218,13 @@ for dtype in (np.float64, np.float32):
     for classes in (2, 7, 8, 9, 16, 23, 25, 100):
         members = rng.dirichlet(np.full(classes, 0.3), (3, 5)).astype(dtype)
         for end in (False, True):
-            wide = tuple(walled(np.empty((5, classes), dtype), end=end) for _ in range(4))
-            narrow = tuple(walled(np.empty(5), end=end) for _ in range(3))
+            class_outputs = tuple(walled(np.empty((5, classes), dtype), end=end) for _ in range(4))
+            row_outputs = tuple(walled(np.empty(5), end=end) for _ in range(3))
             left = walled(np.empty(5, np.int64), end=end)
             scratch = tuple(walled(np.zeros(x.shape, x.dtype), end=end) for x in search_workspace(classes))
             given, scales = walled(members, end=end), walled(np.empty(3), end=end)
-            assert decompose_many_rows(given, 0, 5, 1e-5, 1e-12, 1000, wide, narrow, left, scratch, scales) == 0
-            np.testing.assert_allclose(wide[3], members.mean(axis=0), rtol=0, atol=1e-6)
+            assert decompose_members(given, 0, 5, 1e-5, 1e-12, 1000, class_outputs, row_outputs, left, scratch, scales) == 0
+            np.testing.assert_allclose(class_outputs[3], members.mean(axis=0), rtol=0, atol=1e-6)
 """
 
 
@@ -262,7 +243,7 @@ def test_memory_that_is_not_cleared_does_not_show():
     code = """
 import hashlib, numpy as np, credalens
 rng = np.random.default_rng(0)
-for classes in (21, 24, 33, 100):
+for classes in (3, 8, 21, 24, 33, 100):
     found = credalens.wrap(rng.dirichlet(np.full(classes, 0.2), (4, 40)), threads=1)
     print(*(hashlib.sha256(np.asarray(getattr(found, n)).tobytes()).hexdigest() for n in ("lower", "total", "aleatoric")))
 """

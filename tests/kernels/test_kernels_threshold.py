@@ -11,10 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens import ProbabilityIntervals
-from credalens.core.entropy import MAX_NODES, TOLERANCE, phi_pair
+from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.kernels.lower.solve import lower_entropy_rows
-from credalens.kernels.lower.threshold import no_peaks, open_classes, open_workspace, peaks_more, peaks_of
-from credalens.kernels.rows import row_workspace, whole_vectors
+from credalens.kernels.lower.threshold import (
+    OpenClasses,
+    no_peaks,
+    open_classes,
+    open_workspace,
+    peaks_more,
+    peaks_of,
+)
+from credalens.kernels.rows import Row, row_workspace, whole_vectors
+from credalens.kernels.simd.jit import OPTIONS
+from credalens.kernels.simd.phi import phi_pair
 from credalens.kernels.simd.vectors import WIDTH, load
 from credalens.kernels.upper import split_at, upper_entropy_rows, water_level
 from tests import oracles
@@ -32,9 +41,14 @@ def find_peaks(low):
     return peaks_of(peaks)
 
 
-@numba.njit
-def find_open(low, high, phi_low, phi_high, need, known):
-    return open_classes(low, high, phi_low, phi_high, find_peaks(low), need, known)
+@numba.njit(**OPTIONS)
+def find_open(row, need, workspace, bounds, order):
+    """Number and least threshold. As a kernel: code that counts references must not call one that returns arrays."""
+    m, threshold, classes = open_classes(row, find_peaks(row.low), need, workspace)
+    for k in range(m + -m % WIDTH):
+        bounds[0, k], bounds[1, k], order[k] = classes.low[k], classes.high[k], classes.order[k]
+        bounds[2, k], bounds[3, k] = classes.phi_low[k], classes.phi_high[k]
+    return m, threshold
 
 
 @numba.njit
@@ -52,15 +66,16 @@ def filled(lower, upper):
 
 
 def opened(lower, upper):
-    """The classes left open; the workspace holds what the row has of them, and classes without a width after them."""
-    row, (known, order) = filled(lower, upper), open_workspace(lower.size)
-    known[:], order[:] = np.nan, -7
-    m = find_open(*row, 1.0 - lower.sum(), (*known, order))
+    """The classes left open. They come with what the row has of them; what fills up their last vector has no width."""
+    row, (workspace, numbers) = filled(lower, upper), open_workspace(lower.size)
+    workspace[:], numbers[:] = np.nan, -7
+    bounds, order = np.full((4, numbers.size), np.nan), np.full(numbers.size, -7)
+    m, threshold = find_open(Row(*row), 1.0 - lower.sum(), OpenClasses(*workspace, numbers), bounds, order)
     assert len(set(order[:m])) == m
-    np.testing.assert_array_equal(known[:4, :m], row[:, order[:m]])
-    rest = slice(m, -(-m // 8) * 8)
-    np.testing.assert_array_equal(known[0, rest], known[1, rest])
-    return np.sort(order[:m])
+    np.testing.assert_array_equal(bounds[:, :m], row[:, order[:m]])
+    np.testing.assert_array_equal(*bounds[:2, m : whole_vectors(m)])
+    low, high = bounds[:2, :m]
+    return np.sort(order[:m][(high > low) & (high >= threshold)])
 
 
 @st.composite
@@ -208,7 +223,7 @@ def test_bounds_at_the_level_itself(lower, upper, level):
     np.testing.assert_allclose(found, oracles.entropy(p), rtol=0, atol=1e-15)
 
 
-def test_scratch_has_room_for_one_class_more():
+def test_rows_are_filled_up_to_whole_vectors():
     for classes in range(1, 70):
         assert whole_vectors(classes) % 8 == 0
-        assert classes < whole_vectors(classes) <= classes + 8
+        assert classes <= whole_vectors(classes) < classes + 8

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from credalens import MemberSummary, wrap
 from credalens.kernels.epistemic import ROUNDING, epistemic_part
-from credalens.kernels.write_results import keep_rows
+from credalens.kernels.write_results import write_results
 
 bits = st.sampled_from([0.0, -0.0, 1.0, 1.0 + ROUNDING / 2, 1.0 + 2 * ROUNDING, -1e-17, 3.25]) | st.floats(0, 10)
 
@@ -20,14 +20,14 @@ bits = st.sampled_from([0.0, -0.0, 1.0, 1.0 + ROUNDING / 2, 1.0 + 2 * ROUNDING, 
     st.sampled_from([1.0, 0.3, float(np.log(2))]),
     st.sampled_from([np.float32, np.float64]),
 )
-def test_what_is_kept_is_what_numpy_rounds(rows, scale, dtype):
-    narrow = np.ascontiguousarray(np.array(rows).T)
-    total, aleatoric, epistemic, bound = found = np.empty((4, len(rows)), dtype)
-    keep_rows(narrow, scale, *found)
-    for one, expected in zip((total, aleatoric, bound), narrow * scale, strict=True):
+def test_what_is_written_is_what_numpy_rounds(rows, scale, dtype):
+    entropies = np.ascontiguousarray(np.array(rows).T)
+    total, aleatoric, epistemic, bound = results = np.empty((4, len(rows)), dtype)
+    write_results(entropies, scale, *results)
+    for one, expected in zip((total, aleatoric, bound), entropies * scale, strict=True):
         np.testing.assert_array_equal(one, expected.astype(dtype))
-    np.testing.assert_array_equal(epistemic, (epistemic_part(narrow[0], narrow[1]) * scale).astype(dtype))
-    assert not np.signbit(found[found == 0.0]).any()
+    np.testing.assert_array_equal(epistemic, (epistemic_part(entropies[0], entropies[1]) * scale).astype(dtype))
+    assert not np.signbit(results[results == 0.0]).any()
 
 
 @settings(derandomize=True, deadline=None)
@@ -46,6 +46,6 @@ def test_members_that_are_certain_have_no_uncertainty_and_no_sign(classes, dtype
     p[..., 1] = 1
     for prediction in (wrap(p), wrap(p, base=10), MemberSummary().update(p).prediction()):
         for name in ("total", "aleatoric", "epistemic", "aleatoric_bound"):
-            found = getattr(prediction, name)
-            np.testing.assert_array_equal(found, np.zeros(5))
-            assert not np.signbit(found).any()
+            result = getattr(prediction, name)
+            np.testing.assert_array_equal(result, np.zeros(5))
+            assert not np.signbit(result).any()

@@ -91,7 +91,9 @@ def trusted_intervals(lower: Any, upper: Any, /) -> IntervalArray:
 def _interval_array(low: NDArray, kind: ArrayKind, high: NDArray, other: ArrayKind) -> IntervalArray:
     batch, classes = low.shape[:-1], low.shape[-1]
     rows = math.prod(batch), classes
-    low, high = (np.require(x, np.float64, ["C", "A", "W", "E"]).reshape(rows) for x in (low, high))  # as kernels take them
+    low, high = (
+        np.require(x, np.float64, ["C", "A", "W", "E"]).reshape(rows) for x in (low, high)
+    )  # as kernels take them
     return IntervalArray(low, high, batch, kind, (kind.dtype, other.dtype))
 
 

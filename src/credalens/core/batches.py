@@ -15,7 +15,6 @@ __all__ = ["for_each_chunk"]
 CHUNK = 32768  # values: calling kernels costs little against as many, and the arrays of a chunk still fit in a cache
 ENOUGH = CHUNK // 2  # values: with fewer, another thread takes as long to start as it saves
 TURNS = 4  # chunks a thread at least, so that none waits long for the last one
-BLOCK = 64  # rows that kernels of few classes take side by side: no chunk but the last should leave a block half empty
 
 
 def usable_cores() -> int:
@@ -26,8 +25,7 @@ def usable_cores() -> int:
 def chunk_rows(rows: int, classes: int, workers: int, /) -> int:
     """How many rows make a chunk: as many as fit in the cache, fewer where threads would not get several each."""
     values = CHUNK if workers == 1 else min(CHUNK, rows * classes // (TURNS * workers))
-    size = max(1, values // classes)
-    return size - size % BLOCK if size > BLOCK else size
+    return max(1, values // classes)
 
 
 def _taken(starts: deque[int]) -> Iterator[int]:

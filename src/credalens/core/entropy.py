@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from credalens.checks.intervals import read_intervals
 from credalens.checks.options import check_base, check_max_nodes, check_tolerance
 from credalens.core.batches import for_each_chunk
-from credalens.core.memory import aligned_empty
 
 __all__ = ["MAX_NODES", "TOLERANCE", "lower_entropy", "shannon_entropy", "upper_entropy"]
 
@@ -93,16 +92,6 @@ def shannon_entropy(p: NDArray, /) -> NDArray[np.float64]:
     terms = np.empty(p.size)
     phi_into(np.ascontiguousarray(p, dtype=np.float64).reshape(-1), terms)
     return terms.reshape(p.shape).sum(axis=-1)
-
-
-def phi_pair(lower: NDArray, upper: NDArray) -> tuple[NDArray, NDArray]:
-    """phi of both bounds: all the logarithms the two entropies share."""
-    from credalens.kernels.simd.phi import phi_into
-
-    phi_lower, phi_upper = aligned_empty(lower.shape), aligned_empty(upper.shape)
-    phi_into(lower.reshape(-1), phi_lower.reshape(-1))
-    phi_into(upper.reshape(-1), phi_upper.reshape(-1))
-    return phi_lower, phi_upper
 
 
 def upper_entropy_bits(

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from credalens.kernels.lower.single_flip import larger, smaller
-from credalens.kernels.rows import read_row, row_workspace
+from credalens.kernels.rows import last_vector, read_row, row_of, row_workspace
 from credalens.kernels.simd.jit import inlined, kernel
 from credalens.kernels.simd.vectors import (
     WIDTH,
     bits_of,
     fetch,
     fetch_to_write,
+    larger,
     load,
     load_some,
-    positions,
+    smaller,
     store,
     store_some,
     sum_of,
@@ -30,15 +30,15 @@ NARROW = 1e-15  # mass; widths that sum to less are none
 
 
 @inlined
-def _scale(p, whole, rest, tolerance):
+def _scale(p, last, lanes, tolerance):
     """1 / sum of the row, or NaN if the sum is not one; that nothing is negative is for the lower bounds to tell."""
-    total = load_some(p, whole, rest)
-    for k in range(0, whole, WIDTH):
+    total = load_some(p, last, lanes)
+    for k in range(0, last, WIDTH):
         total = total + load(p, k)
-    found = sum_of(total)
-    if not abs(found - 1.0) <= tolerance:
+    mass = sum_of(total)
+    if not abs(mass - 1.0) <= tolerance:
         return np.nan
-    return 1.0 if abs(found - 1.0) <= EXACT else 1.0 / found
+    return 1.0 if abs(mass - 1.0) <= EXACT else 1.0 / mass
 
 
 @inlined
@@ -47,40 +47,39 @@ def _folded(value, low, high, total):
 
 
 @inlined
-def fold_row(members, row, tolerance, scales, low, high, lower, upper, mean):
-    """Lower, upper and mean probability of one row, the bounds also to its scratch memory (see ``rows.py``).
+def fold_row(members, i, tolerance, scales, row, lower, upper, mean):
+    """Lower, upper and mean probability of row i, the bounds also to its scratch memory (see ``rows.py``).
 
     Returns the sums of the lower bounds and of the widths, NaN if a member's row is not a distribution, and the bounds split
     at the level 1 / C, from which `water_level` starts.
     """
     number, _, classes = members.shape
-    whole, share = classes - classes % WIDTH, 1.0 / number
-    rest = positions() < classes - whole
+    last, lanes = last_vector(classes)
+    share, level = 1.0 / number, 1.0 / classes
     for n in range(number):
-        scales[n] = _scale(members[n, row], whole, rest, tolerance)
+        scales[n] = _scale(members[n, i], last, lanes, tolerance)
         if not scales[n] > 0.0:
             return np.nan, np.nan, split_of(no_split())
-    bottom = load_some(members[0, row], whole, rest) * scales[0]
+    bottom = load_some(members[0, i], last, lanes) * scales[0]
     top, total = bottom, bottom
     for n in range(1, number):
-        bottom, top, total = _folded(load_some(members[n, row], whole, rest) * scales[n], bottom, top, total)
-    store(low, whole, bottom)
-    store(high, whole, top)
-    store_some(lower, whole, bottom, rest)
-    store_some(upper, whole, top, rest)
-    store_some(mean, whole, total * share, rest)
+        bottom, top, total = _folded(load_some(members[n, i], last, lanes) * scales[n], bottom, top, total)
+    store(row.low, last, bottom)
+    store(row.high, last, top)
+    store_some(lower, last, bottom, lanes)
+    store_some(upper, last, top, lanes)
+    store_some(mean, last, total * share, lanes)
     below, width, least = bottom, top - bottom, bottom
-    level = 1.0 / classes
     first = split_more(bottom, top, level, no_split())
-    for k in range(0, whole, WIDTH):
-        bottom = load(members[0, row], k) * scales[0]
-        fetch(members[0, row], k + classes)
+    for k in range(0, last, WIDTH):
+        bottom = load(members[0, i], k) * scales[0]
+        fetch(members[0, i], k + classes)
         top, total = bottom, bottom
         for n in range(1, number):
-            bottom, top, total = _folded(load(members[n, row], k) * scales[n], bottom, top, total)
-            fetch(members[n, row], k + classes)
-        store(low, k, bottom)
-        store(high, k, top)
+            bottom, top, total = _folded(load(members[n, i], k) * scales[n], bottom, top, total)
+            fetch(members[n, i], k + classes)
+        store(row.low, k, bottom)
+        store(row.high, k, top)
         store(lower, k, bottom)
         store(upper, k, top)
         store(mean, k, total * share)
@@ -92,12 +91,12 @@ def fold_row(members, row, tolerance, scales, low, high, lower, upper, mean):
 
 
 @kernel
-def fold_rows(members, start, stop, tolerance, lower, upper, mean, scratch, scales):
+def fold_rows(members, start, stop, tolerance, lower, upper, mean, workspace, scales):
     """As `bounds_rows`, with a `row_workspace` and a number for every member."""
-    low, high = scratch[0], scratch[1]
-    for row in range(start, stop):
-        at = row - start
-        below, _, _ = fold_row(members, row, tolerance, scales, low, high, lower[at], upper[at], mean[at])
+    row = row_of(workspace)
+    for i in range(start, stop):
+        at = i - start
+        below, _, _ = fold_row(members, i, tolerance, scales, row, lower[at], upper[at], mean[at])
         if not below >= 0.0:
             return False
     return True
@@ -112,27 +111,29 @@ def alpha_of(below, width):
 @inlined
 def intersect_more(bottom, top, alpha, out, k):
     """The intersection probability of a vector of classes to place k of a row, as far as the row goes."""
-    if k + WIDTH <= out.size:
+    last, lanes = last_vector(out.size)
+    if k < last:
         store(out, k, bottom + alpha * (top - bottom))
         fetch_to_write(out, k + out.size)
     else:
-        store_some(out, k, bottom + alpha * (top - bottom), positions() < out.size - k)
+        store_some(out, k, bottom + alpha * (top - bottom), lanes)
 
 
 @kernel
-def intersect_rows(lower, upper, out, scratch):
+def intersect_rows(lower, upper, out, workspace):
     """As `intersection_rows`, with a `row_workspace`."""
-    low, high = scratch[0], scratch[1]
-    for row in range(lower.shape[0]):
-        alpha = alpha_of(*read_row(lower[row], upper[row], low, high))
-        for k in range(0, low.size, WIDTH):
-            intersect_more(load(low, k), load(high, k), alpha, out[row], k)
+    row = row_of(workspace)
+    for i in range(lower.shape[0]):
+        below, width = read_row(lower[i], upper[i], row)
+        alpha = alpha_of(below, width)
+        for k in range(0, row.low.size, WIDTH):
+            intersect_more(load(row.low, k), load(row.high, k), alpha, out[i], k)
 
 
 def bounds_rows(members: Any, start: int, stop: int, tolerance: float, lower: Any, upper: Any, mean: Any) -> bool:
     """Lower, upper and mean probability of rows start..stop; False if a row is not a distribution."""
-    scratch, scales = row_workspace(members.shape[2]), np.empty(len(members))
-    return bool(fold_rows(members, start, stop, tolerance, lower, upper, mean, scratch, scales))
+    workspace, scales = row_workspace(members.shape[2]), np.empty(len(members))
+    return bool(fold_rows(members, start, stop, tolerance, lower, upper, mean, workspace, scales))
 
 
 def intersection_rows(lower: Any, upper: Any, out: Any) -> None:

@@ -1,4 +1,4 @@
-"""Entropies in bits to their places, in the caller's unit and precision."""
+"""Write entropies in bits to the result arrays, in the caller's unit and precision."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from credalens.kernels.epistemic import epistemic_part
 from credalens.kernels.simd.jit import inlined, kernel
 from credalens.kernels.simd.vectors import choose
 
-__all__ = ["keep_rows"]
+__all__ = ["write_results"]
 
 _epistemic_part = inlined(epistemic_part)
 
@@ -18,9 +18,9 @@ def _unsigned(x):
 
 
 @kernel
-def keep_rows(narrow, scale, total, aleatoric, epistemic, bound):
-    """From highest and lowest entropy and its bound in bits, the rows of ``narrow``, all four results times ``scale``."""
-    highest, lowest, least = narrow[0], narrow[1], narrow[2]
+def write_results(entropies, scale, total, aleatoric, epistemic, bound):
+    """All four results times ``scale`` from the rows of ``entropies`` in bits: highest, lowest, and a bound of the lowest."""
+    highest, lowest, least = entropies[0], entropies[1], entropies[2]
     for i in range(highest.size):
         total[i], aleatoric[i] = _unsigned(highest[i] * scale), _unsigned(lowest[i] * scale)
         bound[i] = _unsigned(least[i] * scale)

@@ -1,6 +1,6 @@
 """The lowest entropy of a row of any number of classes: every set of flips that might cost less than the best vertex seen.
 
-Facts as in ``lower.py``, costs as in ``change.py``. The knapsack gives every class a side, up before the break class f and
+Facts as in ``solve.py``, costs as in ``single_flip.py``. The knapsack gives every class a side, up before the break class f and
 down from f on; F is a set of flipped classes. The mass rho that F leaves over goes to one class that is down (rho > 0) or
 comes from one that is up (rho < 0). With phi'(y) = lambda, a class between its bounds counts as down below y and as up
 above, where leaving its bound only costs: so each vertex belongs to one F and costs as much as F or more.
@@ -20,104 +20,121 @@ Sets are masks of 64 bits, and a node costs a few operations on them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.kernels.lower.items import AWAY, CLASS, DOWN, HIGH, KEEPS, LOW, MOST, UP, collect_items
+from credalens.kernels.lower.items import DOWN, MOST, UP, Items, collect_items, items_of, items_workspace
 from credalens.kernels.lower.single_flip import FAR, SLACK, precedes
-from credalens.kernels.simd.jit import inlined, kernel
+from credalens.kernels.simd.jit import NONE, inlined, kernel
 from credalens.kernels.simd.phi import phi
 
-__all__ = ["cheapest_flips", "flip_vertex", "flips_workspace", "write_vertex"]
+__all__ = ["FlipSearch", "cheapest_flips", "flip_vertex", "flips_of", "flips_workspace", "write_vertex"]
 
 ONE = np.int64(1)
-FLIPPED, STAYS, NEXT = 0, 2, 4  # integers of a node, each for both sides
-COST, RHO = 0, 1  # floats of a node
-TAKER = 2  # of the set found
+BEST = -1  # the place after the last node holds the best set seen
+
+
+class FlipSearch(NamedTuple):
+    """The items, and a stack of nodes: costs and rho; for both sides masks of flipped items, of items that stay, and the
+    next item. The best set seen has the class that takes its rho in place of the next item."""
+
+    items: Items
+    cost: Any
+    rho: Any
+    flipped: Any
+    stays: Any
+    following: Any
 
 
 def flips_workspace() -> tuple[NDArray[Any], ...]:
-    """Scratch memory: floats and integers of the items, then of the nodes."""
+    """Scratch memory for a `FlipSearch`."""
     size = 2 * MOST + 1
-    items = np.empty((2, 3, MOST)), np.empty((2, 2, MOST), np.int64)
-    return *items, np.empty((size, 2)), np.empty((size, 6), np.int64)
+    return *items_workspace(), np.empty((2, size)), np.empty((3, size, 2), np.int64)
+
+
+@inlined
+def flips_of(floats, integers, masses, nodes):
+    """A `flips_workspace` with names."""
+    return FlipSearch(items_of(floats, integers), masses[0], masses[1], nodes[0], nodes[1], nodes[2])
 
 
 @kernel
-def _taker(lower, upper, rho, items, flipped, champion, floats, integers):
+def _taker(lower, upper, rho, counts, flipped, champion, items):
     """The class that takes rho > 0, or gives -rho > 0, at the least cost; -1 if none can."""
     takes, best, at = rho > 0.0, -2.0, -ONE
     for side in range(2):
         away = flipped[side] if takes == (side == DOWN) else ~flipped[side]
-        for i in range(items[side]):
-            low, high = floats[side, LOW, i], floats[side, HIGH, i]
+        for i in range(counts[side]):
+            low, high = items.low[side, i], items.high[side, i]
             rank = low if takes else -high
             if (away >> i) & 1 == 0 and rank > best and high - low >= abs(rho):
-                best, at = rank, integers[side, CLASS, i]
+                best, at = rank, items.place[side, i]
     if champion >= 0 and (lower[champion] if takes else -upper[champion]) > best:
         at = champion if upper[champion] - lower[champion] >= abs(rho) else at
     return at
 
 
 @kernel
-def _remember(nodes, masses, down_mask, up_mask, taker, rho):
-    """Keep the best set in the place after the last node."""
-    nodes[-1, FLIPPED], nodes[-1, FLIPPED + 1], nodes[-1, TAKER], masses[-1, RHO] = down_mask, up_mask, taker, rho
+def _remember(search, flipped, taker, rho):
+    """Write the best set seen."""
+    search.flipped[BEST, DOWN], search.flipped[BEST, UP] = flipped
+    search.following[BEST, 0], search.rho[BEST] = taker, rho
 
 
 @kernel
-def _push(nodes, masses, size, cost, rho, flipped, stays, following):
-    masses[size, COST], masses[size, RHO] = cost, rho
-    nodes[size, FLIPPED], nodes[size, FLIPPED + 1] = flipped
-    nodes[size, STAYS], nodes[size, STAYS + 1] = stays
-    nodes[size, NEXT], nodes[size, NEXT + 1] = following
+def _push(search, size, cost, rho, flipped, stays, following):
+    search.cost[size], search.rho[size] = cost, rho
+    search.flipped[size, DOWN], search.flipped[size, UP] = flipped
+    search.stays[size, DOWN], search.stays[size, UP] = stays
+    search.following[size, DOWN], search.following[size, UP] = following
     return size + 1
 
 
 @inlined
-def cheapest_flips(m, known, at, r, best, limit, tolerance, max_nodes, workspace):
+def cheapest_flips(m, classes, at, r, best, limit, tolerance, max_nodes, search):
     """(least cost found or ``best``, lower bound of every vertex's cost, nodes), costs over the chord bound.
 
     Vertices that cost ``limit`` or more, or less than ``tolerance`` below the best, are not looked for. If there are too many
-    items or nodes the bound is zero. A set that is better is left in the workspace for `flip_vertex`.
+    items or nodes the bound is zero. A set that is better is left in ``search`` for `flip_vertex`.
     """
-    lower, upper, phi_lower, phi_upper, slope, _ = known
-    floats, integers, masses, nodes = workspace
-    none, count, size = np.int64(0), 0, np.int64(0)
-    downs, ups, down, up, takes, gives = collect_items(m, known, at, r, limit, floats, integers)
-    if downs > MOST:
+    lower, upper, items = classes.low, classes.high, search.items
+    count, size = 0, NONE
+    counts = collect_items(m, classes, at, r, limit, items)
+    if counts.downs > MOST:
         return best, 0.0, count
     cost, rho, fresh = 0.0, r, True
-    down_mask, up_mask, down_stays, up_stays, down_next, up_next = none, none, none, none, none, none
+    down_mask, up_mask, down_stays, up_stays, down_next, up_next = NONE, NONE, NONE, NONE, NONE, NONE
     while True:
         side, i, n, kappa, champion = (
-            (DOWN, down_next, downs, takes, down) if rho > 0.0 else (UP, up_next, ups, gives, up)
+            (DOWN, down_next, counts.downs, counts.takes, counts.down_champion)
+            if rho > 0.0
+            else (UP, up_next, counts.ups, counts.gives, counts.up_champion)
         )
         if fresh:
             count += 1
             if count > max_nodes:
                 return best, 0.0, count
             if cost + kappa * abs(rho) < limit:
-                k = _taker(lower, upper, rho, (downs, ups), (down_mask, up_mask), champion, floats, integers)
+                k = _taker(lower, upper, rho, (counts.downs, counts.ups), (down_mask, up_mask), champion, items)
                 value = cost if abs(rho) <= SLACK else FAR
                 if k >= 0 and abs(rho) > SLACK:
-                    end, phi_end = (lower[k], phi_lower[k]) if rho > 0.0 else (upper[k], phi_upper[k])
-                    value = cost + phi(end + rho) - phi_end - slope[at] * rho
+                    end, phi_end = (lower[k], classes.phi_low[k]) if rho > 0.0 else (upper[k], classes.phi_high[k])
+                    value = cost + phi(end + rho) - phi_end - classes.slope[at] * rho
                 if value < best:
                     best, limit = value, min(limit, value - tolerance)
-                    _remember(nodes, masses, down_mask, up_mask, k, rho)
+                    _remember(search, (down_mask, up_mask), k, rho)
         fresh = False
-        if i < n and cost + abs(rho) * min(floats[side, AWAY, i], kappa) < limit:
-            width, keeps = floats[side, HIGH, i] - floats[side, LOW, i], integers[side, KEEPS, i]
-            dearer = cost + width * floats[side, AWAY, i]
+        if i < n and cost + abs(rho) * min(items.away[side, i], kappa) < limit:
+            width, keeps = items.high[side, i] - items.low[side, i], items.keeps[side, i]
+            dearer = cost + width * items.away[side, i]
             free = ((down_stays if rho > 0.0 else up_stays) >> i) & 1 == 0
             fresh = free and dearer < limit
             stays = (down_stays | keeps, up_stays) if rho > 0.0 else (down_stays, up_stays | keeps)
             down_next, up_next = (down_next + 1, up_next) if rho > 0.0 else (down_next, up_next + 1)
             if fresh:
-                size = _push(nodes, masses, size, cost, rho, (down_mask, up_mask), stays, (down_next, up_next))
+                size = _push(search, size, cost, rho, (down_mask, up_mask), stays, (down_next, up_next))
                 cost = dearer
                 if rho > 0.0:
                     down_mask |= ONE << i
@@ -129,35 +146,35 @@ def cheapest_flips(m, known, at, r, best, limit, tolerance, max_nodes, workspace
                 down_stays, up_stays = stays
         elif size > 0:
             size -= 1
-            cost, rho = masses[size, COST], masses[size, RHO]
-            down_mask, up_mask = nodes[size, FLIPPED], nodes[size, FLIPPED + 1]
-            down_stays, up_stays = nodes[size, STAYS], nodes[size, STAYS + 1]
-            down_next, up_next = nodes[size, NEXT], nodes[size, NEXT + 1]
+            cost, rho = search.cost[size], search.rho[size]
+            down_mask, up_mask = search.flipped[size, DOWN], search.flipped[size, UP]
+            down_stays, up_stays = search.stays[size, DOWN], search.stays[size, UP]
+            down_next, up_next = search.following[size, DOWN], search.following[size, UP]
         else:
             return best, min(limit, best), count
 
 
 @inlined
-def write_vertex(m, known, at, r, out):
+def write_vertex(m, classes, at, r, out):
     """Every open class on the knapsack's side, and r to f."""
-    lower, upper, _, _, slope, order = known
+    order = classes.order
     for k in range(m):
-        first = precedes(slope[k] - slope[at], k, at)
-        out[order[k]] = upper[k] if first else lower[k]
-    out[order[at]] = min(out[order[at]] + r, upper[at])
+        first = precedes(classes.slope[k] - classes.slope[at], k, at)
+        if order[k] < out.size:  # what fills up a short row has no place
+            out[order[k]] = classes.high[k] if first else classes.low[k]
+    out[order[at]] = min(out[order[at]] + r, classes.high[at])
 
 
 @inlined
-def flip_vertex(known, workspace, out):
+def flip_vertex(classes, search, out):
     """From there, without r, to the best vertex that `cheapest_flips` found."""
-    lower, upper, _, _, _, order = known
-    _, integers, masses, nodes = workspace
     for side in range(2):
-        mask = nodes[-1, FLIPPED + side]
+        mask = search.flipped[BEST, side]
         for i in range(MOST):
             if (mask >> i) & 1 == 1:
-                k = integers[side, CLASS, i]
-                out[order[k]] = upper[k] if side == DOWN else lower[k]
-    k = nodes[-1, TAKER]
+                k = search.items.place[side, i]
+                out[classes.order[k]] = classes.high[k] if side == DOWN else classes.low[k]
+    k = search.following[BEST, 0]
     if k >= 0:
-        out[order[k]] = min(max(out[order[k]] + masses[-1, RHO], lower[k]), upper[k])
+        place = classes.order[k]
+        out[place] = min(max(out[place] + search.rho[BEST], classes.low[k]), classes.high[k])

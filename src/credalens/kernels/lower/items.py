@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from credalens.kernels.lower.knapsack import ROUNDING
-from credalens.kernels.lower.single_flip import FAR, larger, precedes, smaller
+from credalens.kernels.lower.single_flip import FAR, precedes
 from credalens.kernels.simd.jit import NOBODY, NONE, inlined, kernel
 from credalens.kernels.simd.phi import phi
 from credalens.kernels.simd.vectors import (
@@ -14,20 +17,53 @@ from credalens.kernels.simd.vectors import (
     choose,
     everywhere,
     first_of,
+    larger,
     least_of,
     load,
     most_of,
     positions,
+    smaller,
 )
 
-__all__ = ["AWAY", "CLASS", "DOWN", "HIGH", "KEEPS", "LOW", "MOST", "UP", "collect_items"]
+__all__ = ["DOWN", "MOST", "UP", "ItemCounts", "Items", "collect_items", "items_of", "items_workspace"]
 
 MOST = 64  # items a side: the bits of a mask
 DOWN, UP = np.int64(0), np.int64(1)  # sides
-AWAY, LOW, HIGH = range(3)  # floats of an item: |s_k - lambda|, l_k, u_k
-CLASS, KEEPS = range(2)  # integers of an item: its class, and the mask of later ones that stay on its side if it does
 MANY = 32  # items from which on it pays to look twice
 E = np.e
+
+
+class Items(NamedTuple):
+    """What is known of the items of both sides (2, MOST), in order of |s_k - lambda|: that difference, l_k, u_k, the class,
+    and the mask of later items that stay on its side if it does."""
+
+    away: Any
+    low: Any
+    high: Any
+    place: Any
+    keeps: Any
+
+
+class ItemCounts(NamedTuple):
+    """How many items are down and up; their champions, or -1; the least slope for taking mass, and for giving it."""
+
+    downs: Any
+    ups: Any
+    down_champion: Any
+    up_champion: Any
+    takes: Any
+    gives: Any
+
+
+def items_workspace() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Scratch memory for `Items`."""
+    return np.empty((3, 2, MOST)), np.empty((2, 2, MOST), np.int64)
+
+
+@inlined
+def items_of(floats, integers):
+    """An `items_workspace` with names."""
+    return Items(floats[0], floats[1], floats[2], integers[0], integers[1])
 
 
 @inlined
@@ -82,27 +118,27 @@ def _out_of_reach(m, lower, upper, slope, at, k, room, limit):
 
 
 @kernel
-def _insert(keys, classes, n, key, k):
+def _insert(keys, places, n, key, k):
     """Insert a class where its key puts it among the first n."""
     while n > 0 and keys[n - 1] > key:
-        keys[n], classes[n] = keys[n - 1], classes[n - 1]
+        keys[n], places[n] = keys[n - 1], places[n - 1]
         n -= 1
-    keys[n], classes[n] = key, k
+    keys[n], places[n] = key, k
 
 
 @kernel
-def _describe(lower, upper, side, n, floats, integers):
+def _describe(lower, upper, side, n, items):
     """Bounds of the items of one side, and the masks of the later ones that each keeps on that side (fact c)."""
     for i in range(n):
-        k = integers[side, CLASS, i]
-        floats[side, LOW, i], floats[side, HIGH, i] = lower[k], upper[k]
-        integers[side, KEEPS, i] = 0
+        k = items.place[side, i]
+        items.low[side, i], items.high[side, i] = lower[k], upper[k]
+        items.keeps[side, i] = 0
     for j in range(1, n):
-        low, high = floats[side, LOW, j], floats[side, HIGH, j]
+        low, high = items.low[side, j], items.high[side, j]
         for i in range(j):
-            below = (floats[side, LOW, i] >= low) & (floats[side, HIGH, i] >= high)
-            above = (floats[side, LOW, i] <= low) & (floats[side, HIGH, i] <= high)
-            integers[side, KEEPS, i] |= np.int64(below if side == DOWN else above) << j
+            below = (items.low[side, i] >= low) & (items.high[side, i] >= high)
+            above = (items.low[side, i] <= low) & (items.high[side, i] <= high)
+            items.keeps[side, i] |= np.int64(below if side == DOWN else above) << j
 
 
 @inlined
@@ -133,20 +169,20 @@ def _might_flip(k, low, high, slope, at, limit, champions):
 
 
 @inlined
-def collect_items(m, known, at, r, limit, floats, integers):
-    """(items down, items up, champions down and up, least slope for taking, for giving), items in order of |s_k - lambda|.
+def collect_items(m, classes, at, r, limit, items):
+    """Fill ``items`` with the classes that a vertex of a cost below ``limit`` might flip, and return the `ItemCounts`.
 
-    More items than MOST: too many to enumerate. In whole vectors up to the few that are items: nothing to guess for the rest.
+    More than MOST: too many to enumerate. In whole vectors up to the few that are items: nothing to guess for the rest.
     """
-    lower, upper, phi_lower, phi_upper, slope, _ = known
+    lower, upper, slope = classes.low, classes.high, classes.slope
     pivot = slope[at]
     y = 2.0**-pivot / E
     phi_y = phi(y)
     down, up = _champions(m, lower, upper, slope, pivot, limit)
     low_down, high_down = (lower[down], upper[down]) if down >= 0 else (-1.0, -1.0)
     low_up, high_up = (lower[up], upper[up]) if up >= 0 else (FAR, FAR)
-    takes = _slope_up(low_down, high_down, phi_lower[down], slope[down], y, phi_y) - pivot if down >= 0 else FAR
-    gives = pivot - _slope_down(low_up, high_up, phi_upper[up], slope[up], y, phi_y) if up >= 0 else FAR
+    takes = _slope_up(low_down, high_down, classes.phi_low[down], slope[down], y, phi_y) - pivot if down >= 0 else FAR
+    gives = pivot - _slope_down(low_up, high_up, classes.phi_high[up], slope[up], y, phi_y) if up >= 0 else FAR
     downs, ups, room = NONE, NONE, -1.0
     for start in range(0, m, WIDTH):
         left = _might_flip(start, lower, upper, slope, at, limit, (low_down, high_down, low_up, high_up))
@@ -160,11 +196,11 @@ def collect_items(m, known, at, r, limit, floats, integers):
                 if _out_of_reach(m, lower, upper, slope, at, k, room, limit):
                     continue
             if n == MOST:
-                return np.int64(MOST + 1), np.int64(MOST + 1), down, up, 0.0, 0.0
-            _insert(floats[side, AWAY], integers[side, CLASS], n, abs(away), k)
+                return ItemCounts(np.int64(MOST + 1), np.int64(MOST + 1), down, up, 0.0, 0.0)
+            _insert(items.away[side], items.place[side], n, abs(away), k)
             downs, ups = downs + (side == DOWN), ups + (side == UP)
-            takes = min(takes, _slope_up(lower[k], upper[k], phi_lower[k], slope[k], y, phi_y) - pivot)
-            gives = min(gives, pivot - _slope_down(lower[k], upper[k], phi_upper[k], slope[k], y, phi_y))
-    _describe(lower, upper, DOWN, downs, floats, integers)
-    _describe(lower, upper, UP, ups, floats, integers)
-    return downs, ups, down, up, max(takes, 0.0), max(gives, 0.0)
+            takes = min(takes, _slope_up(lower[k], upper[k], classes.phi_low[k], slope[k], y, phi_y) - pivot)
+            gives = min(gives, pivot - _slope_down(lower[k], upper[k], classes.phi_high[k], slope[k], y, phi_y))
+    _describe(lower, upper, DOWN, downs, items)
+    _describe(lower, upper, UP, ups, items)
+    return ItemCounts(downs, ups, down, up, max(takes, 0.0), max(gives, 0.0))

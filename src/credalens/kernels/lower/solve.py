@@ -10,210 +10,195 @@ d. Chord bound: with phi replaced by its chord on each [l_k, u_k] the problem is
    order of the chords' slopes. Its solution is a vertex, hence feasible; its value bounds the optimum from below.
 
 The solution of (d) is off by one class's concavity only, so that a better vertex flips few classes: it has them on the
-other side. ``change.py`` says what a flip costs. A row is done as soon as its best vertex is certified:
+other side. ``single_flip.py`` says what a flip costs. A row is done as soon as its best vertex is certified:
 
-1. by all vertices one change away and a bound of the others: ``lanes_lower.py`` (few classes), ``root.py`` (many, of which
-   ``threshold.py`` leaves few);
-2. by all sets of flips that might be better: ``flips.py`` (few), ``enumeration.py`` on the ``items.py`` (any number);
+1. by all vertices one flip away and a bound of the others: ``root.py``, on the classes that ``threshold.py`` leaves open;
+2. by all sets of flips that might be better: ``enumeration.py``, on the classes that ``items.py`` collects;
 3. by branch and bound, where these sets are too many: ``branch.py``.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from credalens.kernels.bounds import alpha_of, intersect_more
-from credalens.kernels.lower.enumeration import cheapest_flips, flip_vertex, flips_workspace, write_vertex
+from credalens.kernels.lower.enumeration import (
+    FlipSearch,
+    cheapest_flips,
+    flip_vertex,
+    flips_of,
+    flips_workspace,
+    write_vertex,
+)
 from credalens.kernels.lower.root import break_class, gap_of, root
 from credalens.kernels.lower.single_flip import SLACK
-from credalens.kernels.lower.threshold import no_peaks, open_classes, open_workspace, peaks_more, peaks_of
-from credalens.kernels.rows import read_row, row_workspace
-from credalens.kernels.simd.jit import NONE, inlined, kernel
-from credalens.kernels.simd.phi import phi
-from credalens.kernels.simd.vectors import WIDTH, bits_of, count, everywhere, fetch_to_write, load, store, sum_of
-from credalens.kernels.upper import entropy_at, split_at, water_level
+from credalens.kernels.lower.threshold import (
+    OpenClasses,
+    no_peaks,
+    open_classes,
+    open_workspace,
+    peaks_more,
+    peaks_of,
+)
+from credalens.kernels.rows import Row, read_row, row_of, row_workspace
+from credalens.kernels.simd.jit import inlined, kernel
+from credalens.kernels.simd.phi import phi, phi_pair
+from credalens.kernels.simd.vectors import WIDTH, everywhere, load, store, sum_of
 
-__all__ = ["both_entropies", "both_entropies_rows", "branch_rows", "lower_entropy_rows", "search_workspace", "unpacked"]
+__all__ = [
+    "Budget",
+    "Search",
+    "branch_rows",
+    "enumerate_rows",
+    "list_if_open",
+    "lower_entropy_rows",
+    "lowest_entropy",
+    "search_of",
+    "search_workspace",
+]
 
 ROUNDING = 1e-14  # bits; of sums of entropies
 MANY = 256  # classes; of fewer, most of those that might be flipped can be looked at
 SHORT = 1.0 / 16.0  # of the cost of the knapsack's vertex: the best of a flat row is below
 
 
+class Budget(NamedTuple):
+    """A row is done when value and bound are within ``tolerance`` bits, or after ``max_nodes`` nodes."""
+
+    tolerance: Any
+    max_nodes: Any
+
+
+class Search(NamedTuple):
+    """Scratch memory for the row, for its open classes, and for the search among them."""
+
+    row: Row
+    classes: OpenClasses
+    flips: FlipSearch
+
+
+def search_workspace(classes: int, /) -> tuple[Any, ...]:
+    """Scratch memory for a `Search`."""
+    return row_workspace(classes), *open_workspace(classes), *flips_workspace()
+
+
+@inlined
+def search_of(workspace):
+    """A `search_workspace` with names."""
+    row, bounds, order, floats, integers, masses, nodes = workspace
+    classes = OpenClasses(bounds[0], bounds[1], bounds[2], bounds[3], bounds[4], order)
+    return Search(row_of(row), classes, flips_of(floats, integers, masses, nodes))
+
+
 @kernel
-def _enumerate(m, known, at, r, best, share, tolerance, max_nodes, workspace, out):
+def _enumerate(m, classes, at, r, best, share, budget, search, out):
     """(cost of the best vertex, certified lower bound, nodes) by enumeration of flipped classes; the minimiser in ``out``.
 
     ``best`` is a cost that is attained. If ``share`` is less than one, or where too many classes might be flipped, vertices
     that cost only a share of the best one are looked for first: if there is one, little is left to do.
     """
-    margin = max(tolerance - ROUNDING, 0.0)
+    margin = max(budget.tolerance - ROUNDING, 0.0)
     limit, floor, nodes = best - margin, 0.0, 0
     while True:
         before, trial = best, min(share * limit, best - margin)
-        best, bound, spent = cheapest_flips(m, known, at, r, best, trial, margin, max_nodes - nodes, workspace)
+        best, bound, spent = cheapest_flips(m, classes, at, r, best, trial, margin, budget.max_nodes - nodes, search)
         if best < before and out.size > 0:
-            write_vertex(m, known, at, 0.0, out)
-            flip_vertex(known, workspace, out)
+            write_vertex(m, classes, at, 0.0, out)
+            flip_vertex(classes, search, out)
         floor, nodes = max(floor, bound), nodes + spent
-        stuck = spent == 0 and trial <= 2.0 * max(tolerance, floor)
-        if stuck or floor >= best - margin or nodes >= max_nodes:
+        stuck = spent == 0 and trial <= 2.0 * max(budget.tolerance, floor)
+        if stuck or floor >= best - margin or nodes >= budget.max_nodes:
             return best, floor, nodes
         share *= 4.0 if spent > 0 else 0.5
 
 
 @inlined
-def _lowest(row, peaks, need, base, value, tolerance, max_nodes, known, workspace, out):
+def lowest_entropy(search, peaks, need, base, value, budget, out):
     """(lowest entropy, certified lower bound, nodes) of one row in bits; the minimiser in ``out`` if there is room for it.
 
     ``value`` is an entropy that is attained, or infinite; ``base`` that of the lower bounds, which sum to 1 - ``need`` and of
     which ``peaks`` are the greatest.
     """
-    low, high, phi_low, phi_high = row
     for k in range(out.size):
-        out[k] = low[k]
+        out[k] = search.row.low[k]
     if need <= SLACK:
         return base, base, 0
-    m = open_classes(low, high, phi_low, phi_high, peaks, need, known)
-    at, r, gain = break_class(m, known, need)
+    m, threshold, classes = open_classes(search.row, peaks, need, search.classes)
+    at, r, gain = break_class(m, classes, threshold, need)
     if at < 0:
         return base, base, 0
     chord, floor, nodes = base + gain, 0.0, 0
     if out.size > 0:
-        best, share = gap_of(known, at, r), SHORT if m > MANY else 1.0
-        write_vertex(m, known, at, r, out)
+        best, share = gap_of(classes, at, r), SHORT if m > MANY else 1.0
+        write_vertex(m, classes, at, r, out)
     else:
-        best, floor = root(m, known, at, r, tolerance)
+        best, floor = root(m, classes, at, r, budget.tolerance)
         best, share = min(best, max(value - chord, 0.0)), 1.0
-    if max_nodes > 0 and floor < best - tolerance:
-        best, found, nodes = _enumerate(m, known, at, r, best, share, tolerance, max_nodes, workspace, out)
-        floor = max(floor, found)
+    if budget.max_nodes > 0 and floor < best - budget.tolerance:
+        best, bound, nodes = _enumerate(m, classes, at, r, best, share, budget, search.flips, out)
+        floor = max(floor, bound)
     return chord + best, chord + floor, nodes
 
 
-def search_workspace(classes: int, /) -> tuple[Any, ...]:
-    """Scratch memory for the row at hand, for its open classes, and for the search among them."""
-    return row_workspace(classes), *open_workspace(classes), *flips_workspace()
-
-
 @inlined
-def unpacked(workspace):
-    """The parts of a `search_workspace`: the row, what is known of open classes, the rest."""
-    row, known, order, floats, integers, masses, nodes = workspace
-    return (
-        (row[0], row[1], row[2], row[3]),
-        (known[0], known[1], known[2], known[3], known[4], order),
-        (floats, integers, masses, nodes),
-    )
-
-
-@inlined
-def _note(i, value, bound, tolerance, nodes, max_nodes, left, number):
-    """List a row that is left open though there is still a budget."""
-    left[number] = i  # kept only if the number moves on
-    return number + ((bound < value - tolerance) & (nodes < max_nodes))
+def list_if_open(i, value, bound, nodes, budget, open_rows, number):
+    """List row i if it is open though there is still a budget; returns how many are listed."""
+    open_rows[number] = i  # valid only if the number moves on
+    return number + ((bound < value - budget.tolerance) & (nodes < budget.max_nodes))
 
 
 @kernel
-def enumerate_rows(lower, upper, tolerance, max_nodes, entropy, bound, distribution, left, scratch):
-    """(nodes, rows left open for which there is still a budget); the latter are listed in ``left``."""
-    row, known, workspace = unpacked(scratch)
-    low, high, phi_low, phi_high = row
+def enumerate_rows(lower, upper, tolerance, max_nodes, entropy, bound, distribution, open_rows, workspace):
+    """(nodes, number of rows left open for which there is still a budget); the latter are listed in ``open_rows``."""
+    search, budget = search_of(workspace), Budget(tolerance, max_nodes)
+    row = search.row
     total, number = 0, 0
     for i in range(lower.shape[0]):
         out = distribution[i]
         value, floor = (np.inf, -np.inf) if out.size > 0 else (entropy[i], bound[i])
         if floor >= value - tolerance:
             continue
-        below, _ = read_row(lower[i], upper[i], low, high)
+        below, _ = read_row(lower[i], upper[i], row)
         base, peaks = everywhere(0.0), no_peaks()
-        for k in range(0, low.size, WIDTH):
-            bottom = load(low, k)
-            one = phi(bottom)
-            base, peaks = base + one, peaks_more(bottom, peaks)
-            store(phi_low, k, one)
-            store(phi_high, k, phi(load(high, k)))
-        found, least, nodes = _lowest(
-            row, peaks_of(peaks), 1.0 - below, sum_of(base), value, tolerance, max_nodes, known, workspace, out
-        )
-        entropy[i], bound[i] = found, max(floor, least)
-        number = _note(i, found, bound[i], tolerance, nodes, max_nodes, left, number)
+        for k in range(0, row.low.size, WIDTH):
+            bottom = load(row.low, k)
+            phi_bottom = phi(bottom)
+            base, peaks = base + phi_bottom, peaks_more(bottom, peaks)
+            store(row.phi_low, k, phi_bottom)
+            store(row.phi_high, k, phi(load(row.high, k)))
+        value, least, nodes = lowest_entropy(search, peaks_of(peaks), 1.0 - below, sum_of(base), value, budget, out)
+        entropy[i], bound[i] = value, max(floor, least)
+        number = list_if_open(i, value, bound[i], nodes, budget, open_rows, number)
         total += nodes
     return total, number
 
 
-@inlined
-def both_entropies(
-    row, sums, first, tolerance, max_nodes, known, workspace, i, probability, beside, narrow, left, number
-):
-    """Highest entropy, lowest entropy and its bound of the row in the scratch memory to place i of ``narrow``, in bits, and its
-    intersection probability.
-
-    ``sums`` are those of the lower bounds and of the widths, ``first`` is what `water_level` starts from. While logarithms
-    are worked out, the rows that follow those of three arrays ``beside`` are asked for: memory has time then, and all of them
-    at once would wait for each other. Returns the number of rows listed in ``left``.
-    """
-    highest, lowest, bound = narrow
-    low, high, phi_low, phi_high = row
-    alpha, out = alpha_of(*sums), probability[i]
-    t = water_level(low, high, out.size, first)
-    total, base, peaks, moving = everywhere(0.0), everywhere(0.0), no_peaks(), low.size
-    for k in range(0, low.size, WIDTH):
-        bottom, top = load(low, k), load(high, k)
-        one, two = phi(bottom), phi(top)
-        store(phi_low, k, one)
-        store(phi_high, k, two)
-        intersect_more(bottom, top, alpha, out, k)
-        fetch_to_write(beside[0], k + out.size)
-        fetch_to_write(beside[1], k + out.size)
-        fetch_to_write(beside[2], k + out.size)
-        part, fixed = entropy_at(bottom, top, one, two, t)
-        total, base, peaks = total + part, base + one, peaks_more(bottom, peaks)
-        moving -= count(bits_of(fixed))
-    highest[i] = sum_of(total) + moving * phi(t)
-    nowhere = low[:0]
-    lowest[i], bound[i], nodes = _lowest(
-        row, peaks_of(peaks), 1.0 - sums[0], sum_of(base), np.inf, tolerance, max_nodes, known, workspace, nowhere
-    )
-    return _note(i, lowest[i], bound[i], tolerance, nodes, max_nodes, left, number)
-
-
-@kernel
-def both_entropies_rows(lower, upper, tolerance, max_nodes, probability, narrow, left, scratch):
-    """As `both_entropies` for every row; how many are listed in ``left``."""
-    classes, number = lower.shape[1], NONE
-    row, known, workspace = unpacked(scratch)
-    low, high, _, _ = row
-    for i in range(lower.shape[0]):
-        sums = read_row(lower[i], upper[i], low, high)
-        first = split_at(low, high, 1.0 / classes)
-        beside = lower[i], upper[i], probability[i]
-        number = both_entropies(
-            row, sums, first, tolerance, max_nodes, known, workspace, i, probability, beside, narrow, left, number
-        )
-    return number
-
-
-def branch_rows(lower: Any, upper: Any, tolerance: float, max_nodes: int, left: Any, *results: Any) -> int:
-    """Branch and bound for the rows left, to entropy, bound and distribution; compiled only when a row needs it."""
-    from credalens.core.entropy import phi_pair
+def branch_rows(
+    lower: Any, upper: Any, tolerance: float, max_nodes: int, rows: Any, entropy: Any, bound: Any, distribution: Any
+) -> int:
+    """Branch and bound for the given rows; compiled only when a row needs it. Returns the number of nodes."""
     from credalens.kernels.lower.branch import branch_and_bound_rows
 
-    return int(branch_and_bound_rows(lower, upper, *phi_pair(lower, upper), tolerance, max_nodes, left, *results))
+    phi_lower, phi_upper = phi_pair(lower, upper)
+    return branch_and_bound_rows(
+        lower, upper, phi_lower, phi_upper, tolerance, max_nodes, rows, entropy, bound, distribution
+    )
 
 
-def lower_entropy_rows(*arguments: Any) -> int:
-    """Lower entropy and its certified lower bound of every row, in bits; returns the number of nodes.
-
-    Arguments: lower, upper, tolerance, max_nodes; entropy, bound, distribution, which are written.
+def lower_entropy_rows(
+    lower: Any, upper: Any, tolerance: float, max_nodes: int, entropy: Any, bound: Any, distribution: Any
+) -> int:
+    """Write lower entropy and its certified lower bound of every row, in bits; returns the number of nodes.
 
     If ``distribution`` has columns, the minimisers go there. If not, ``entropy`` and ``bound`` come with what is known
     already, a value that is attained and a lower bound: rows where they meet are left alone, and for the others the search
     has only to better the value or to certify it.
     """
-    known, results = arguments[:4], arguments[4:]
-    left = np.empty(len(results[0]), np.int64)
-    nodes, number = enumerate_rows(*known, *results, left, search_workspace(known[0].shape[1]))
-    return int(nodes) + (branch_rows(*known, left[:number], *results) if number > 0 else 0)
+    open_rows, workspace = np.empty(len(entropy), np.int64), search_workspace(lower.shape[1])
+    nodes, number = enumerate_rows(
+        lower, upper, tolerance, max_nodes, entropy, bound, distribution, open_rows, workspace
+    )
+    if number > 0:
+        nodes += branch_rows(lower, upper, tolerance, max_nodes, open_rows[:number], entropy, bound, distribution)
+    return int(nodes)

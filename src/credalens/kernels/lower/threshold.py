@@ -5,12 +5,13 @@ In peaked predictions these are few, 13 of 100, and all that follows works on th
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.core.memory import aligned_empty
+from credalens.kernels.buffers import aligned_empty
 from credalens.kernels.lower.knapsack import DECADES, ROUNDING, middle
-from credalens.kernels.lower.single_flip import larger, smaller
 from credalens.kernels.rows import whole_vectors
 from credalens.kernels.simd.jit import NONE, inlined
 from credalens.kernels.simd.vectors import (
@@ -19,25 +20,42 @@ from credalens.kernels.simd.vectors import (
     choose,
     count,
     everywhere,
+    larger,
     load,
     most_of,
     positions,
+    smaller,
     store,
     sum_of,
 )
 
-__all__ = ["no_peaks", "open_classes", "open_workspace", "peaks_more", "peaks_of"]
+__all__ = ["OpenClasses", "no_peaks", "open_classes", "open_workspace", "peaks_more", "peaks_of"]
 
 STEPS = 6  # lower bounds tried one after the other
 HALVINGS = 6
+SHORT = 2 * WIDTH  # classes; to gather those of a shorter row takes longer than it saves
 
 # For eight conditions, as bits of an integer, the lanes where they hold, and then the others.
 _BITS = np.unpackbits(np.arange(1 << WIDTH, dtype=np.uint8)[:, None], axis=1, bitorder="little")
 LANES_OF = np.argsort(1 - _BITS, axis=1, kind="stable").astype(np.int8).reshape(-1)
 
 
+class OpenClasses(NamedTuple):
+    """Bounds, phi of both, chord slopes and numbers of the open classes, in whole vectors.
+
+    Classes that fill up a vector, and closed ones of a short row, have a slope that no class has.
+    """
+
+    low: Any
+    high: Any
+    phi_low: Any
+    phi_high: Any
+    slope: Any
+    order: Any
+
+
 def open_workspace(classes: int, /) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Scratch memory for open classes: lower and upper bounds, phi of both, slopes; and which classes they are."""
+    """Scratch memory for open classes: five rows of floats, and the numbers of the classes."""
     size = whole_vectors(classes) + WIDTH
     return aligned_empty((5, size)), np.empty(size, np.int64)
 
@@ -66,14 +84,13 @@ def peaks_of(peaks):
 @inlined
 def _widths_from(low, high, x):
     """sum of w_k over the classes with l_k >= x, and the greatest lower bound of the others."""
-    mass, others = everywhere(0.0), everywhere(0.0)
+    mass, greatest = everywhere(0.0), everywhere(0.0)
     for k in range(0, low.size, WIDTH):
         bottom, top = load(low, k), load(high, k)
         above = bottom >= x
         mass = mass + choose(above, top - bottom, 0.0)
-        bottom = choose(above, 0.0, bottom)
-        others = larger(bottom, others)
-    return sum_of(mass), most_of(others)
+        greatest = larger(choose(above, 0.0, bottom), greatest)
+    return sum_of(mass), most_of(greatest)
 
 
 @inlined
@@ -101,23 +118,33 @@ def _least_threshold(low, high, peaks, need):
 
 
 @inlined
-def open_classes(low, high, phi_low, phi_high, peaks, need, known):
-    """Fill the workspace with the classes that have a width and reach the least threshold; return their number.
-
-    ``peaks`` are the two greatest lower bounds, see `peaks_of`.
-    """
-    open_low, open_high, open_phi_low, open_phi_high, _, order = known
-    least = _least_threshold(low, high, peaks, need)
+def _gather(row, least, classes):
+    """Copy the classes that have a width and reach ``least``; returns their number."""
     m = NONE
-    for k in range(0, low.size, WIDTH):
-        bottom, top = load(low, k), load(high, k)
+    for k in range(0, row.low.size, WIDTH):
+        bottom, top = load(row.low, k), load(row.high, k)
         bits = bits_of((top >= least) & (top > bottom))
-        store(order, m, load(LANES_OF, WIDTH * bits) + k)  # kept only as far as m moves on: no branch to guess
+        store(classes.order, m, load(LANES_OF, WIDTH * bits) + k)  # valid only as far as m moves on: nothing branches
         m += count(bits)
-    store(order, m, positions() * 0 + (low.size - 1))
-    for i in range(0, m, WIDTH):
-        for j in range(i, i + WIDTH):
-            k = order[j]
-            open_low[j], open_high[j] = low[k], high[k]
-            open_phi_low[j], open_phi_high[j] = phi_low[k], phi_high[k]
+    for j in range(m):
+        k = classes.order[j]
+        classes.low[j], classes.high[j] = row.low[k], row.high[k]
+        classes.phi_low[j], classes.phi_high[j] = row.phi_low[k], row.phi_high[k]
+    store(classes.low, m, everywhere(0.0))
+    store(classes.high, m, everywhere(0.0))
     return m
+
+
+@inlined
+def open_classes(row, peaks, need, workspace):
+    """(number, least threshold, classes) of the open classes; ``peaks`` are the two greatest lower bounds, see `peaks_of`.
+
+    Those of a short row stay where they are: `chord_slopes` leaves out the classes below the threshold.
+    """
+    least = _least_threshold(row.low, row.high, peaks, need)
+    if row.low.size > SHORT:
+        return _gather(row, least, workspace), least, workspace
+    for k in range(0, row.low.size, WIDTH):
+        store(workspace.order, k, positions() + k)
+    in_place = OpenClasses(row.low, row.high, row.phi_low, row.phi_high, workspace.slope, workspace.order)
+    return NONE + row.low.size, least, in_place

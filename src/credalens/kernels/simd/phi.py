@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from credalens.kernels.buffers import aligned_empty
 from credalens.kernels.simd.jit import inlined, kernel
 from credalens.kernels.simd.vectors import WIDTH, bits_to_float, float_to_bits, load, store, to_float
 
-__all__ = ["phi", "phi_into"]
+__all__ = ["phi", "phi_into", "phi_pair"]
 
 EXPONENT = np.int64(-1 << 52)
 SQRT_HALF = np.int64(0x3FE6A09E667F3BCD)
@@ -45,3 +47,11 @@ def phi_into(x, out):
         store(out, i, phi(load(x, i)))
     for i in range(whole, x.size):
         out[i] = phi(x[i])
+
+
+def phi_pair(lower: NDArray, upper: NDArray) -> tuple[NDArray, NDArray]:
+    """phi of both bounds: all the logarithms that the two entropies share."""
+    phi_lower, phi_upper = aligned_empty(lower.shape), aligned_empty(upper.shape)
+    phi_into(lower.reshape(-1), phi_lower.reshape(-1))
+    phi_into(upper.reshape(-1), phi_upper.reshape(-1))
+    return phi_lower, phi_upper

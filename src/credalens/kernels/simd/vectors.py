@@ -1,127 +1,42 @@
-"""Eight numbers side by side, for loops over the classes of a row: a loop over vectors is one the compiler need not find.
+"""What loops over vectors of eight numbers are made of: reading and writing arrays, choosing, reducing to one number.
 
-Left to itself the compiler vectorises a loop only where it can show that arrays do not overlap, takes the classes that fill no
-vector one by one, and gives up on a minimum. Here are vectors of float64 (`Floats`), of int64 (`Integers`) and of conditions
-(`Conditions`) as types of Numba's with the usual operators; numbers go with them. A processor without vectors this wide works
-in halves or quarters.
-
-What takes numbers as well as vectors (`choose`, `smaller`, ``phi``) serves loops over rows too.
+The types and their operators are in ``operators.py``. `choose`, `smaller`, `larger` and ``phi`` also take plain numbers.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.core.errors import TypingError
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, models, register_model
+from numba.extending import intrinsic
+
+from credalens.kernels.simd.jit import inlined
+from credalens.kernels.simd.operators import (
+    CONDITION,
+    FAST,
+    FLOAT,
+    INTEGER,
+    SHORT,
+    SINGLE,
+    TINY,
+    WIDTH,
+    Conditions,
+    Floats,
+    Integers,
+    Vector,
+    call,
+    spread,
+)  # fmt: skip
 
 __all__ = [
     "WIDTH", "bits_of", "bits_to_float", "choose", "count", "everywhere", "fetch", "fetch_to_write", "first_of",
-    "float_to_bits", "least_of", "load", "load_some", "most_of", "positions", "store", "store_some", "sum_of", "to_float",
+    "float_to_bits", "larger", "least_of", "load", "load_some", "most_of", "positions", "smaller", "store", "store_some",
+    "sum_of", "to_float",
 ]  # fmt: skip
 
-WIDTH = 8
-FAST = ("reassoc", "contract", "nsz")  # as for all kernels
-
-_FLOAT, _SINGLE, _INTEGER = ir.DoubleType(), ir.FloatType(), ir.IntType(64)
-_SHORT, _TINY, _CONDITION = ir.IntType(32), ir.IntType(8), ir.IntType(1)
-
-
-class Vector(types.Type):  # type: ignore[misc]
-    """A vector; ``element`` is the type of its numbers to LLVM."""
-
-    def __init__(self, name: str, element: ir.Type) -> None:
-        self.code = ir.VectorType(element, WIDTH)
-        super().__init__(name)
-
-
-Floats, Integers, Conditions = Vector("Floats", _FLOAT), Vector("Integers", _INTEGER), Vector("Conditions", _CONDITION)
-_NUMBERS = {Floats: types.Number, Integers: types.Integer, Conditions: types.Boolean}  # what goes with them
-
-
-@register_model(Vector)
-class _Model(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, vector: Vector) -> None:
-        super().__init__(manager, vector, vector.code)
-
-
-def _spread(context: Any, builder: Any, vector: Vector, given: Any, value: Any) -> Any:
-    """A value of the given type as a vector: a number in every lane."""
-    if given == vector:
-        return value
-    scalar = {Floats: types.float64, Integers: types.int64, Conditions: types.boolean}[vector]
-    value = context.cast(builder, value, given, scalar)
-    value = builder.trunc(value, _CONDITION) if vector == Conditions and value.type != _CONDITION else value
-    lane = builder.insert_element(ir.Constant(vector.code, ir.Undefined), value, ir.Constant(_SHORT, 0))
-    return builder.shuffle_vector(lane, lane, ir.Constant(ir.VectorType(_SHORT, WIDTH), [0] * WIDTH))
-
-
-def _vector_of(given: tuple[Any, ...], kinds: tuple[Vector, ...]) -> Vector | None:
-    """The vector among operands that numbers can join, or None."""
-    for vector in kinds:
-        if vector in given and all(one == vector or isinstance(one, _NUMBERS[vector]) for one in given):
-            return vector
-    return None
-
-
-def _define(operation: Any, emit: dict[Vector, Callable[..., Any]], result: Vector | None = None) -> None:
-    """Give an operator its meaning for vectors, and for vectors with numbers."""
-    kinds = tuple(emit)
-
-    class Template(AbstractTemplate):  # type: ignore[misc]
-        def generic(self, args: tuple[Any, ...], kws: Any) -> Any:
-            vector = None if kws else _vector_of(args, kinds)
-            return None if vector is None else signature(result or vector, *args)
-
-    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        vector = _vector_of(sig.args, kinds)
-        operands = [_spread(context, builder, vector, one, arg) for one, arg in zip(sig.args, args, strict=True)]
-        return emit[vector](builder, *operands)
-
-    infer_global(operation)(Template)
-    for vector in kinds:
-        if operation in {operator.neg, operator.invert, abs}:
-            lower_builtin(operation, vector)(lower)
-            continue
-        other = _NUMBERS[vector]
-        for pair in ((vector, vector), (vector, other), (other, vector)):
-            lower_builtin(operation, *pair)(lower)
-
-
-def _compared(sign: str) -> dict[Vector, Callable[..., Any]]:
-    """A comparison; one with NaN is False, and True for "!=" alone, as everywhere."""
-    kind = "fcmp_unordered" if sign == "!=" else "fcmp_ordered"
-    return {
-        Floats: lambda builder, x, y: getattr(builder, kind)(sign, x, y),
-        Integers: lambda builder, x, y: builder.icmp_signed(sign, x, y),
-    }
-
-
-def _called(builder: Any, name: str, result: Any, arguments: list[Any], fast: tuple[str, ...] = ()) -> Any:
-    """A call of a function that is part of LLVM."""
-    kind = ir.FunctionType(result, [one.type for one in arguments])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments, fastmath=fast)
-
-
-_define(operator.add, {Floats: lambda b, x, y: b.fadd(x, y, flags=FAST), Integers: lambda b, x, y: b.add(x, y)})
-_define(operator.sub, {Floats: lambda b, x, y: b.fsub(x, y, flags=FAST), Integers: lambda b, x, y: b.sub(x, y)})
-_define(operator.mul, {Floats: lambda b, x, y: b.fmul(x, y, flags=FAST), Integers: lambda b, x, y: b.mul(x, y)})
-_define(operator.truediv, {Floats: lambda b, x, y: b.fdiv(x, y, flags=FAST)})
-_define(operator.rshift, {Integers: lambda b, x, y: b.ashr(x, y)})
-_define(operator.and_, {Integers: lambda b, x, y: b.and_(x, y), Conditions: lambda b, x, y: b.and_(x, y)})
-_define(operator.or_, {Integers: lambda b, x, y: b.or_(x, y), Conditions: lambda b, x, y: b.or_(x, y)})
-_define(operator.neg, {Floats: lambda b, x: b.fneg(x, flags=FAST)})
-_define(abs, {Floats: lambda b, x: _called(b, f"llvm.fabs.v{WIDTH}f64", x.type, [x])})
-for _operation, _sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}.items():
-    _define(getattr(operator, _operation), _compared(_sign), Conditions)
-
-
-_ELEMENTS = {types.float64: _FLOAT, types.float32: _SINGLE, types.int64: _INTEGER, types.int8: _TINY}
+_ELEMENTS = {types.float64: FLOAT, types.float32: SINGLE, types.int64: INTEGER, types.int8: TINY}
 _DECIMALS = (types.float64, types.float32)
 
 
@@ -145,17 +60,17 @@ def _place(context: Any, builder: Any, sig: Any, args: Any) -> tuple[Any, Any, i
 
 def _code(kind: Any) -> str:
     """How the names of LLVM's functions spell a vector that memory holds."""
-    return f"v{WIDTH}f{32 if kind.element == _SINGLE else 64}"
+    return f"v{WIDTH}f{32 if kind.element == SINGLE else 64}"
 
 
 def _widened(builder: Any, value: Any) -> Any:
-    if value.type.element == _TINY:
+    if value.type.element == TINY:
         return builder.sext(value, Integers.code)
-    return builder.fpext(value, Floats.code) if value.type.element == _SINGLE else value
+    return builder.fpext(value, Floats.code) if value.type.element == SINGLE else value
 
 
 def _narrowed(builder: Any, value: Any, kind: Any) -> Any:
-    return builder.fptrunc(value, kind) if kind.element == _SINGLE else value
+    return builder.fptrunc(value, kind) if kind.element == SINGLE else value
 
 
 @intrinsic
@@ -177,9 +92,9 @@ def load_some(typing_context, array, position, which):  # type: ignore[no-untype
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
         pointer, kind, align = _place(context, builder, sig, args)
-        rest = [ir.Constant(_SHORT, align), args[2], ir.Constant(kind, [0.0] * WIDTH)]
+        rest = [ir.Constant(SHORT, align), args[2], ir.Constant(kind, [0.0] * WIDTH)]
         return _widened(
-            builder, _called(builder, f"llvm.masked.load.{_code(kind)}.p0{_code(kind)}", kind, [pointer, *rest])
+            builder, call(builder, f"llvm.masked.load.{_code(kind)}.p0{_code(kind)}", kind, [pointer, *rest])
         )
 
     return Floats(array, position, which), codegen
@@ -205,8 +120,8 @@ def store_some(typing_context, array, position, value, which):  # type: ignore[n
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
         pointer, kind, align = _place(context, builder, sig, args)
-        what = [_narrowed(builder, args[2], kind), pointer, ir.Constant(_SHORT, align), args[3]]
-        _called(builder, f"llvm.masked.store.{_code(kind)}.p0{_code(kind)}", ir.VoidType(), what)
+        what = [_narrowed(builder, args[2], kind), pointer, ir.Constant(SHORT, align), args[3]]
+        call(builder, f"llvm.masked.store.{_code(kind)}.p0{_code(kind)}", ir.VoidType(), what)
         return context.get_dummy_value()
 
     return types.none(array, position, value, which), codegen
@@ -219,10 +134,8 @@ def _fetch(write: bool) -> Any:
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
             pointer, _, _ = _place(context, builder, sig, args)
-            hints = [ir.Constant(_SHORT, hint) for hint in (int(write), 3, 1)]
-            _called(
-                builder, "llvm.prefetch.p0i8", ir.VoidType(), [builder.bitcast(pointer, _TINY.as_pointer()), *hints]
-            )
+            hints = [ir.Constant(SHORT, hint) for hint in (int(write), 3, 1)]
+            call(builder, "llvm.prefetch.p0i8", ir.VoidType(), [builder.bitcast(pointer, TINY.as_pointer()), *hints])
             return context.get_dummy_value()
 
         return types.none(array, position), codegen
@@ -238,7 +151,7 @@ def everywhere(typing_context, number):  # type: ignore[no-untyped-def]
     """A float in every lane."""
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        return _spread(context, builder, Floats, sig.args[0], args[0])
+        return spread(context, builder, Floats, sig.args[0], args[0])
 
     return Floats(number), codegen
 
@@ -265,12 +178,22 @@ def choose(typing_context, condition, x, y):  # type: ignore[no-untyped-def]
         if vector is None:
             pair = [context.cast(builder, arg, one, result) for one, arg in zip(sig.args[1:], args[1:], strict=True)]
         else:
-            pair = [
-                _spread(context, builder, vector, one, arg) for one, arg in zip(sig.args[1:], args[1:], strict=True)
-            ]
+            pair = [spread(context, builder, vector, one, arg) for one, arg in zip(sig.args[1:], args[1:], strict=True)]
         return builder.select(args[0], *pair)
 
     return result(condition, x, y), codegen
+
+
+@inlined
+def smaller(x, y):
+    """The smaller of two."""
+    return choose(x < y, x, y)
+
+
+@inlined
+def larger(x, y):
+    """The larger of two."""
+    return choose(x > y, x, y)
 
 
 @intrinsic
@@ -279,7 +202,7 @@ def sum_of(typing_context, vector):  # type: ignore[no-untyped-def]
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
         name = f"llvm.vector.reduce.fadd.v{WIDTH}f64"
-        return _called(builder, name, _FLOAT, [ir.Constant(_FLOAT, -0.0), args[0]], FAST)
+        return call(builder, name, FLOAT, [ir.Constant(FLOAT, -0.0), args[0]], FAST)
 
     return types.float64(vector), codegen
 
@@ -288,7 +211,7 @@ def _extreme(name: str, what: str) -> Any:
     @intrinsic
     def extreme(typing_context, vector):  # type: ignore[no-untyped-def]
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            return _called(builder, f"llvm.vector.reduce.{name}.v{WIDTH}f64", _FLOAT, args, ("nnan", *FAST))
+            return call(builder, f"llvm.vector.reduce.{name}.v{WIDTH}f64", FLOAT, args, ("nnan", *FAST))
 
         return types.float64(vector), codegen
 
@@ -304,7 +227,7 @@ def bits_of(typing_context, which):  # type: ignore[no-untyped-def]
     """Conditions as the low eight bits of an integer, lane 0 in the last one."""
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        return builder.zext(builder.bitcast(args[0], ir.IntType(WIDTH)), _INTEGER)
+        return builder.zext(builder.bitcast(args[0], ir.IntType(WIDTH)), INTEGER)
 
     return types.int64(which), codegen
 
@@ -324,7 +247,7 @@ def first_of(typing_context, bits):  # type: ignore[no-untyped-def]
     """The place of the last bit that is set in an integer, which must not be zero."""
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        return builder.cttz(args[0], ir.Constant(_CONDITION, 1))
+        return builder.cttz(args[0], ir.Constant(CONDITION, 1))
 
     return types.int64(types.int64), codegen
 

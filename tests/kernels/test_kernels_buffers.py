@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens import wrap
-from credalens.core.memory import APART, LARGE, LINE, TINY, aligned_arrays, aligned_empty
+from credalens.kernels.buffers import APART, LARGE, LINE, TINY, aligned_arrays, aligned_empty
 
 common = settings(derandomize=True, deadline=None)
 shapes = st.lists(st.integers(0, 9), min_size=1, max_size=3).map(tuple)
