@@ -7,7 +7,7 @@ CredalPrediction(members=3, batch=(), classes=3, base=2)
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from credalens.core.classical import ClassicalUncertainty, classical_uncertainty
 from credalens.core.decisions import credal_decision, set_utility
@@ -23,6 +23,9 @@ from credalens.core.intervals import (
 from credalens.core.members import MemberSummary
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 
+if TYPE_CHECKING:
+    from credalens.evaluation import evaluate
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "approximate_intervals",
     "classical_uncertainty",
     "credal_decision",
+    "evaluate",
     "generalized_hartley",
     "intersection_probability",
     "lower_entropy",
@@ -50,6 +54,8 @@ _PARTS = ("bayes", "datasets", "evaluation", "paper", "report", "scoring", "skle
 
 def __getattr__(name: str) -> Any:
     """Import a part of the package when it is first named, so that ``import credalens`` stays light."""
+    if name == "evaluate":
+        return importlib.import_module("credalens.evaluation").evaluate
     if name in _PARTS:
         return importlib.import_module(f"credalens.{name}")
     raise AttributeError(f"module 'credalens' has no attribute {name!r}")

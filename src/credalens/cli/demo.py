@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from credalens.cli.evaluate import print_findings
+from credalens.cli.evaluate import print_evaluation
 from credalens.cli.progress import progress_bar
 
 __all__ = ["demo"]
@@ -34,7 +34,7 @@ def demo(
     from rich.console import Console
 
     from credalens.demo import run_demo
-    from credalens.demo.real import real_networks_text
+    from credalens.demo.real_networks import real_networks_text
     from credalens.demo.run import check_seed
     from credalens.report.files import check_folder
 
@@ -43,8 +43,8 @@ def demo(
     begin = time.perf_counter()
     typer.echo("Training five small networks on digits and testing them on digits and on what is none ...", err=True)
     with progress_bar() as progress:
-        found = run_demo(output, seed=seed, progress=progress)
-    print_findings(found.evaluation, output)
+        result = run_demo(output, seed=seed, progress=progress)
+    print_evaluation(result.evaluation, output)
     Console(highlight=False).print(f"\n{real_networks_text()}\n", markup=False)
     typer.echo(f"Done in {time.perf_counter() - begin:.0f} s. The same from the saved predictions, as for your own:")
-    typer.echo(f"  {found.command}")
+    typer.echo(f"  {result.command}")

@@ -12,14 +12,14 @@ from credalens.cli.progress import progress_bar
 from credalens.cli.score import parse_base
 
 if TYPE_CHECKING:
-    from credalens.evaluation.evaluate import Evaluation
+    from credalens.evaluation import Evaluation
     from credalens.storage import Predictions
 
 __all__ = ["evaluate"]
 
 
 def evaluate(
-    known: Annotated[
+    id_file: Annotated[
         Path,
         typer.Option(
             "--id",
@@ -94,21 +94,21 @@ def evaluate(
         credalens evaluate --id test.npy --labels labels.npy --ood svhn=svhn.npy --ood noise=noise.npy -o report
         credalens evaluate --id test.parquet --ood svhn=svhn.parquet --logits --figures --json -o report
     """
-    from credalens.evaluation.evaluate import evaluate as evaluate_members
+    from credalens.evaluation import evaluate as evaluate_members
     from credalens.report.files import check_folder, write_report
     from credalens.storage import open_predictions
 
     check_folder(output)
-    named = _named_files(ood or [])
-    inside = open_predictions(known, logits=logits)
-    others = {name: open_predictions(path, logits=logits) for name, path in named.items()}
+    ood_files = _named_files(ood or [])
+    members = open_predictions(id_file, logits=logits)
+    ood_members = {name: open_predictions(path, logits=logits) for name, path in ood_files.items()}
     with progress_bar(hidden=as_json) as progress:
-        found = evaluate_members(
-            inside,
-            others,
-            labels=_labels(labels, inside),
+        evaluation = evaluate_members(
+            members,
+            labels=_labels(labels, members),
+            ood=ood_members,
             logits=logits,
-            class_names=_class_names(classes, inside.classes),
+            class_names=_class_names(classes, members.classes),
             false_alarm_rate=false_alarm_rate,
             base=base,
             bins=bins,
@@ -117,11 +117,11 @@ def evaluate(
             threads=threads,
             progress=progress,
         )
-        write_report(found, output, figures=figures, progress=progress)
+        write_report(evaluation, output, figures=figures, progress=progress)
     if as_json:
-        typer.echo(json.dumps({"report": str(output / "report.html"), **found.headline()}, ensure_ascii=False))
+        typer.echo(json.dumps({"report": str(output / "report.html"), **evaluation.headline()}, ensure_ascii=False))
     else:
-        print_findings(found, output)
+        print_evaluation(evaluation, output)
 
 
 def _named_files(pairs: list[str]) -> dict[str, Path]:
@@ -136,11 +136,11 @@ def _named_files(pairs: list[str]) -> dict[str, Path]:
     return named
 
 
-def _labels(path: Path | None, inside: Predictions) -> Any:
+def _labels(path: Path | None, members: Predictions) -> Any:
     from credalens.storage import read_labels
 
-    source = path or (inside.path if inside.has_labels else None)
-    return None if source is None else read_labels(source, rows=inside.rows, classes=inside.classes)
+    source = path or (members.path if members.has_labels else None)
+    return None if source is None else read_labels(source, rows=members.rows, classes=members.classes)
 
 
 def _class_names(path: Path | None, classes: int) -> list[str] | None:
@@ -155,12 +155,12 @@ def _class_names(path: Path | None, classes: int) -> list[str] | None:
     return names
 
 
-def print_findings(found: Evaluation, folder: Path) -> None:
+def print_evaluation(evaluation: Evaluation, folder: Path) -> None:
     """The tables, the summary, and where the report is."""
     from rich.console import Console
 
     from credalens.report.terminal import print_result
 
     console = Console(highlight=False)
-    print_result(found.result, console)
+    print_result(evaluation, console)
     console.print(f"\nReport: {(folder / 'report.html').resolve()}", soft_wrap=True, markup=False)

@@ -1,4 +1,4 @@
-"""The main job on an embedded example: five small networks on digits, and four kinds of images that are none of them."""
+"""The main job on an embedded example: five small networks on digits, and four kinds of images that are no digits."""
 
 from credalens.demo.run import Demo, run_demo
 

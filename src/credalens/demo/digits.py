@@ -1,13 +1,17 @@
-"""The known data: scikit-learn's 8 x 8 digits, split once, and five small networks trained on one half."""
+"""The ID data: scikit-learn's 8 x 8 digits, split once, and five small networks trained on one half."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from sklearn.neural_network import MLPClassifier
 
 __all__ = ["Digits", "load", "predict", "train"]
 
@@ -36,21 +40,23 @@ def load(seed: int = 0, /) -> Digits:
     return Digits(halves[0], halves[2], halves[1], halves[3])
 
 
-def train(
-    digits: Digits, /, *, members: int = MEMBERS, epochs: int = 20, report: Callable[[int], None] = lambda done: None
-) -> list[object]:
-    """Networks that differ only in their seed, trained on the digits and on the same digits moved by a fraction of a pixel."""
+def train(digits: Digits, /, *, epochs: int = 20, report: Callable[[int, int], None]) -> list[MLPClassifier]:
+    """Networks that differ only in their seed, trained on the digits and on the same digits moved by a fraction of a pixel.
+
+    ``report`` is called with how many are done and how many there are.
+    """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
 
     images, labels = _moved(digits)
-    networks = []
-    for seed in range(members):
+    networks: list[MLPClassifier] = []
+    report(0, MEMBERS)
+    for seed in range(MEMBERS):
         network = MLPClassifier((64, 64), max_iter=epochs, learning_rate_init=2e-3, batch_size=64, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the number of epochs is the stopping rule
             networks.append(network.fit(images.reshape(len(images), -1), labels))
-        report(seed + 1)
+        report(seed + 1, MEMBERS)
     return networks
 
 
@@ -61,7 +67,7 @@ def _moved(digits: Digits) -> tuple[Images, NDArray[np.int64]]:
     return np.concatenate(images), np.tile(digits.train_labels, len(SHIFTS))
 
 
-def predict(networks: list[object], images: Images, /) -> NDArray[np.float64]:
-    """What every network says, (members, rows, classes)."""
+def predict(networks: list[MLPClassifier], images: Images, /) -> NDArray[np.float64]:
+    """The probabilities of every network, (members, rows, classes)."""
     flat = images.reshape(len(images), -1)
-    return np.stack([network.predict_proba(flat) for network in networks])  # type: ignore[attr-defined]
+    return np.stack([network.predict_proba(flat) for network in networks])

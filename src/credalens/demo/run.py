@@ -9,25 +9,22 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from credalens.demo import digits as known
-from credalens.demo import strangers
-from credalens.evaluation.evaluate import Evaluation, evaluate
+from credalens.demo import digits, ood_images
+from credalens.evaluation import Evaluation, evaluate
 from credalens.evaluation.sources import Progress
-from credalens.report.files import atomic_folder, write_report_files
+from credalens.report.files import atomic_folder
 from credalens.storage import save_predictions
 
 __all__ = ["Demo", "check_seed", "run_demo"]
 
 TITLE = "Credal report: five small networks on digits"
-PREDICTIONS = "predictions"
 LARGEST_SEED = 2**32 - 1  # of scikit-learn's random states
 
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """Where everything was written, and what was found."""
+    """Where everything was written, and the evaluation."""
 
     folder: Path
     evaluation: Evaluation
@@ -53,17 +50,21 @@ def run_demo(
     report = progress or (lambda what, done, of: None)
     target = Path(folder)
     with atomic_folder(target) as scratch:
-        data = known.load(seed)
-        report("training", 0, known.MEMBERS)
-        networks = known.train(data, epochs=epochs, report=lambda done: report("training", done, known.MEMBERS))
-        images = {"digits": data.test_images, **_strangers(data.test_images, count, seed, report)}
-        members = {name: known.predict(networks, given) for name, given in images.items()}
-        _save(scratch / PREDICTIONS, members, data.test_labels)
-        others = {name: given for name, given in members.items() if name != "digits"}
-        found = evaluate(members["digits"], others, labels=data.test_labels, id_name="digits", progress=report)
-        shown = {name: np.round(255 * given).astype(np.uint8) for name, given in images.items()}
-        write_report_files(found, scratch, title=TITLE, images=shown)
-    return Demo(target, found, _command(target, list(others)))
+        data = digits.load(seed)
+        networks = digits.train(data, epochs=epochs, report=partial(report, "training"))
+        rng = np.random.default_rng(seed)
+        images = {"digits": data.test_images}
+        images |= ood_images.make_all(data.test_images, count, rng, report=partial(report, "images"))
+        members = {name: digits.predict(networks, pictures) for name, pictures in images.items()}
+        (scratch / "predictions").mkdir()
+        for name, probs in members.items():
+            labels = data.test_labels if name == "digits" else None
+            save_predictions(_predictions(scratch, name), probs, labels)
+        ood = {name: probs for name, probs in members.items() if name != "digits"}
+        evaluation = evaluate(members["digits"], labels=data.test_labels, ood=ood, id_name="digits", progress=report)
+        pixels = {name: np.round(255 * pictures).astype(np.uint8) for name, pictures in images.items()}
+        evaluation.report(scratch, title=TITLE, images=pixels)
+    return Demo(target, evaluation, _command(target, list(ood)))
 
 
 def check_seed(seed: int, /) -> int:
@@ -81,36 +82,12 @@ def check_seed(seed: int, /) -> int:
     return int(seed)
 
 
-def _strangers(
-    test_images: NDArray[np.float64], count: int, seed: int, report: Progress
-) -> dict[str, NDArray[np.float64]]:
-    makers = {
-        "letters": partial(strangers.letters, count),
-        "photos": partial(strangers.photos, count),
-        "textures": partial(strangers.textures, count),
-        "corrupted digits": partial(strangers.corrupted, test_images),
-    }
-    rng, made = np.random.default_rng(seed), {}
-    for done, (name, make) in enumerate(makers.items(), start=1):
-        report("images", done - 1, len(makers))
-        made[name] = make(rng)
-        report("images", done, len(makers))
-    return made
+def _predictions(folder: Path, name: str) -> Path:
+    return folder / "predictions" / f"{name.replace(' ', '-')}.npz"
 
 
-def _save(folder: Path, members: dict[str, NDArray[np.float64]], labels: NDArray[np.int64]) -> None:
-    folder.mkdir()
-    for name, probs in members.items():
-        save_predictions(folder / _file(name), probs, labels if name == "digits" else None)
-
-
-def _file(name: str) -> str:
-    return f"{name.replace(' ', '-')}.npz"
-
-
-def _command(folder: Path, others: list[str]) -> str:
-    saved = folder / PREDICTIONS
-    parts = ["credalens", "evaluate", "--id", str(saved / _file("digits"))]
-    for name in others:
-        parts += ["--ood", f"{name}={saved / _file(name)}"]
+def _command(folder: Path, ood_names: list[str]) -> str:
+    parts = ["credalens", "evaluate", "--id", str(_predictions(folder, "digits"))]
+    for name in ood_names:
+        parts += ["--ood", f"{name}={_predictions(folder, name)}"]
     return shlex.join([*parts, "-o", f"{folder}-again"])

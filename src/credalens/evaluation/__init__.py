@@ -1,9 +1,11 @@
 """Evaluation: how well uncertainty finds OOD inputs, how calibrated predictions are, when to abstain.
 
-Scores, probabilities and labels go in as NumPy arrays, torch tensors or anything NumPy reads; frozen results
-with Python floats come out, each with ``as_dict()``.
+``evaluate`` turns member predictions into one ``Evaluation``; the other functions measure one thing each. Scores,
+probabilities and labels go in as NumPy arrays, torch tensors or anything NumPy reads; frozen results with Python floats
+come out, each with ``as_dict()``.
 """
 
+from credalens.evaluation.evaluate import evaluate
 from credalens.evaluation.metrics.calibration import (
     CalibrationMetrics,
     ReliabilityCurve,
@@ -14,13 +16,15 @@ from credalens.evaluation.metrics.ood import OODMetrics, PRCurve, ROCCurve, ood_
 from credalens.evaluation.metrics.selective import RejectionCurve, accuracy_rejection_curve
 from credalens.evaluation.metrics.sets import SetMetrics, set_metrics
 from credalens.evaluation.metrics.threshold import Threshold, select_threshold
+from credalens.evaluation.outcome import Evaluation
+from credalens.evaluation.results import Comparison, Interval
 from credalens.evaluation.statistics.bootstrap import bootstrap_difference, bootstrap_interval
 from credalens.evaluation.statistics.delong import auroc_interval, compare_auroc
-from credalens.evaluation.statistics.results import Comparison, Interval
 
 __all__ = [
     "CalibrationMetrics",
     "Comparison",
+    "Evaluation",
     "Interval",
     "OODMetrics",
     "PRCurve",
@@ -35,6 +39,7 @@ __all__ = [
     "bootstrap_interval",
     "calibration_metrics",
     "compare_auroc",
+    "evaluate",
     "ood_metrics",
     "pr_curve",
     "reliability_curve",

@@ -3,76 +3,163 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.evaluation import compare_auroc, ood_metrics, pr_curve, roc_curve
-from credalens.evaluation.scores import KINDS, Scored
-from credalens.evaluation.statistics.shared_bootstrap import Resampled, Resampling, resample
+from credalens.evaluation.metrics.ood import OODMetrics, ood_metrics, pr_curve, roc_curve
+from credalens.evaluation.results import DETECTORS, METHODS, ByDetector, ByMethod, Comparison, Interval, Result
+from credalens.evaluation.scores import ScoredSet
+from credalens.evaluation.statistics.bootstrap import Resampled, Resampling, resample
+from credalens.evaluation.statistics.delong import compare_auroc
 
-__all__ = ["DETECTORS", "detection", "detection_curves", "histograms"]
+__all__ = ["Curves", "Detection", "Detector", "Histogram", "Line", "detect", "detection_curves"]
 
-DETECTORS: Final = ("epistemic", "total")
-"""The uncertainties that are used as scores for OOD; aleatoric uncertainty is not about it."""
-RESAMPLED: Final = ("auprc", "fpr95")
 POINTS, BINS = 160, 40
 
 
-def detection(
-    known: Scored, other: Scored, how: Resampling, /, *, step: Callable[[], None] = lambda: None
-) -> dict[str, Any]:
-    """For EU and TU: metrics of both kinds with intervals, and the paired difference credal - classical."""
-    pairs = {
-        f"{kind} {measure}": (known.scores[kind][measure], other.scores[kind][measure])
-        for measure in DETECTORS
-        for kind in KINDS
-    }
-    drawn = resample(pairs, RESAMPLED, how, step=step)
-    result: dict[str, Any] = {"name": other.name, "rows": other.source.rows}
-    for measure in DETECTORS:
-        names = {kind: f"{kind} {measure}" for kind in KINDS}
-        result[measure] = {kind: _metrics(pairs[name], drawn, name) for kind, name in names.items()}
-        result[measure]["difference"] = _difference(pairs, drawn, *names.values())
-    result["mean_set_size"] = {rule: float(sizes.mean()) for rule, sizes in other.set_size.items()}
-    return result
+@dataclass(frozen=True, kw_only=True)
+class DetectionMetrics(OODMetrics):
+    """Metrics of one score, each that is compared with its interval: of the AUROC by DeLong, of the others by bootstrap."""
+
+    auroc_interval: Interval
+    auprc_interval: Interval
+    fpr95_interval: Interval
 
 
-def _metrics(pair: tuple[NDArray, NDArray], drawn: Resampled, name: str) -> dict[str, Any]:
-    intervals = {f"{metric}_interval": drawn.interval(name, metric).as_dict() for metric in RESAMPLED}
-    return ood_metrics(*pair, confidence=drawn.level).as_dict() | intervals
+@dataclass(frozen=True)
+class Differences(Result):
+    """Credal minus classical, paired, metric by metric."""
+
+    auroc: Comparison
+    auprc: Comparison
+    fpr95: Comparison
 
 
-def _difference(pairs: dict[str, Any], drawn: Resampled, a: str, b: str) -> dict[str, Any]:
-    auroc = {"auroc": compare_auroc(*pairs[a], *pairs[b], level=drawn.level).as_dict()}
-    return auroc | {metric: drawn.difference(a, b, metric).as_dict() for metric in RESAMPLED}
+@dataclass(frozen=True, eq=False)
+class Detector(ByMethod[DetectionMetrics]):
+    """One uncertainty as a score for OOD, by both methods and compared."""
+
+    difference: Differences
 
 
-def detection_curves(known: Scored, other: Scored, /) -> dict[str, Any]:
-    """ROC and PR curves of EU and TU, credal and classical, thinned for drawing."""
-    return {
-        measure: {kind: _curves(known.scores[kind][measure], other.scores[kind][measure]) for kind in KINDS}
-        for measure in DETECTORS
-    }
+@dataclass(frozen=True, eq=False)
+class Detection(Result):
+    """How well one OOD data set is found, by its epistemic and by its total uncertainty."""
+
+    name: str
+    rows: int
+    epistemic: Detector
+    total: Detector
+    mean_set_size: dict[str, float]
+
+    def detectors(self) -> list[tuple[str, Detector]]:
+        """Both uncertainties with their names."""
+        return [("epistemic", self.epistemic), ("total", self.total)]
 
 
-def _curves(id_scores: NDArray, ood_scores: NDArray) -> dict[str, Any]:
+def detect(
+    id_set: ScoredSet, ood_set: ScoredSet, resampling: Resampling, /, *, step: Callable[[], None] = lambda: None
+) -> Detection:
+    """Metrics of both methods with intervals, and their paired difference, for every uncertainty that is a score."""
+    pairs = {(method, measure): _pair(id_set, ood_set, method, measure) for measure in DETECTORS for method in METHODS}
+    scores = {_name(*key): pair for key, pair in pairs.items()}
+    resampled = resample(scores, ["auprc", "fpr95"], resampling, step=step)
+    detectors = {measure: _detector(scores, resampled, measure) for measure in DETECTORS}
+    return Detection(ood_set.name, ood_set.source.rows, **detectors, mean_set_size=ood_set.mean_set_size())
+
+
+def _pair(id_set: ScoredSet, ood_set: ScoredSet, method: str, measure: str) -> tuple[NDArray, NDArray]:
+    id_scores, ood_scores = (scored.uncertainty.of(method).of(measure) for scored in (id_set, ood_set))
+    return id_scores.astype(np.float64), ood_scores.astype(np.float64)
+
+
+def _name(method: str, measure: str) -> str:
+    return f"{method} {measure}"
+
+
+def _detector(scores: dict[str, tuple[NDArray, NDArray]], resampled: Resampled, measure: str) -> Detector:
+    a, b = (_name(method, measure) for method in METHODS)
+    difference = Differences(
+        compare_auroc(*scores[a], *scores[b], level=resampled.level),
+        resampled.difference(a, b, "auprc"),
+        resampled.difference(a, b, "fpr95"),
+    )
+    return Detector(_metrics(scores[a], resampled, a), _metrics(scores[b], resampled, b), difference)
+
+
+def _metrics(pair: tuple[NDArray, NDArray], resampled: Resampled, name: str) -> DetectionMetrics:
+    metrics: dict[str, Any] = vars(ood_metrics(*pair, confidence=resampled.level))
+    return DetectionMetrics(
+        **metrics,
+        auprc_interval=resampled.interval(name, "auprc"),
+        fpr95_interval=resampled.interval(name, "fpr95"),
+    )
+
+
+class Line(NamedTuple):
+    """A curve thinned for drawing."""
+
+    x: list[float]
+    y: list[float]
+
+
+@dataclass(frozen=True)
+class DetectionLines(Result):
+    """ROC: share of ID flagged, share of OOD flagged. PR: recall, precision."""
+
+    roc: Line
+    pr: Line
+
+
+@dataclass(frozen=True)
+class Histogram(Result):
+    """Data set -> share of its inputs in each bin, the bins shared by all data sets."""
+
+    edges: list[float]
+    share: dict[str, list[float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Curves(Result):
+    """What is drawn about detection: lines by OOD data set, and histograms, which need OOD data (paper, entropy_plots)."""
+
+    detection: dict[str, ByDetector[ByMethod[DetectionLines]]]
+    histograms: ByDetector[ByMethod[Histogram]] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values; without histograms an empty mapping."""
+        return super().as_dict() | ({} if self.histograms else {"histograms": {}})
+
+
+def detection_curves(id_set: ScoredSet, ood_sets: list[ScoredSet], /) -> Curves:
+    """ROC and PR curves and histograms of EU and TU, credal and classical."""
+
+    def lines(ood_set: ScoredSet) -> ByDetector[ByMethod[DetectionLines]]:
+        return _for_each(lambda method, measure: _lines(*_pair(id_set, ood_set, method, measure)))
+
+    def histogram(method: str, measure: str) -> Histogram:
+        return _histogram({scored.name: scored.uncertainty.of(method).of(measure) for scored in (id_set, *ood_sets)})
+
+    return Curves({ood_set.name: lines(ood_set) for ood_set in ood_sets}, _for_each(histogram) if ood_sets else None)
+
+
+def _for_each(make: Callable[[str, str], Any]) -> ByDetector[ByMethod[Any]]:
+    return ByDetector.make(lambda measure: ByMethod.make(lambda method: make(method, measure)))
+
+
+def _lines(id_scores: NDArray, ood_scores: NDArray) -> DetectionLines:
     roc, pr = roc_curve(id_scores, ood_scores, points=POINTS), pr_curve(id_scores, ood_scores, points=POINTS)
-    return {"roc": [_short(roc.fpr), _short(roc.tpr)], "pr": [_short(pr.recall), _short(pr.precision)]}
+    return DetectionLines(Line(_short(roc.fpr), _short(roc.tpr)), Line(_short(pr.recall), _short(pr.precision)))
 
 
-def histograms(known: Scored, others: list[Scored], /) -> dict[str, Any]:
-    """For each uncertainty the share of inputs in each bin, the bins shared by all data sets (paper, entropy_plots)."""
-    return {measure: {kind: _histogram(kind, measure, known, others) for kind in KINDS} for measure in DETECTORS}
-
-
-def _histogram(kind: str, measure: str, known: Scored, others: list[Scored]) -> dict[str, Any]:
-    scores = {one.name: one.scores[kind][measure] for one in (known, *others)}
+def _histogram(scores: dict[str, NDArray]) -> Histogram:
     top = max(float(values.max()) for values in scores.values())
     edges = np.linspace(0.0, top if top > 0 else 1.0, BINS + 1)
     shares = {name: np.histogram(values, edges)[0] / len(values) for name, values in scores.items()}
-    return {"edges": _short(edges), "share": {name: _short(share) for name, share in shares.items()}}
+    return Histogram(_short(edges), {name: _short(share) for name, share in shares.items()})
 
 
 def _short(values: NDArray) -> list[float]:

@@ -1,56 +1,34 @@
-"""From member predictions to one result: everything the tables, the report and ``report.json`` say."""
+"""``evaluate``: from member predictions to one result, which tables, report and ``report.json`` read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from credalens import __version__
 from credalens.checks.labels import read_labels
 from credalens.checks.options import check_base, check_count, check_fraction
-from credalens.evaluation import Threshold
-from credalens.evaluation.alarms import choose_threshold, thresholds
-from credalens.evaluation.detection import detection, detection_curves, histograms
+from credalens.evaluation.alarms import alarms
+from credalens.evaluation.detection import detect, detection_curves
 from credalens.evaluation.members_needed import members_needed
-from credalens.evaluation.prediction_quality import calibration, selective, set_quality
+from credalens.evaluation.outcome import DataSet, DataSets, Evaluation, IDData, Settings
+from credalens.evaluation.prediction_quality import prediction_quality
 from credalens.evaluation.samples import worst_samples
-from credalens.evaluation.scores import Scored, score_source
+from credalens.evaluation.scores import ScoredSet, score_source
 from credalens.evaluation.sources import Progress, Source, open_sources
-from credalens.evaluation.statistics.shared_bootstrap import Resampling
-from credalens.evaluation.words import verdicts as words
+from credalens.evaluation.statistics.bootstrap import Resampling
 
-__all__ = ["FORMAT", "Evaluation", "evaluate"]
+__all__ = ["evaluate"]
 
-FORMAT: Final = "credalens-report-1"
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """What an evaluation found.
-
-    :ivar result: everything that ``report.json`` holds, as plain values; fractions, not percentages.
-    :ivar known: the scores of the ID data; :ivar others: of each OOD data set.
-    :ivar threshold: for credal epistemic uncertainty at the wanted false-alarm rate.
-    """
-
-    result: dict[str, Any]
-    known: Scored
-    others: list[Scored]
-    threshold: Threshold
-
-    def headline(self) -> dict[str, Any]:
-        """The result without what only a picture needs."""
-        return {name: part for name, part in self.result.items() if name not in ("curves", "samples")}
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def evaluate(
-    id_members: Any,
-    ood: Mapping[str, Any],
-    /,
+    members: Any,
+    ood: Mapping[str, Any] = NOTHING,
     *,
     labels: Any = None,
     logits: bool = False,
@@ -73,52 +51,60 @@ def evaluate(
 
     >>> rng = np.random.default_rng(0)
     >>> sharp, flat = rng.dirichlet([60, 2, 2], size=(5, 40)), rng.dirichlet([1, 1, 1], size=(5, 40))
-    >>> found = evaluate(sharp, {"noise": flat}, labels=np.zeros(40, int))
-    >>> found.result["ood"][0]["epistemic"]["credal"]["auroc"] > 0.9
-    True
+    >>> evaluation = evaluate(sharp, labels=np.zeros(40, int), ood={"noise": flat})
+    >>> evaluation.ood[0].epistemic.credal.auroc > 0.9, evaluation.calibration.intersection.accuracy
+    (True, 1.0)
     """
     if labels is None and not ood:
         raise ValueError(
             "nothing to evaluate: give labels of the ID data, for accuracy and calibration (--labels FILE), OOD data sets, "
             "for detection (--ood NAME=FILE), or both."
         )
-    known, others = open_sources(id_name, id_members, ood, logits=logits)
-    truth = None if labels is None else read_labels(labels, "labels", np.broadcast_to(0, known.shape[1:]))
-    settings = {
-        "base": check_base(base),
-        "logits": logits,
-        "bins": check_count(bins, "bins"),
-        "false_alarm_rate": check_fraction(false_alarm_rate, "false_alarm_rate"),
-        "level": check_fraction(level, "level"),
-        "replicates": check_count(replicates, "replicates", least=round(2 / (1 - level))),
-        "seed": seed,
-    }
-    names = _class_names(class_names, known.shape[2])
+    id_source, ood_sources = open_sources(id_name, members, ood, logits=logits)
+    truth = None if labels is None else read_labels(labels, "labels", np.broadcast_to(0, id_source.shape[1:]))
+    settings = Settings(
+        base=check_base(base),
+        logits=logits,
+        bins=check_count(bins, "bins"),
+        false_alarm_rate=check_fraction(false_alarm_rate, "false_alarm_rate"),
+        level=check_fraction(level, "level"),
+        replicates=check_count(replicates, "replicates"),
+        seed=seed,
+    )
+    resampling = Resampling(settings.level, settings.replicates, seed)
+    data = _data_sets(id_source, ood_sources, class_names, labelled=truth is not None)
     report = progress or (lambda what, done, of: None)
-    scored = _score_all([known, *others], truth is not None, base, threads, report)
-    result = {
-        "format": FORMAT,
-        "version": __version__,
-        "settings": settings,
-        "data": _describe(known, others, names, truth is not None),
-        **_evaluate(scored[0], scored[1:], truth, settings, report),
-        "members_needed": members_needed(
-            known, others, truth, threads=threads, report=lambda done, of: report("members", done, of)
+
+    id_set, *ood_sets = _score_all([id_source, *ood_sources], truth is not None, base, threads, report)
+    step = _counter("intervals", len(ood_sets) * replicates, report)
+    quality = None if truth is None else prediction_quality(id_set, truth, bins=bins)
+    return Evaluation(
+        version=__version__,
+        settings=settings,
+        data=data,
+        ood=tuple(detect(id_set, ood_set, resampling, step=step) for ood_set in ood_sets),
+        calibration=quality.calibration if quality else None,
+        selective=quality.selective if quality else None,
+        sets=quality.sets if quality else None,
+        mean_set_size=id_set.mean_set_size(),
+        thresholds=alarms(id_set, ood_sets, settings.false_alarm_rate),
+        curves=detection_curves(id_set, ood_sets),
+        members_needed=members_needed(
+            id_source, ood_sources, truth, threads=threads, report=lambda done, of: report("members", done, of)
         ),
-        "samples": worst_samples(scored[0], scored[1:], truth),
-    }
-    result["words"] = words.summary(result)
-    chosen = choose_threshold(scored[0].scores["credal"]["epistemic"], false_alarm_rate, name="credal epistemic")
-    return Evaluation(result, scored[0], scored[1:], chosen)
+        samples=worst_samples(id_set, ood_sets, truth),
+        uncertainty={scored.name: scored.uncertainty for scored in (id_set, *ood_sets)},
+    )
 
 
 def _score_all(
     sources: list[Source], labelled: bool, base: float, threads: int | None, report: Progress
-) -> list[Scored]:
+) -> list[ScoredSet]:
+    """Score the first source, which is ID and may have labels, and the others."""
     count = _counter("scoring", sum(source.rows for source in sources), report)
     return [
-        score_source(source, keep=labelled and place == 0, base=base, threads=threads, report=count)
-        for place, source in enumerate(sources)
+        score_source(source, labelled=labelled and source is sources[0], base=base, threads=threads, report=count)
+        for source in sources
     ]
 
 
@@ -136,35 +122,17 @@ def _counter(what: str, of: int, report: Progress) -> Callable[..., None]:
     return step
 
 
-def _evaluate(
-    known: Scored, others: list[Scored], labels: NDArray | None, settings: dict[str, Any], report: Progress
-) -> dict[str, Any]:
-    """Everything that follows from the scores."""
-    how = Resampling(settings["level"], settings["replicates"], settings["seed"])
-    step = _counter("intervals", len(others) * how.replicates, report)
-    return {
-        "ood": [detection(known, other, how, step=step) for other in others],
-        "calibration": None if labels is None else calibration(known, labels, bins=settings["bins"]),
-        "selective": None if labels is None else selective(known, labels),
-        "sets": None if labels is None else set_quality(known, labels),
-        "mean_set_size": {rule: float(sizes.mean()) for rule, sizes in known.set_size.items()},
-        "thresholds": thresholds(known, others, settings["false_alarm_rate"]),
-        "curves": {
-            "detection": {other.name: detection_curves(known, other) for other in others},
-            "histograms": histograms(known, others) if others else {},
-        },
-    }
-
-
-def _describe(known: Source, others: list[Source], names: list[str], labelled: bool) -> dict[str, Any]:
-    members, rows, classes = known.shape
-    return {
-        "members": members,
-        "classes": classes,
-        "class_names": names,
-        "id": {"name": known.name, "file": known.file, "rows": rows, "labelled": labelled},
-        "ood": [{"name": other.name, "file": other.file, "rows": other.rows} for other in others],
-    }
+def _data_sets(
+    id_source: Source, ood_sources: list[Source], class_names: Sequence[str] | None, *, labelled: bool
+) -> DataSets:
+    members, rows, classes = id_source.shape
+    return DataSets(
+        members,
+        classes,
+        _class_names(class_names, classes),
+        IDData(id_source.name, id_source.file, rows, labelled),
+        tuple(DataSet(source.name, source.file, source.rows) for source in ood_sources),
+    )
 
 
 def _class_names(names: Sequence[str] | None, classes: int) -> list[str]:

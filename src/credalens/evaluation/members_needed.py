@@ -3,56 +3,104 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.evaluation import calibration_metrics, ood_metrics
-from credalens.evaluation.detection import DETECTORS
-from credalens.evaluation.prediction_quality import POINT_OF
-from credalens.evaluation.scores import KINDS, score_of
+from credalens.evaluation.metrics.calibration import CalibrationMetrics, calibration_metrics
+from credalens.evaluation.metrics.ood import ood_metrics
+from credalens.evaluation.results import DETECTORS, METHODS, ByDetector, ByMethod, Result
+from credalens.evaluation.scores import uncertainty_of
 from credalens.evaluation.sources import Source
-from credalens.prediction import CredalPrediction
 
-__all__ = ["SIZES", "members_needed"]
+__all__ = ["MembersNeeded", "Trend", "members_needed"]
 
 SIZES, SUBSETS = 7, 5
 VALUES_A_SET = 1_000_000  # rows x classes looked at: every subset of members is a prediction of its own
 FEWEST_ROWS = 1000
-QUALITIES = ("accuracy", "ece", "nll")
 
-Metrics = dict[tuple[str, ...], float]
+
+@dataclass(frozen=True)
+class Trend(Result):
+    """Mean and standard deviation of a metric over the subsets of each size."""
+
+    mean: list[float]
+    std: list[float]
+
+
+@dataclass(frozen=True, eq=False)
+class MembersNeeded(Result):
+    """Every metric against the number of members.
+
+    :ivar sizes: numbers of members; :ivar subsets: how many subsets of each.
+    :ivar rows: data set -> how many rows were looked at.
+    :ivar auroc: by OOD data set; None without any.
+    :ivar accuracy: None without labels, as are :ivar ece: and :ivar nll:.
+    """
+
+    sizes: list[int]
+    subsets: list[int]
+    rows: dict[str, int]
+    auroc: ByDetector[ByMethod[dict[str, Trend]]] | None
+    accuracy: ByMethod[Trend] | None
+    ece: ByMethod[Trend] | None
+    nll: ByMethod[Trend] | None
+
+    def epistemic_auroc(self) -> dict[str, ByMethod[Trend]]:
+        """OOD data set -> AUROC of EU from the second size on: one member alone has no epistemic uncertainty."""
+        if self.auroc is None:
+            return {}
+        credal, classical = self.auroc.epistemic.credal, self.auroc.epistemic.classical
+        return {name: ByMethod(_tail(credal[name]), _tail(classical[name])) for name in credal}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, without what is missing."""
+        return {name: value for name, value in super().as_dict().items() if value is not None}
+
+
+def _tail(trend: Trend) -> Trend:
+    return Trend(trend.mean[1:], trend.std[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class _SubsetMetrics:
+    """All metrics of one subset of the members; ``auroc`` by method, measure and OOD data set."""
+
+    quality: ByMethod[CalibrationMetrics] | None
+    auroc: dict[tuple[str, str, str], float]
 
 
 def members_needed(
-    known: Source,
-    others: list[Source],
+    id_source: Source,
+    ood_sources: list[Source],
     labels: NDArray | None,
     /,
     *,
     threads: int | None = None,
     report: Callable[[int, int], None] = lambda done, of: None,
-) -> dict[str, Any] | None:
-    """Mean and standard deviation of each metric over subsets of 1, 2, ... members; None where there is only one.
+) -> MembersNeeded | None:
+    """Every metric for 1, 2, ... members; None where there is only one.
 
     Up to five subsets of each size are runs of consecutive members, spread evenly around the circle of all, so that
     every member is used about equally often. Large data sets are represented by evenly spaced rows.
     """
-    members = known.shape[0]
+    members = id_source.shape[0]
     if members < 2:
         return None
-    rows = {source.name: _some_rows(source) for source in (known, *others)}
-    given = {source.name: source.take(rows[source.name]) for source in (known, *others)}
-    truth = None if labels is None else labels[rows[known.name]]
+    sources = [id_source, *ood_sources]
+    rows = [_some_rows(source) for source in sources]
+    predictions = [source.take(chosen) for source, chosen in zip(sources, rows, strict=True)]
+    truth = None if labels is None else labels[rows[0]]
     sizes = subset_sizes(members)
     plan = [(size, subset) for size in sizes for subset in subsets(members, size)]
-    found: dict[int, list[Metrics]] = {size: [] for size in sizes}
+    measured: dict[int, list[_SubsetMetrics]] = {size: [] for size in sizes}
     for done, (size, subset) in enumerate(plan, start=1):
-        found[size].append(_measure(known, others, given, subset, truth, threads))
+        measured[size].append(_measure(sources, [array[subset] for array in predictions], truth, threads))
         report(done, len(plan))
-    counts = {name: len(chosen) for name, chosen in rows.items()}
-    return {"sizes": sizes, "subsets": [len(found[size]) for size in sizes], "rows": counts} | _collect(found)
+    counts = {source.name: len(chosen) for source, chosen in zip(sources, rows, strict=True)}
+    return _collect(measured, counts, [source.name for source in ood_sources], labelled=labels is not None)
 
 
 def subset_sizes(members: int, /) -> list[int]:
@@ -84,38 +132,47 @@ def _some_rows(source: Source) -> NDArray[np.intp]:
 
 
 def _measure(
-    known: Source,
-    others: list[Source],
-    given: dict[str, NDArray],
-    subset: Sequence[int],
-    labels: NDArray | None,
-    threads: int | None,
-) -> Metrics:
-    """All metrics of one subset of the members."""
-    inside = known.wrap(given[known.name][list(subset)], threads=threads)
-    metrics = {} if labels is None else _qualities(inside, labels)
-    for other in others:
-        outside = other.wrap(given[other.name][list(subset)], threads=threads)
-        for measure in DETECTORS:
-            for kind in KINDS:
-                pair = (score_of(inside, kind, measure), score_of(outside, kind, measure))
-                metrics["auroc", measure, kind, other.name] = ood_metrics(*pair).auroc
-    return metrics
+    sources: Sequence[Source], predictions: Sequence[NDArray], labels: NDArray | None, threads: int | None
+) -> _SubsetMetrics:
+    """Compare the first source, which is ID, with each of the others."""
+    wrapped = [source.wrap(array, threads=threads) for source, array in zip(sources, predictions, strict=True)]
+    quality = None
+    if labels is not None:
+        points = ByMethod(wrapped[0].probability, wrapped[0].mean)
+        quality = ByMethod.make(lambda method: calibration_metrics(points.of(method), labels))
+    id_scores, *ood_scores = (uncertainty_of(prediction) for prediction in wrapped)
+    auroc = {
+        (method, measure, source.name): ood_metrics(
+            id_scores.of(method).of(measure), scores.of(method).of(measure)
+        ).auroc
+        for source, scores in zip(sources[1:], ood_scores, strict=True)
+        for measure in DETECTORS
+        for method in METHODS
+    }
+    return _SubsetMetrics(quality, auroc)
 
 
-def _qualities(prediction: CredalPrediction, labels: NDArray) -> Metrics:
-    points = {"intersection": prediction.probability, "averaged": prediction.mean}
-    found = {kind: calibration_metrics(points[POINT_OF[kind]], labels) for kind in KINDS}
-    return {(name, kind): getattr(found[kind], name) for name in QUALITIES for kind in KINDS}
+def _collect(
+    measured: dict[int, list[_SubsetMetrics]], rows: dict[str, int], ood_names: list[str], *, labelled: bool
+) -> MembersNeeded:
+    def trend(read: Callable[[_SubsetMetrics], float]) -> Trend:
+        values = [[read(metrics) for metrics in of_size] for of_size in measured.values()]
+        return Trend([float(np.mean(v)) for v in values], [float(np.std(v)) for v in values])
 
+    def quality(name: str) -> ByMethod[Trend] | None:
+        if not labelled:
+            return None
+        return ByMethod.make(lambda method: trend(lambda metrics: getattr(metrics.quality.of(method), name)))  # type: ignore[union-attr]
 
-def _collect(found: dict[int, list[Metrics]]) -> dict[str, Any]:
-    """Nested by the parts of each metric's key, with means and standard deviations over the subsets of each size."""
-    tree: dict[str, Any] = {}
-    for key in next(iter(found.values()))[0]:
-        branch = tree
-        for part in key:
-            branch = branch.setdefault(part, {})
-        branch["mean"] = [float(np.mean([one[key] for one in metrics])) for metrics in found.values()]
-        branch["std"] = [float(np.std([one[key] for one in metrics])) for metrics in found.values()]
-    return tree
+    def auroc(method: str, measure: str) -> dict[str, Trend]:
+        return {name: trend(lambda metrics, name=name: metrics.auroc[method, measure, name]) for name in ood_names}  # type: ignore[misc]
+
+    return MembersNeeded(
+        list(measured),
+        [len(of_size) for of_size in measured.values()],
+        rows,
+        ByDetector.make(lambda measure: ByMethod.make(lambda method: auroc(method, measure))) if ood_names else None,
+        quality("accuracy"),
+        quality("ece"),
+        quality("nll"),
+    )

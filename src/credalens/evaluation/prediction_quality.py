@@ -2,41 +2,67 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from numpy.typing import NDArray
 
-from credalens.evaluation import accuracy_rejection_curve, calibration_metrics, reliability_curve, set_metrics
-from credalens.evaluation.scores import KINDS, MEASURES, Scored
+from credalens.evaluation.metrics.calibration import (
+    CalibrationMetrics,
+    ReliabilityCurve,
+    calibration_metrics,
+    reliability_curve,
+)
+from credalens.evaluation.metrics.selective import RejectionCurve, accuracy_rejection_curve
+from credalens.evaluation.metrics.sets import SetMetrics, set_metrics
+from credalens.evaluation.results import ByMeasure, ByMethod, Result
+from credalens.evaluation.scores import ScoredSet
 
-__all__ = ["POINT_OF", "calibration", "selective", "set_quality"]
+__all__ = ["Calibration", "PointQuality", "PredictionQuality", "prediction_quality"]
 
-POINT_OF = {"credal": "intersection", "classical": "averaged"}
-"""The point prediction that belongs to each kind of uncertainty."""
 POINTS = 160
 
 
-def calibration(known: Scored, labels: NDArray, /, *, bins: int) -> dict[str, Any]:
-    """Accuracy, ECE, NLL, Brier score and reliability curve of the intersection and the averaged probability."""
-    return {
-        name: calibration_metrics(probs, labels, bins=bins).as_dict()
-        | {"reliability": reliability_curve(probs, labels, bins=bins).as_dict()}
-        for name, probs in known.probs.items()
-    }
+@dataclass(frozen=True, eq=False)
+class PointQuality(CalibrationMetrics):
+    """Accuracy, ECE, NLL and Brier score of one point prediction, with its reliability curve."""
+
+    reliability: ReliabilityCurve
 
 
-def selective(known: Scored, labels: NDArray, /) -> dict[str, Any]:
-    """Accuracy-rejection curve and its area for every uncertainty, each judging its own point prediction."""
-    correct = {kind: known.probs[POINT_OF[kind]].argmax(axis=-1) == labels for kind in KINDS}
-    return {
-        measure: {
-            kind: accuracy_rejection_curve(known.scores[kind][measure], correct[kind], points=POINTS).as_dict()
-            for kind in KINDS
-        }
-        for measure in MEASURES
-    }
+@dataclass(frozen=True, eq=False)
+class Calibration(Result):
+    """The intersection probability of credal sets and the averaged probability."""
+
+    intersection: PointQuality
+    averaged: PointQuality
 
 
-def set_quality(known: Scored, labels: NDArray, /) -> dict[str, Any]:
-    """Coverage, size, determinacy and utilities of set-valued predictions, rule by rule."""
-    return {rule: set_metrics(sets, labels).as_dict() for rule, sets in known.sets.items()}
+@dataclass(frozen=True, eq=False)
+class PredictionQuality:
+    """All that needs labels: calibration, accuracy-rejection curves, and set-valued predictions by rule."""
+
+    calibration: Calibration
+    selective: ByMeasure[ByMethod[RejectionCurve]]
+    sets: dict[str, SetMetrics]
+
+
+def prediction_quality(scored: ScoredSet, labels: NDArray, /, *, bins: int) -> PredictionQuality:
+    """Judge the predictions of a data set that was scored with ``labelled``; each uncertainty its own point prediction."""
+    points = scored.points
+    if points is None:
+        raise ValueError(f"{scored.name} was scored without point predictions.")
+    correct = ByMethod.make(lambda method: points.of(method).argmax(axis=-1) == labels)
+
+    def rejection(method: str, measure: str) -> RejectionCurve:
+        return accuracy_rejection_curve(scored.uncertainty.of(method).of(measure), correct.of(method), points=POINTS)
+
+    return PredictionQuality(
+        Calibration(_quality(points.credal, labels, bins), _quality(points.classical, labels, bins)),
+        ByMeasure.make(lambda measure: ByMethod.make(lambda method: rejection(method, measure))),
+        {rule: set_metrics(sets, labels) for rule, sets in scored.sets.items()},
+    )
+
+
+def _quality(probs: NDArray, labels: NDArray, bins: int) -> PointQuality:
+    metrics = calibration_metrics(probs, labels, bins=bins)
+    return PointQuality(**vars(metrics), reliability=reliability_curve(probs, labels, bins=bins))

@@ -9,32 +9,32 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.evaluation.results import ByMeasure, ByMethod
 from credalens.evaluation.sources import Source
 from credalens.prediction import CredalPrediction
 
-__all__ = ["KINDS", "MEASURES", "RULES", "Scored", "score_of", "score_source"]
+__all__ = ["RULES", "ScoredSet", "Uncertainty", "score_source", "uncertainty_of"]
 
-KINDS: Final = ("credal", "classical")
-MEASURES: Final = ("epistemic", "total", "aleatoric")
 RULES: Final = ("interval_dominance", "maximality", "e_admissibility")
+Uncertainty = ByMethod[ByMeasure[NDArray]]
+"""All uncertainties of a data set, (rows,) each."""
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredSet:
     """One data set, scored.
 
-    :ivar scores: "credal" or "classical" -> measure -> (rows,).
     :ivar dispute: share of probability on which the members do not agree, 1 - sum(lower), (rows,).
     :ivar set_size: rule -> number of classes left possible, (rows,).
-    :ivar probs: "intersection" and "averaged" -> (rows, classes); empty unless asked for.
-    :ivar sets: rule -> classes left possible, (rows, classes); empty unless asked for.
+    :ivar points: intersection and averaged probability, (rows, classes); None without labels.
+    :ivar sets: rule -> classes left possible, (rows, classes); empty without labels.
     """
 
     source: Source
-    scores: dict[str, dict[str, NDArray]]
+    uncertainty: Uncertainty
     dispute: NDArray
     set_size: dict[str, NDArray]
-    probs: dict[str, NDArray]
+    points: ByMethod[NDArray] | None
     sets: dict[str, NDArray]
 
     @property
@@ -42,44 +42,54 @@ class Scored:
         """The name of the data set."""
         return self.source.name
 
+    def mean_set_size(self) -> dict[str, float]:
+        """How many classes each rule leaves possible on average."""
+        return {rule: float(sizes.mean()) for rule, sizes in self.set_size.items()}
+
 
 def score_source(
     source: Source,
     /,
     *,
-    keep: bool,
+    labelled: bool,
     base: float,
     threads: int | None = None,
     report: Callable[[int], None] = lambda rows: None,
-) -> Scored:
-    """Score all rows, chunk by chunk; ``keep`` also the point predictions and sets, for data with labels."""
+) -> ScoredSet:
+    """Score all rows, chunk by chunk; point predictions and sets only of data with labels."""
     parts = []
     for start, chunk in source.chunks():
         prediction = source.wrap(chunk, start=start, base=base, threads=threads)
-        parts.append(_columns(prediction, keep))
+        parts.append(_columns(prediction, labelled))
         report(chunk.shape[1])
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return Scored(
+    return ScoredSet(
         source,
-        {kind: {measure: columns[f"{kind} {measure}"] for measure in MEASURES} for kind in KINDS},
+        ByMethod.make(lambda method: ByMeasure.make(lambda measure: columns[f"{method} {measure}"])),
         columns["dispute"],
         {rule: columns[f"size {rule}"] for rule in RULES},
-        {name: columns[name] for name in ("intersection", "averaged") if keep},
-        {rule: columns[f"set {rule}"] for rule in RULES if keep},
+        ByMethod.make(lambda method: columns[f"point {method}"]) if labelled else None,
+        {rule: columns[f"set {rule}"] for rule in RULES if labelled},
     )
 
 
-def score_of(prediction: CredalPrediction, kind: str, measure: str, /) -> NDArray:
-    """One uncertainty of a prediction, (rows,). A single member has none that is epistemic, not even by rounding."""
-    values: NDArray = getattr(prediction if kind == "credal" else prediction.classical, measure)
-    return np.zeros_like(values) if measure == "epistemic" and prediction.n_members == 1 else values
-
-
-def _columns(prediction: CredalPrediction, keep: bool) -> dict[str, NDArray]:
-    columns = {f"{kind} {measure}": score_of(prediction, kind, measure) for kind in KINDS for measure in MEASURES}
+def _columns(prediction: CredalPrediction, labelled: bool) -> dict[str, NDArray]:
+    uncertainty = uncertainty_of(prediction)
+    columns = {f"{method} {name}": x for method, measures in uncertainty.items() for name, x in measures.items()}
     columns["dispute"] = np.maximum(1 - prediction.lower.sum(axis=-1), 0)
-    for rule in RULES:
-        chosen = prediction.predict_set(rule)
-        columns[f"size {rule}"] = chosen.sum(axis=-1)
-        columns |= {f"set {rule}": chosen} if keep else {}
-    return columns | ({"intersection": prediction.probability, "averaged": prediction.mean} if keep else {})
+    sets = {rule: prediction.predict_set(rule) for rule in RULES}
+    columns |= {f"size {rule}": chosen.sum(axis=-1) for rule, chosen in sets.items()}
+    if labelled:
+        columns |= {f"set {rule}": chosen for rule, chosen in sets.items()}
+        columns |= {"point credal": prediction.probability, "point classical": prediction.mean}
+    return columns
+
+
+def uncertainty_of(prediction: CredalPrediction, /) -> Uncertainty:
+    """All uncertainties of a prediction. A single member has none that is epistemic, not even by rounding."""
+
+    def read(method: str, measure: str) -> NDArray:
+        values: NDArray = getattr(prediction if method == "credal" else prediction.classical, measure)
+        return np.zeros_like(values) if measure == "epistemic" and prediction.n_members == 1 else values
+
+    return ByMethod.make(lambda method: ByMeasure.make(lambda measure: read(method, measure)))

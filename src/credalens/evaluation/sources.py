@@ -25,13 +25,13 @@ class Source:
     """The member predictions (members, rows, classes) of one data set under its name."""
 
     name: str
-    given: NDArray | Predictions
+    predictions: NDArray | Predictions
     logits: bool
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Members, rows and classes."""
-        members, rows, classes = self.given.shape
+        members, rows, classes = self.predictions.shape
         return members, rows, classes
 
     @property
@@ -42,23 +42,24 @@ class Source:
     @property
     def file(self) -> str | None:
         """The file they are read from."""
-        return str(self.given.path) if isinstance(self.given, Predictions) else None
+        return str(self.predictions.path) if isinstance(self.predictions, Predictions) else None
 
     def chunks(self) -> Iterator[tuple[int, NDArray]]:
         """All predictions in order, as (first row, predictions); a file is never in memory as a whole."""
         members, rows, classes = self.shape
         size = max(1, VALUES_A_CHUNK // (members * classes))
         for start in range(0, rows, size):
-            stop = min(start + size, rows)
-            yield start, self._read(start, stop)
+            yield start, self._read(start, min(start + size, rows))
 
     def _read(self, start: int, stop: int) -> NDArray:
-        return self.given.read(start, stop) if isinstance(self.given, Predictions) else self.given[:, start:stop]
+        if isinstance(self.predictions, Predictions):
+            return self.predictions.read(start, stop)
+        return self.predictions[:, start:stop]
 
     def take(self, rows: NDArray[np.intp], /) -> NDArray:
         """The predictions of these rows, in rising order."""
-        found = [chunk[:, _within(rows, start, chunk.shape[1])] for start, chunk in self.chunks()]
-        return np.concatenate(found, axis=1)
+        taken = [chunk[:, _within(rows, start, chunk.shape[1])] for start, chunk in self.chunks()]
+        return np.concatenate(taken, axis=1)
 
     def wrap(
         self, chunk: NDArray, /, *, start: int = 0, base: float = 2, threads: int | None = None
@@ -72,34 +73,33 @@ def _within(rows: NDArray[np.intp], start: int, count: int) -> NDArray[np.intp]:
     return rows[(rows >= start) & (rows < start + count)] - start
 
 
-def open_sources(
-    id_name: str, id_members: Any, ood: Mapping[str, Any], /, *, logits: bool
-) -> tuple[Source, list[Source]]:
+def open_sources(id_name: str, members: Any, ood: Mapping[str, Any], /, *, logits: bool) -> tuple[Source, list[Source]]:
     """The ID source and the OOD sources, if any: predictions of the same members over the same classes."""
     if id_name in ood:
         raise ValueError(f"{id_name!r} names both the ID data and an OOD data set; rename one of them.")
-    known = _source(id_name, id_members, logits)
-    others = [_source(str(name), given, logits) for name, given in ood.items()]
-    for other in others:
-        _check_same(known, other, place=0, what="members")
-        _check_same(known, other, place=2, what="classes")
-    return known, others
+    id_source = _source(id_name, members, logits)
+    ood_sources = [_source(str(name), predictions, logits) for name, predictions in ood.items()]
+    for source in ood_sources:
+        _check_same(id_source, source, axis=0, what="members")
+        _check_same(id_source, source, axis=2, what="classes")
+    return id_source, ood_sources
 
 
-def _source(name: str, given: Any, logits: bool) -> Source:
-    source = Source(name, given if isinstance(given, Predictions) else to_numpy(given)[0], logits)
-    if len(source.given.shape) != 3:
+def _source(name: str, predictions: Any, logits: bool) -> Source:
+    source = Source(name, predictions if isinstance(predictions, Predictions) else to_numpy(predictions)[0], logits)
+    if len(source.predictions.shape) != 3:
         raise ValueError(
-            f"{name}: member predictions must have shape (members, rows, classes); got {tuple(source.given.shape)}."
+            f"{name}: member predictions must have shape (members, rows, classes); got "
+            f"{tuple(source.predictions.shape)}."
         )
     if source.rows < 2:
         raise ValueError(f"{name}: {source.rows} rows of predictions; an evaluation needs at least 2.")
     return source
 
 
-def _check_same(known: Source, other: Source, *, place: int, what: str) -> None:
-    if known.shape[place] != other.shape[place]:
+def _check_same(id_source: Source, source: Source, *, axis: int, what: str) -> None:
+    if id_source.shape[axis] != source.shape[axis]:
         raise ValueError(
-            f"{other.name} has {other.shape[place]} {what} and {known.name} has {known.shape[place]}; "
+            f"{source.name} has {source.shape[axis]} {what} and {id_source.name} has {id_source.shape[axis]}; "
             f"all data sets must be predicted by the same members over the same classes, (members, rows, classes)."
         )

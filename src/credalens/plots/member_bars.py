@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -13,7 +12,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.container import Container
 from numpy.typing import NDArray
 
-from credalens.core.intervals import intersection_probability
+from credalens.evaluation.few_classes import MOST_BARS, FewClasses, few_classes
 from credalens.plots.axes import ABOVE, add_legend_above, name_axes, open_axes, plain
 from credalens.plots.inputs import as_members, as_names
 from credalens.plots.style import Theme
@@ -21,22 +20,13 @@ from credalens.plots.style import Theme
 Array = NDArray[np.float64]
 Entries = dict[str, Artist | Container]
 BAND = 0.8
-MOST_BARS = 8
-"""With more members than this the bars become too thin, and each member is a dot."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """What stands in each row of the figure, (rows,) and for members (members, rows)."""
+class _Rows(NamedTuple):
+    """What stands in each row of the figure."""
 
     names: list[str]
-    members: Array
-    lower: Array
-    upper: Array
-    averaged: Array
-    intersection: Array
-    classes: int
-    """How many rows are classes; a row after them adds up the rest."""
+    few: FewClasses
 
 
 def plot_member_bars(
@@ -71,55 +61,22 @@ def plot_member_bars(
 def _rows(members: Array, class_names: Sequence[str], true_class: int | None, max_classes: int) -> _Rows:
     names = as_names(class_names, members.shape[1], "class_names")
     if true_class is not None:
-        names[_class_index(true_class, len(names))] += " (true)"
-    lower, upper = members.min(axis=0), members.max(axis=0)
-    averaged, intersection = members.mean(axis=0), np.asarray(intersection_probability(lower, upper))
-    rows = _Rows(names, members, lower, upper, averaged, intersection, len(names))
+        if not 0 <= true_class < len(names):
+            raise ValueError(f"true_class must be an index from 0 to {len(names) - 1}, got {true_class}.")
+        names[true_class] += " (true)"
     if max_classes < 4:
         raise ValueError(f"max_classes must be at least 4, got {max_classes}.")
-    return rows if len(names) <= max_classes else _with_rest(rows, true_class, max_classes - 1)
-
-
-def _class_index(true_class: int, classes: int) -> int:
-    if not 0 <= true_class < classes:
-        raise ValueError(f"true_class must be an index from 0 to {classes - 1}, got {true_class}.")
-    return int(true_class)
-
-
-def _with_rest(rows: _Rows, true_class: int | None, count: int) -> _Rows:
-    """Keep the true class, the predicted ones and those of highest upper probability; add up the others."""
-    always = [int(rows.averaged.argmax()), int(rows.intersection.argmax())]
-    always += [] if true_class is None else [int(true_class)]
-    rank = rows.upper.copy()
-    rank[always] += 1
-    kept = np.argsort(-rank, kind="stable")[:count]
-    kept = kept[np.argsort(-rows.intersection[kept], kind="stable")]
-    rest = np.setdiff1d(np.arange(len(rank)), kept)
-    lower, upper = _event_bounds(rows, kept, rest)
-    return _Rows(
-        [rows.names[k] for k in kept] + [f"{len(rest)} others"],
-        np.c_[rows.members[:, kept], rows.members[:, rest].sum(axis=1)],
-        np.r_[rows.lower[kept], lower],
-        np.r_[rows.upper[kept], upper],
-        np.r_[rows.averaged[kept], rows.averaged[rest].sum()],
-        np.r_[rows.intersection[kept], rows.intersection[rest].sum()],
-        len(kept),
-    )
-
-
-def _event_bounds(rows: _Rows, kept: NDArray[np.intp], rest: NDArray[np.intp]) -> tuple[float, float]:
-    """The lower and upper probability, within the credal set, that the class is one of the rest."""
-    lower = max(1 - rows.upper[kept].sum(), rows.lower[rest].sum())
-    upper = min(1 - rows.lower[kept].sum(), rows.upper[rest].sum())
-    return float(lower), float(max(lower, upper))
+    few = few_classes(members, most=max_classes, true_class=true_class, by_probability=True)
+    rest = [f"{few.rest} others"] if few.rest else []
+    return _Rows([names[k] for k in few.classes] + rest, few)
 
 
 def _draw_bounds(ax: Axes, look: Theme, rows: _Rows) -> Entries:
     places = np.arange(len(rows.names))
     bars = ax.barh(
         places,
-        rows.upper - rows.lower,
-        left=rows.lower,
+        rows.few.upper - rows.few.lower,
+        left=rows.few.lower,
         height=BAND,
         facecolor=to_rgba(look.credal, 0.16),
         edgecolor=look.credal,
@@ -130,22 +87,24 @@ def _draw_bounds(ax: Axes, look: Theme, rows: _Rows) -> Entries:
 
 
 def _draw_members(ax: Axes, look: Theme, rows: _Rows) -> Entries:
-    count = len(rows.members)
+    count = len(rows.few.members)
     offsets = (np.arange(count) - (count - 1) / 2) / count * BAND * 0.9
     places = np.arange(len(rows.names)) + offsets[:, None]
     if count <= MOST_BARS:
         height, ink = 0.62 * BAND / count, to_rgba(look.text, 0.45)
-        bars = ax.barh(places.ravel(), rows.members.ravel(), height=height, color=ink, zorder=3)
+        bars = ax.barh(places.ravel(), rows.few.members.ravel(), height=height, color=ink, zorder=3)
         return {"Members": bars}
-    dots = ax.scatter(rows.members, places, s=7, color=to_rgba(look.text, 0.5), linewidth=0, zorder=3)
+    dots = ax.scatter(rows.few.members, places, s=7, color=to_rgba(look.text, 0.5), linewidth=0, zorder=3)
     return {"Members": dots}
 
 
 def _draw_points(ax: Axes, look: Theme, rows: _Rows) -> Entries:
     """Both predictions in every row, a little apart so that neither hides the other."""
     return {
-        "Averaged": _draw_point(ax, look, rows.averaged, rows.classes, "D", look.averaged, -0.17),
-        "Intersection": _draw_point(ax, look, rows.intersection, rows.classes, "o", look.intersection, 0.17),
+        "Averaged": _draw_point(ax, look, rows.few.mean, len(rows.few.classes), "D", look.averaged, -0.17),
+        "Intersection": _draw_point(
+            ax, look, rows.few.probability, len(rows.few.classes), "o", look.intersection, 0.17
+        ),
     }
 
 

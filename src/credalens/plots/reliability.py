@@ -10,10 +10,10 @@ from matplotlib.colors import to_rgba
 from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
+from credalens.evaluation.metrics.calibration import joined_bins
 from credalens.plots.axes import add_legend, dress, name_axes, open_axes
 from credalens.plots.inputs import as_numbers
 from credalens.plots.style import Theme, dash, marker
-from credalens.report.charts import FIRM
 
 COUNTS = "counts"
 LINE = "reliability"
@@ -83,8 +83,7 @@ def _read_bins(confidence: Any, accuracy: Any, count: Any, edges: Any) -> _Bins:
     means, hits = _filled(confidence, filled, "confidence"), _filled(accuracy, filled, "accuracy")
     borders = np.linspace(0, 1, len(counts) + 1) if edges is None else as_numbers(edges, "edges")
     _check_edges(borders, means, filled)
-    firm = counts[filled] >= FIRM
-    return _Bins(means, hits, counts / counts.sum(), borders, firm if firm.any() else np.ones_like(firm))
+    return _Bins(means, hits, counts / counts.sum(), borders, joined_bins(counts)[filled])
 
 
 def _filled(values: Any, filled: NDArray[np.bool_], what: str) -> NDArray[np.float64]:

@@ -12,9 +12,15 @@ from typing import Any, Final, cast
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from credalens.evaluation.evaluate import Evaluation
-from credalens.evaluation.scores import KINDS
-from credalens.evaluation.words.verdicts import unit
+from credalens.evaluation.detection import Detection, DetectionLines
+from credalens.evaluation.members_needed import MembersNeeded
+from credalens.evaluation.metrics.calibration import ReliabilityCurve
+from credalens.evaluation.metrics.selective import RejectionCurve
+from credalens.evaluation.outcome import Evaluation
+from credalens.evaluation.prediction_quality import Calibration
+from credalens.evaluation.results import DETECTORS, ByDetector, ByMethod
+from credalens.evaluation.words.names import METHOD_NAMES, line_name
+from credalens.evaluation.words.numbers import unit
 from credalens.plots import (
     plot_accuracy_rejection,
     plot_member_bars,
@@ -27,13 +33,11 @@ from credalens.plots import (
     save_figure,
 )
 from credalens.plots.style import LIGHT
-from credalens.report.tables import METHODS, SHORT
 
 __all__ = ["save_figures"]
 
 Draw = Callable[[], Axes]
 FORMATS = ("png", "svg")
-MEASURES = ("epistemic", "total")
 BY_METHOD: Final = replace(LIGHT, palette=2 * (LIGHT.credal, LIGHT.averaged))
 """Credal and averaging take turns and keep the colours they have on the page; dashes tell EU from TU."""
 
@@ -62,62 +66,59 @@ def _stem(name: str, used: set[str]) -> str:
 
 def _figures(evaluation: Evaluation) -> Iterator[tuple[str, Draw]]:
     """Names, and what draws the figure when it is its turn."""
-    result = evaluation.result
-    if result["ood"]:
-        yield from _detection(result)
+    for detection in evaluation.ood:
+        yield from _detection(detection, evaluation.curves.detection[detection.name])
+    if evaluation.ood:
         yield from _histograms(evaluation)
-    if result["calibration"] is not None:
-        yield "reliability", partial(_reliability, result["calibration"])
-        for measure, part in result["selective"].items():
-            named = {METHODS[kind]: (part[kind]["rejected"], part[kind]["accuracy"]) for kind in KINDS}
-            yield f"rejection {measure}", partial(_rejection, named, measure)
-    if result["members_needed"] is not None and result["ood"]:
-        yield "members", partial(_members, result["members_needed"])
-    yield from _samples(result)
+    if evaluation.calibration:
+        yield "reliability", partial(_reliability, evaluation.calibration)
+    if evaluation.selective:
+        for measure, curves in evaluation.selective.items():
+            yield f"rejection {measure}", partial(_rejection, curves, measure)
+    if evaluation.members_needed and evaluation.ood:
+        yield "members", partial(_members, evaluation.members_needed)
+    yield from _samples(evaluation)
 
 
-def _detection(result: dict[str, Any]) -> Iterator[tuple[str, Draw]]:
-    known = result["data"]["id"]["rows"]
-    for found in result["ood"]:
-        name, curves = found["name"], result["curves"]["detection"][found["name"]]
-        roc, pr = (
-            {f"{SHORT[m]}, {METHODS[k]}": tuple(curves[m][k][form]) for m in MEASURES for k in KINDS}
-            for form in ("roc", "pr")
-        )
-        yield f"roc {name}", partial(plot_roc, roc, theme=BY_METHOD, title=name)
-        share = found["rows"] / (found["rows"] + known)
-        yield f"pr {name}", partial(plot_pr, pr, prevalence=share, theme=BY_METHOD, title=name)
+def _detection(detection: Detection, curves: ByDetector[ByMethod[DetectionLines]]) -> Iterator[tuple[str, Draw]]:
+    lines = {line_name(method, m): part for m, parts in curves.items() for method, part in parts.items()}
+    look: dict[str, Any] = {"theme": BY_METHOD, "title": detection.name}
+    yield f"roc {detection.name}", partial(plot_roc, {name: line.roc for name, line in lines.items()}, **look)
+    share = detection.epistemic.credal.prevalence
+    pr = {name: line.pr for name, line in lines.items()}
+    yield f"pr {detection.name}", partial(plot_pr, pr, prevalence=share, **look)
 
 
 def _histograms(evaluation: Evaluation) -> Iterator[tuple[str, Draw]]:
-    base = unit(evaluation.result["settings"]["base"])
-    for measure in MEASURES:
-        for kind in KINDS:
+    base, id_name = unit(evaluation.settings.base), evaluation.data.id.name
+    for measure in DETECTORS:
+        for method, method_name in METHOD_NAMES.items():
+            scores = {name: all_scores.of(method).of(measure) for name, all_scores in evaluation.uncertainty.items()}
             draw = partial(
                 plot_uncertainty_histograms,
-                evaluation.known.scores[kind][measure],
-                {other.name: other.scores[kind][measure] for other in evaluation.others},
+                scores.pop(id_name),
+                scores,
                 measure=f"{measure.capitalize()} uncertainty ({base})",
-                id_name=evaluation.known.name,
-                title=METHODS[kind].capitalize(),
+                id_name=id_name,
+                title=method_name.capitalize(),
             )
-            yield f"histogram {measure} {METHODS[kind]}", draw
+            yield f"histogram {measure} {method_name}", draw
 
 
-def _rejection(named: dict[str, Any], measure: str) -> Axes:
-    return plot_accuracy_rejection(named, theme=BY_METHOD, title=f"By {measure} uncertainty")
+def _rejection(curves: ByMethod[RejectionCurve], measure: str) -> Axes:
+    lines = {METHOD_NAMES[method]: (curve.rejected, curve.accuracy) for method, curve in curves.items()}
+    return plot_accuracy_rejection(lines, theme=BY_METHOD, title=f"By {measure} uncertainty")
 
 
-def _reliability(calibration: dict[str, Any]) -> Axes:
+def _reliability(calibration: Calibration) -> Axes:
     ax = None
     for order, name in enumerate(("intersection", "averaged")):
-        curve = calibration[name]["reliability"]
-        confidence, accuracy = ([value or 0.0 for value in curve[key]] for key in ("confidence", "accuracy"))
+        curve: ReliabilityCurve = getattr(calibration, name).reliability
         ax = plot_reliability(
-            confidence,
-            accuracy,
-            curve["count"],
-            edges=curve["edges"],
+            curve.confidence,
+            curve.accuracy,
+            curve.count,
+            edges=curve.edges,
             name=name.capitalize(),
             order=order,
             theme=BY_METHOD,
@@ -126,30 +127,27 @@ def _reliability(calibration: dict[str, Any]) -> Axes:
     return cast(Axes, ax)
 
 
-def _members(found: dict[str, Any]) -> Axes:
-    """From two members on: one alone has no epistemic uncertainty."""
-    curves = found["auroc"]["epistemic"]["credal"]
-    series = {name: (curve["mean"][1:], curve["std"][1:]) for name, curve in curves.items()}
+def _members(needed: MembersNeeded) -> Axes:
+    series = {name: (trends.credal.mean, trends.credal.std) for name, trends in needed.epistemic_auroc().items()}
     title = "How many members do I need?"
-    return plot_members_needed(found["sizes"][1:], series, ylabel="AUROC of credal EU", title=title)
+    return plot_members_needed(needed.sizes[1:], series, ylabel="AUROC of credal EU", title=title)
 
 
-def _samples(result: dict[str, Any]) -> Iterator[tuple[str, Draw]]:
+def _samples(evaluation: Evaluation) -> Iterator[tuple[str, Draw]]:
     """The first input of each group; bars only where no classes had to be added up."""
-    names = result["data"]["class_names"]
+    names = evaluation.data.class_names
     seen: set[str] = set()
-    for sample in result["samples"]:
-        if seen >= set(sample["groups"]):
+    for sample in evaluation.samples:
+        if seen >= set(sample.groups):
             continue
-        seen |= set(sample["groups"])
-        title = f"{sample['set']}, row {sample['row']}"
-        if not sample["others"]:
-            members, truth = _exact(sample["members"]), sample["label"]
-            yield f"bars {title}", partial(plot_member_bars, members, class_names=names, true_class=truth, title=title)
-        if sample["simplex"]:
-            labels = ["others" if k is None else names[k] for k in sample["simplex"]["classes"]]
-            members = _exact(sample["simplex"]["members"])
-            yield f"simplex {title}", partial(plot_simplex, members, labels=labels, title=title)
+        seen |= set(sample.groups)
+        title = f"{sample.set}, row {sample.row}"
+        if not sample.others:
+            bars = partial(plot_member_bars, _exact(sample.members), class_names=names, true_class=sample.label)
+            yield f"bars {title}", partial(bars, title=title)
+        if sample.simplex:
+            labels = ["others" if k is None else names[k] for k in sample.simplex.classes]
+            yield f"simplex {title}", partial(plot_simplex, _exact(sample.simplex.members), labels=labels, title=title)
 
 
 def _exact(members: list[list[float]]) -> list[list[float]]:

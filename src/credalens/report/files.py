@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import uuid
@@ -11,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from credalens.evaluation.evaluate import Evaluation
+from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.sources import Progress
 from credalens.report.page import render_html
 
-__all__ = ["atomic_folder", "check_folder", "write_report", "write_report_files"]
+__all__ = ["atomic_folder", "check_folder", "write_report"]
 
 
 def write_report(
@@ -35,31 +34,20 @@ def write_report(
     """
     target = Path(folder)
     with atomic_folder(target) as scratch:
-        write_report_files(evaluation, scratch, title=title, images=images, figures=figures, progress=progress)
+        page = render_html(evaluation, title=title, images=images)
+        (scratch / "report.html").write_text(page, encoding="utf-8")
+        (scratch / "report.json").write_text(evaluation.to_json() + "\n", encoding="utf-8")
+        evaluation.threshold.save(scratch / "threshold.json")
+        if figures:
+            _save_figures(evaluation, scratch / "figures", progress)
     return target
 
 
-def write_report_files(
-    evaluation: Evaluation,
-    folder: Path,
-    /,
-    *,
-    title: str = "",
-    images: Mapping[str, Any] | None = None,
-    figures: bool = False,
-    progress: Progress | None = None,
-) -> None:
-    """The files of a report in a folder that exists."""
-    page = render_html(evaluation.result, title=title, images=images)
-    text = json.dumps(evaluation.result, indent=1, ensure_ascii=False, allow_nan=False)
-    (folder / "report.html").write_text(page, encoding="utf-8")
-    (folder / "report.json").write_text(text + "\n", encoding="utf-8")
-    evaluation.threshold.save(folder / "threshold.json")
-    if figures:
-        from credalens.report.figures import save_figures
+def _save_figures(evaluation: Evaluation, folder: Path, progress: Progress | None) -> None:
+    from credalens.report.figures import save_figures
 
-        report = progress or (lambda what, done, of: None)
-        save_figures(evaluation, folder / "figures", report=lambda done, of: report("figures", done, of))
+    report = progress or (lambda what, done, of: None)
+    save_figures(evaluation, folder, report=lambda done, of: report("figures", done, of))
 
 
 def check_folder(path: str | os.PathLike[str], /) -> Path:
@@ -78,7 +66,7 @@ def atomic_folder(path: str | os.PathLike[str], /) -> Iterator[Path]:
     target = check_folder(path)
     scratch = target.parent / f".{target.name}.{uuid.uuid4().hex}.partial"
     try:
-        with _wording(target):
+        with _naming_target(target):
             scratch.mkdir()
             yield scratch
             _settle(scratch, target)
@@ -87,7 +75,7 @@ def atomic_folder(path: str | os.PathLike[str], /) -> Iterator[Path]:
 
 
 @contextmanager
-def _wording(target: Path) -> Iterator[None]:
+def _naming_target(target: Path) -> Iterator[None]:
     """Name the folder that was asked for, not the one that is written in its place."""
     try:
         yield

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from credalens.evaluation.words.verdicts import percent, unit
+from credalens.evaluation.outcome import DataSets, Evaluation
+from credalens.evaluation.words.numbers import percent, unit
 from credalens.report.images import check_images, png_uri
-from credalens.report.inputs import inputs
+from credalens.report.inputs import Pictures, inputs
 from credalens.report.sections import NEED_OOD, SECTIONS, glossary
 from credalens.report.svg import tag
 
@@ -22,61 +23,62 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 """Tells the browser to load nothing from anywhere."""
 
 
-def render_html(result: dict[str, Any], /, *, title: str = "", images: Mapping[str, Any] | None = None) -> str:
-    """The page for a result; ``images``, data set -> (rows, height, width[, 3]) of bytes, shows the inputs themselves."""
-    pictures = _pictures(result, images or {})
-    name = title or f"Credal report: {result['data']['id']['name']}"
+def render_html(evaluation: Evaluation, /, *, title: str = "", images: Mapping[str, Any] | None = None) -> str:
+    """The page for an evaluation; ``images``, data set -> (rows, height, width[, 3]) of bytes, shows the inputs themselves."""
+    pictures = _pictures(evaluation, images or {})
+    name = title or f"Credal report: {evaluation.data.id.name}"
     sections = {
-        key: (short, heading, build(result))
+        key: (short, heading, build(evaluation))
         for key, (short, heading, build) in SECTIONS.items()
-        if result["ood"] or key not in NEED_OOD
+        if evaluation.ood or key not in NEED_OOD
     }
-    sections["inputs"] = ("Inputs", "Which inputs are worst?", inputs(result, pictures))
+    sections["inputs"] = ("Inputs", "Which inputs are worst?", inputs(evaluation, pictures))
     sections["words"] = ("Glossary", "What the words mean", glossary())
     body = "".join(
         tag("section", tag("h2", escape(heading), id=f"{key}-title") + content, id=key, aria_labelledby=f"{key}-title")
         for key, (_, heading, content) in sections.items()
     )
     links = "".join(tag("li", tag("a", escape(short), href=f"#{key}")) for key, (short, *_) in sections.items())
-    return _page(name, _header(name, result), links, body, _footer(result))
+    return _page(name, _header(name, evaluation.data), links, body, _footer(evaluation))
 
 
-def _pictures(result: dict[str, Any], images: Mapping[str, Any]) -> dict[tuple[str, int], str]:
-    rows = {one["name"]: one["rows"] for one in (result["data"]["id"], *result["data"]["ood"])}
+def _pictures(evaluation: Evaluation, images: Mapping[str, Any]) -> Pictures:
+    data = evaluation.data
+    rows = {data_set.name: data_set.rows for data_set in (data.id, *data.ood)}
     unknown = sorted(set(images) - set(rows))
     if unknown:
         raise ValueError(
             f"images were given for {unknown[0]!r}, which is no data set; there are {', '.join(map(repr, rows))}."
         )
     checked = {name: check_images(array, rows[name], name) for name, array in images.items()}
-    chosen = [(sample["set"], sample["row"]) for sample in result["samples"]]
-    return {(name, row): png_uri(checked[name][row]) for name, row in chosen if name in checked}
+    shown = [(sample.set, sample.row) for sample in evaluation.samples if sample.set in checked]
+    return {(name, row): png_uri(checked[name][row]) for name, row in shown}
 
 
-def _header(title: str, result: dict[str, Any]) -> str:
-    data = result["data"]
-    known = f"{data['id']['rows']:,} inputs of {data['id']['name']}" + (
-        "" if data["id"]["labelled"] else " (without labels)"
+def _header(title: str, data: DataSets) -> str:
+    labels = "" if data.id.labelled else " (without labels)"
+    ood = ", ".join(f"{data_set.rows:,} of {data_set.name}" for data_set in data.ood) or "no data given"
+    members = f"{data.members} members" if data.members > 1 else "1 member"
+    facts = (
+        f"{members}, {data.classes} classes. In distribution: {data.id.rows:,} inputs of {data.id.name}{labels}. "
+        f"Out of distribution: {ood}."
     )
-    others = ", ".join(f"{one['rows']:,} of {one['name']}" for one in data["ood"]) or "no data given"
-    members = f"{data['members']} members" if data["members"] > 1 else "1 member"
-    facts = f"{members}, {data['classes']} classes. In distribution: {known}. Out of distribution: {others}."
     toggle = '<button id="theme" type="button" hidden>Dark</button>'
     return tag(
         "header", tag("div", tag("h1", escape(title)) + toggle, class_="title") + tag("p", escape(facts)), class_="page"
     )
 
 
-def _footer(result: dict[str, Any]) -> str:
-    given = result["settings"]
-    versions = f"credalens {result['version']}, Python {platform.python_version()}, NumPy {np.__version__}"
+def _footer(evaluation: Evaluation) -> str:
+    settings = evaluation.settings
+    versions = f"credalens {evaluation.version}, Python {platform.python_version()}, NumPy {np.__version__}"
     intervals = (
-        f"Intervals hold {percent(given['level'], 0)}: those of the AUROC by DeLong's method, the others by "
-        f"{given['replicates']} bootstrap draws with seed {given['seed']}. "
+        f"Intervals hold {percent(settings.level, 0)}: those of the AUROC by DeLong's method, the others by "
+        f"{settings.replicates} bootstrap draws with seed {settings.seed}. "
     )
     text = (
-        f"Made by {versions} from {'logits' if given['logits'] else 'probabilities'}. Uncertainty is in "
-        f"{unit(given['base'])}; the ECE has {given['bins']} bins of equal width. {intervals if result['ood'] else ''}"
+        f"Made by {versions} from {'logits' if settings.logits else 'probabilities'}. Uncertainty is in "
+        f"{unit(settings.base)}; the ECE has {settings.bins} bins of equal width. {intervals if evaluation.ood else ''}"
         "All numbers are in report.json next to this page."
     )
     return tag("footer", tag("p", escape(text)))

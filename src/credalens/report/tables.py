@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
-from credalens.evaluation.words.verdicts import number, percent, points, unit, verdict
+from credalens.evaluation.detection import Detector
+from credalens.evaluation.members_needed import MembersNeeded
+from credalens.evaluation.metrics.selective import RejectionCurve
+from credalens.evaluation.metrics.sets import SetMetrics
+from credalens.evaluation.outcome import Evaluation
+from credalens.evaluation.prediction_quality import Calibration
+from credalens.evaluation.results import ByMeasure, ByMethod, Interval
+from credalens.evaluation.words.names import METHOD_NAMES, RULE_NAMES, SHORT, SIGNS
+from credalens.evaluation.words.numbers import number, percent, points, unit
+from credalens.evaluation.words.verdicts import verdict
 
 __all__ = [
     "Cell",
@@ -21,14 +31,6 @@ __all__ = [
     "threshold_table",
 ]
 
-SHORT: Final = {"epistemic": "EU", "total": "TU", "aleatoric": "AU"}
-METHODS: Final = {"credal": "credal", "classical": "averaging"}
-RULE_NAMES: Final = {
-    "interval_dominance": "interval dominance",
-    "maximality": "maximality",
-    "e_admissibility": "E-admissibility",
-}
-SIGNS: Final = {"better": "▲", "worse": "▼", "undecided": "■"}
 METRICS: Final = {"auroc": "AUROC", "auprc": "AUPRC", "fpr95": "FPR95"}
 
 
@@ -63,27 +65,27 @@ class Table:
     group: int = 1
 
 
-def detection_table(result: dict[str, Any], /) -> Table:
+def detection_table(evaluation: Evaluation, /) -> Table:
     """Credal against averaging side by side, for each OOD data set by EU and by TU."""
-    pairs = [Column(f"{title} {method}", title) for title in METRICS.values() for method in METHODS.values()]
+    pairs = [Column(f"{title} {method}", title) for title in METRICS.values() for method in METHOD_NAMES.values()]
     names = [Column("OOD data", "out of distribution (OOD)", text=True), Column("Score", text=True)]
     columns = (*names, *pairs[:2], Column("Gain in AUROC", "interval (95 %)"), *pairs[2:])
     rows = []
-    for name, measure, part in _parts(result):
-        auroc, auprc, fpr95 = (_both(part, metric) for metric in METRICS)
-        rows.append((_text(name), _text(SHORT[measure]), *auroc, _gain(part), *auprc, *fpr95))
+    for name, measure, detector in _detectors(evaluation):
+        auroc, auprc, fpr95 = (_both(detector, metric) for metric in METRICS)
+        rows.append((_text(name), _text(SHORT[measure]), *auroc, _gain(detector), *auprc, *fpr95))
     return Table("Finding OOD inputs (%)", columns, tuple(rows), group=2)
 
 
-def narrow_detection_table(result: dict[str, Any], /) -> Table:
+def narrow_detection_table(evaluation: Evaluation, /) -> Table:
     """The same, one row for each method, for a terminal of 80 columns."""
-    level = f"{100 * result['settings']['level']:g} %"
+    level = f"{100 * evaluation.settings.level:g} %"
     titles = ("OOD data", "Score", *METRICS.values(), f"Gain in AUROC ({level})")
     rows, last = [], None
-    for name, measure, part in _parts(result):
-        both = [_both(part, metric) for metric in METRICS]
-        for place, method in enumerate(METHODS.values()):
-            gain = Cell("") if place else _gain(part)
+    for name, measure, detector in _detectors(evaluation):
+        both = [_both(detector, metric) for metric in METRICS]
+        for place, method in enumerate(METHOD_NAMES.values()):
+            gain = Cell("") if place else _gain(detector)
             plain = [replace(cells[place], note="") for cells in both]
             rows.append((_text("" if name == last else name), _text(f"{SHORT[measure]} {method}"), *plain, gain))
             last = name
@@ -91,30 +93,30 @@ def narrow_detection_table(result: dict[str, Any], /) -> Table:
     return Table("Finding OOD inputs (%)", columns, tuple(rows), group=4)
 
 
-def _parts(result: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for found in result["ood"]:
-        for measure in ("epistemic", "total"):
-            yield found["name"], measure, found[measure]
+def _detectors(evaluation: Evaluation) -> Iterator[tuple[str, str, Detector]]:
+    for detection in evaluation.ood:
+        for measure, detector in detection.detectors():
+            yield detection.name, measure, detector
 
 
-def _both(part: dict[str, Any], name: str) -> list[Cell]:
+def _both(detector: Detector, metric: str) -> list[Cell]:
     """The metric of credal and classical, the better one marked."""
-    cells = [
-        Cell(f"{100 * part[kind][name]:.2f}", part[kind][name], _interval(part[kind][f"{name}_interval"]))
-        for kind in METHODS
-    ]
-    return mark_best(cells, lower=name == "fpr95")
+    cells = []
+    for _, metrics in detector.items():
+        value: float = getattr(metrics, metric)
+        cells.append(Cell(f"{100 * value:.2f}", value, _interval(getattr(metrics, f"{metric}_interval"))))
+    return mark_best(cells, lower=metric == "fpr95")
 
 
-def _interval(interval: dict[str, Any]) -> str:
-    return f"{100 * interval['low']:.1f} to {100 * interval['high']:.1f}"
+def _interval(interval: Interval) -> str:
+    return f"{100 * interval.low:.1f} to {100 * interval.high:.1f}"
 
 
-def _gain(part: dict[str, Any]) -> Cell:
-    comparison = part["difference"]["auroc"]
-    span = f"{points(comparison['low'])} to {points(comparison['high'])}"
-    found = verdict(comparison)
-    return Cell(points(comparison["difference"]), comparison["difference"], f"{span} {SIGNS[found]}", tone=found)
+def _gain(detector: Detector) -> Cell:
+    gain = detector.difference.auroc
+    said = verdict(gain)
+    span = f"{points(gain.low)} to {points(gain.high)}"
+    return Cell(points(gain.difference), gain.difference, f"{span} {SIGNS[said]}", tone=said)
 
 
 def mark_best(cells: list[Cell], /, *, lower: bool = False) -> list[Cell]:
@@ -134,17 +136,22 @@ def _rows(names: list[str], columns: list[list[Cell]]) -> tuple[tuple[Cell, ...]
     return tuple((_text(name), *cells) for name, cells in zip(names, zip(*columns, strict=True), strict=True))
 
 
-def _column(parts: list[dict[str, Any]], key: str, show: Callable[[Any], str], *, lower: bool = False) -> list[Cell]:
-    return mark_best([Cell(show(part[key]), part[key]) for part in parts], lower=lower)
+def _cell(value: float, show: Callable[[float], str]) -> Cell:
+    """A number; where there is none (NaN) it is sorted last."""
+    return Cell(show(value), value if math.isfinite(value) else None)
 
 
-def _percents(value: float | None) -> str:
+def _percents(value: float) -> str:
     return percent(value, 2).removesuffix("%").strip()
 
 
-def calibration_table(result: dict[str, Any], /) -> Table:
+def _four_digits(value: float) -> str:
+    return number(value, 4)
+
+
+def calibration_table(calibration: Calibration, id_name: str, /) -> Table:
     """Accuracy, ECE, NLL and Brier score of both point predictions."""
-    parts = [result["calibration"][name] for name in ("intersection", "averaged")]
+    both = (calibration.intersection, calibration.averaged)
     columns = (
         Column("Point prediction", "intersection probability", text=True),
         Column("Accuracy (%)", "accuracy"),
@@ -153,30 +160,31 @@ def calibration_table(result: dict[str, Any], /) -> Table:
         Column("Brier", "Brier score"),
     )
     cells = [
-        _column(parts, "accuracy", _percents),
-        _column(parts, "ece", _percents, lower=True),
-        *(_column(parts, key, lambda value: number(value, 4), lower=True) for key in ("nll", "brier")),
+        mark_best([_cell(point.accuracy, _percents) for point in both]),
+        mark_best([_cell(point.ece, _percents) for point in both], lower=True),
+        mark_best([_cell(point.nll, _four_digits) for point in both], lower=True),
+        mark_best([_cell(point.brier, _four_digits) for point in both], lower=True),
     ]
-    title = f"Predictions on {result['data']['id']['name']} data"
-    return Table(title, columns, _rows(["intersection (credal)", "averaged"], cells), group=2)
+    return Table(
+        f"Predictions on {id_name} data", columns, _rows(["intersection (credal)", "averaged"], cells), group=2
+    )
 
 
-def sets_table(result: dict[str, Any], /) -> Table:
+def sets_table(evaluation: Evaluation, sets: dict[str, SetMetrics], /) -> Table:
     """Set-valued predictions, rule by rule, with their mean size on every data set."""
-    rules = list(result["sets"])
-    parts = [result["sets"][rule] for rule in rules]
     shares = {"coverage": "Coverage", "determinacy": "Single class", "single_accuracy": "Accuracy if single"}
     columns = [Column("Rule", text=True), *(Column(f"{title} (%)", title.lower()) for title in shares.values())]
     columns += [Column("u65", "u65"), Column("u80", "u80"), Column("Set size, ID", "set size")]
-    columns += [Column(f"Set size, {found['name']}", "set size") for found in result["ood"]]
-    cells = [[Cell(_percents(part[key]), part[key]) for part in parts] for key in shares]
-    cells += [_column(parts, key, number) for key in ("u65", "u80")]
-    for sizes in (result["mean_set_size"], *(found["mean_set_size"] for found in result["ood"])):
-        cells.append([Cell(number(sizes[rule], 2), sizes[rule]) for rule in rules])
-    return Table("Predicting a set of classes", tuple(columns), _rows([RULE_NAMES[rule] for rule in rules], cells))
+    columns += [Column(f"Set size, {detection.name}", "set size") for detection in evaluation.ood]
+    cells = [[_cell(getattr(metrics, name), _percents) for metrics in sets.values()] for name in shares]
+    cells.append(mark_best([_cell(metrics.u65, number) for metrics in sets.values()]))
+    cells.append(mark_best([_cell(metrics.u80, number) for metrics in sets.values()]))
+    for sizes in (evaluation.mean_set_size, *(detection.mean_set_size for detection in evaluation.ood)):
+        cells.append([Cell(number(sizes[rule], 2), sizes[rule]) for rule in sets])
+    return Table("Predicting a set of classes", tuple(columns), _rows([RULE_NAMES[rule] for rule in sets], cells))
 
 
-def selective_table(result: dict[str, Any], /) -> Table:
+def selective_table(selective: ByMeasure[ByMethod[RejectionCurve]], /) -> Table:
     """Area under the accuracy-rejection curve of every uncertainty."""
     columns = (
         Column("Turned away by", text=True),
@@ -184,33 +192,33 @@ def selective_table(result: dict[str, Any], /) -> Table:
         Column("averaging (%)", "mean accuracy on the inputs kept"),
     )
     rows = []
-    for measure, part in result["selective"].items():
-        cells = [Cell(_percents(part[kind]["area"]), part[kind]["area"]) for kind in METHODS]
-        rows.append((_text(f"{measure} uncertainty ({SHORT[measure]})"), *mark_best(cells)))
+    for measure, curves in selective.items():
+        cells = mark_best([_cell(curve.area, _percents) for _, curve in curves.items()])
+        rows.append((_text(f"{measure} uncertainty ({SHORT[measure]})"), *cells))
     return Table("Mean accuracy on the inputs kept", columns, tuple(rows))
 
 
-def threshold_table(result: dict[str, Any], rate: float, /) -> Table:
+def threshold_table(evaluation: Evaluation, rate: float, /) -> Table:
     """The thresholds for one false-alarm rate and the share of each OOD data set that they catch."""
-    chosen = [row for row in result["thresholds"] if row["false_alarm_rate"] == rate]
-    names = [found["name"] for found in result["ood"]]
+    alarms = [alarm for alarm in evaluation.thresholds if alarm.threshold.false_alarm_rate == rate]
+    names = [detection.name for detection in evaluation.ood]
     columns = (
         Column("Score", text=True),
         Column("Method", text=True),
-        Column(f"Threshold ({unit(result['settings']['base'])})", "threshold"),
+        Column(f"Threshold ({unit(evaluation.settings.base)})", "threshold"),
         Column("ID flagged (%)", "false-alarm rate"),
         *(Column(f"{name} caught (%)") for name in names),
     )
-    caught = {name: mark_best([_share(row["caught"][name]) for row in chosen]) for name in names}
+    caught = {name: mark_best([_share(alarm.caught[name]) for alarm in alarms]) for name in names}
     rows = [
         (
-            _text(SHORT[row["measure"]]),
-            _text(METHODS[row["kind"]]),
-            Cell(number(row["value"]), row["value"]),
-            _share(row["achieved_rate"]),
+            _text(SHORT[alarm.measure]),
+            _text(METHOD_NAMES[alarm.method]),
+            _cell(alarm.threshold.value, number),
+            _share(alarm.threshold.achieved_rate),
             *(caught[name][place] for name in names),
         )
-        for place, row in enumerate(chosen)
+        for place, alarm in enumerate(alarms)
     ]
     return Table(f"Alarm for at most {100 * rate:g} % of ID inputs", columns, tuple(rows))
 
@@ -219,21 +227,21 @@ def _share(value: float) -> Cell:
     return Cell(f"{100 * value:.1f}", value)
 
 
-def members_table(result: dict[str, Any], /) -> Table:
+def members_table(needed: MembersNeeded, /) -> Table:
     """AUROC of credal EU for each OOD data set, and accuracy, against the number of members."""
-    found = result["members_needed"]
-    names = [one["name"] for one in result["ood"]]
-    curves = {f"AUROC EU, {name} (%)": found["auroc"]["epistemic"]["credal"][name] for name in names}
-    if "accuracy" in found:
-        curves |= {"Accuracy (%)": found["accuracy"]["credal"]}
+    trends = {}
+    if needed.auroc:
+        trends = {f"AUROC EU, {name} (%)": trend for name, trend in needed.auroc.epistemic.credal.items()}
+    if needed.accuracy:
+        trends["Accuracy (%)"] = needed.accuracy.credal
     cells = [
         [
             Cell(_percents(mean), mean, f"± {100 * std:.2f}" if count > 1 else "")
-            for mean, std, count in zip(curve["mean"], curve["std"], found["subsets"], strict=True)
+            for mean, std, count in zip(trend.mean, trend.std, needed.subsets, strict=True)
         ]
-        for curve in curves.values()
+        for trend in trends.values()
     ]
     rows = tuple(
-        (Cell(str(size), size), *row) for size, row in zip(found["sizes"], zip(*cells, strict=True), strict=True)
+        (Cell(str(size), size), *row) for size, row in zip(needed.sizes, zip(*cells, strict=True), strict=True)
     )
-    return Table("Credal prediction with fewer members", (Column("Members", "member"), *map(Column, curves)), rows)
+    return Table("Credal prediction with fewer members", (Column("Members", "member"), *map(Column, trends)), rows)

@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from credalens.checks.labels import read_labels, read_probabilities
 from credalens.checks.options import check_count, check_fraction
-from credalens.evaluation.statistics.results import Result
+from credalens.evaluation.results import Result
 
 __all__ = ["CalibrationMetrics", "ReliabilityCurve", "calibration_metrics", "reliability_curve"]
+
+FIRM = 5
+"""With fewer inputs than this the accuracy of a bin says little."""
 
 # The spacing of float64 at 1, as in scikit-learn's log_loss: giving the truth probability 0 costs 36.04 nats.
 NLL_FLOOR = float(np.finfo(np.float64).eps)
@@ -104,6 +107,12 @@ def _reliability(probs: NDArray[np.float64], labels: NDArray[np.int64], bins: in
     filled = np.where(count > 0, count, np.nan)
     ece = float(np.abs(sum_correct - sum_confidence).sum() / len(labels))
     return ReliabilityCurve(edges, sum_confidence / filled, sum_correct / filled, count, ece)
+
+
+def joined_bins(count: NDArray, /) -> NDArray[np.bool_]:
+    """The bins that a reliability diagram joins: those with enough inputs, or all filled ones where none has enough."""
+    firm = count >= FIRM
+    return firm if firm.any() else count > 0
 
 
 def _probs_and_labels(probs: Any, labels: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from credalens.checks.scores import read_sample_scores
 from credalens.evaluation.metrics.thin import thin
+from credalens.evaluation.results import Interval, Result
 from credalens.evaluation.statistics.delong import auroc_interval
-from credalens.evaluation.statistics.results import Interval, Result
 from credalens.evaluation.statistics.tally import METRICS, Coded, encode, flagged
 
 __all__ = ["OODMetrics", "PRCurve", "ROCCurve", "ood_metrics", "pr_curve", "roc_curve"]
@@ -41,6 +41,11 @@ class OODMetrics(Result):
     n_id: int
     n_ood: int
     auroc_interval: Interval | None = None
+
+    @property
+    def prevalence(self) -> float:
+        """The share of OOD samples, which is the AUPRC of guessing."""
+        return self.n_ood / (self.n_ood + self.n_id)
 
 
 def ood_metrics(id_scores: Any, ood_scores: Any, *, confidence: float | None = None) -> OODMetrics:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from credalens.checks.scores import check_same_samples, read_sample_scores
 from credalens.checks.sets import read_truths
 from credalens.evaluation.metrics.thin import thin
-from credalens.evaluation.statistics.results import Result
+from credalens.evaluation.results import Result
 
 __all__ = ["RejectionCurve", "accuracy_rejection_curve"]
 

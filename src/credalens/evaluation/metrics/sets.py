@@ -9,7 +9,7 @@ import numpy as np
 
 from credalens.checks.labels import read_labels
 from credalens.checks.sets import read_class_sets
-from credalens.evaluation.statistics.results import Result
+from credalens.evaluation.results import Result
 
 __all__ = ["SetMetrics", "set_metrics"]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from credalens.checks.options import check_choice, check_count, check_fraction
 from credalens.checks.scores import read_sample_scores, read_scores
-from credalens.evaluation.statistics.results import Result
+from credalens.evaluation.results import Result
 
 __all__ = ["Threshold", "select_threshold"]
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from credalens.checks.options import check_choice, check_fraction
 from credalens.checks.scores import read_paired_scores, read_sample_scores
+from credalens.evaluation.results import Comparison, Interval
 from credalens.evaluation.statistics.bootstrap import Seed, bootstrap_interval
-from credalens.evaluation.statistics.results import Comparison, Interval
 from credalens.evaluation.statistics.tally import encode, twice_below
 
 __all__ = ["auroc_interval", "compare_auroc"]

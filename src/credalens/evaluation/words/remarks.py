@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
+
+from credalens.evaluation.detection import Detection
+from credalens.evaluation.outcome import Evaluation
+from credalens.evaluation.results import Interval
 
 __all__ = ["NO_LABELS", "ONE_MEMBER", "about", "remarks"]
 
@@ -15,25 +19,24 @@ ONE_MEMBER: Final = (
 NO_LABELS: Final = "No labels were given, so that accuracy and calibration are unknown. Pass them with --labels."
 
 
-def remarks(result: dict[str, Any], /) -> list[str]:
+def remarks(evaluation: Evaluation, /) -> list[str]:
     """All that hold for this result, the ones about a data set with its name in front."""
-    data = result["data"]
-    found = [f"{one['name']}: {text[0].lower()}{text[1:]}" for one in result["ood"] if (text := about(one, data))]
-    if data["members"] == 1:
-        found.append(ONE_MEMBER)
-    if result["calibration"] is None:
-        found.append(NO_LABELS)
-    return found
+    texts = [f"{one.name}: {text[0].lower()}{text[1:]}" for one in evaluation.ood if (text := about(one))]
+    if evaluation.data.members == 1:
+        texts.append(ONE_MEMBER)
+    if evaluation.calibration is None:
+        texts.append(NO_LABELS)
+    return texts
 
 
-def about(found: dict[str, Any], data: dict[str, Any], /) -> str:
+def about(detection: Detection, /) -> str:
     """What to know about one OOD data set; nothing where there is nothing."""
-    rows = {one["name"]: one["rows"] for one in data["ood"]}[found["name"]]
-    return " ".join(filter(None, (_below_chance(found["epistemic"]["credal"]["auroc_interval"]), _few(rows))))
+    parts = (_below_chance(detection.epistemic.credal.auroc_interval), _few(detection.rows))
+    return " ".join(filter(None, parts))
 
 
-def _below_chance(interval: dict[str, Any]) -> str:
-    if interval["high"] >= 0.5:
+def _below_chance(interval: Interval) -> str:
+    if interval.high >= 0.5:
         return ""
     return "Worse than chance: the members are surer of these inputs than of those they were trained for."
 

@@ -2,143 +2,139 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from credalens.evaluation.detection import Detection
+from credalens.evaluation.members_needed import MembersNeeded
+from credalens.evaluation.outcome import Evaluation
+from credalens.evaluation.prediction_quality import Calibration
+from credalens.evaluation.results import Comparison, Interval, Result
+from credalens.evaluation.words.numbers import SPACE, joined, number, percent, points, unit
 from credalens.evaluation.words.remarks import about, remarks
 
-__all__ = ["joined", "number", "percent", "points", "summary", "unit", "verdict"]
+__all__ = ["Finding", "Summary", "summary", "verdict"]
 
-MINUS, SPACE = "\u2212", "\u00a0"  # the space keeps a number and its unit on one line
 CLOSE_ENOUGH = 0.005
 
 
-def percent(value: float | None, digits: int = 1, /) -> str:
-    """A fraction as a percentage; a dash where there is none.
+@dataclass(frozen=True)
+class Finding(Result):
+    """What is said about one OOD data set."""
 
-    >>> percent(0.9387).split(), percent(None)
-    (['93.9', '%'], '–')
-    """
-    return "–" if value is None else f"{100 * value:.{digits}f}{SPACE}%".replace("-", MINUS)
-
-
-def points(value: float, /) -> str:
-    """A difference of two fractions, with its sign, in percentage points.
-
-    >>> points(-0.0105)
-    '−1.05'
-    """
-    return f"{100 * value:+.2f}".replace("-", MINUS)
+    name: str
+    verdict: str
+    auroc: str
+    interval: str
+    epistemic: str
+    total: str
+    remark: str
 
 
-def number(value: float | None, digits: int = 3, /) -> str:
-    """A plain number with a typographic minus; a dash where there is none."""
-    return "–" if value is None else f"{value:.{digits}f}".replace("-", MINUS)
+@dataclass(frozen=True)
+class Summary(Result):
+    """The sentences that open the report; None or empty where the data for one are missing."""
+
+    headline: str | None
+    plainly: str | None
+    detection: tuple[Finding, ...]
+    remarks: list[str]
+    prediction: str | None
+    threshold: str
+    members: str | None
 
 
-def unit(base: float, /) -> str:
-    """What uncertainty is measured in."""
-    return {2.0: "bits", math.e: "nats"}.get(base, f"units of log {base:g}")
+def summary(evaluation: Evaluation, /) -> Summary:
+    """An evaluation in words."""
+    ood, needed, calibration = evaluation.ood, evaluation.members_needed, evaluation.calibration
+    return Summary(
+        headline=_headline(ood) if ood else None,
+        plainly=_plainly(ood) if ood else None,
+        detection=tuple(_finding(detection) for detection in ood),
+        remarks=remarks(evaluation),
+        prediction=None if calibration is None else _prediction(calibration, evaluation.data.id.name),
+        threshold=_threshold(evaluation),
+        members=_members(needed, _mean_auroc_by_size(needed)) if needed and needed.auroc else None,
+    )
 
 
-def verdict(comparison: dict[str, Any], /, *, lower_is_better: bool = False) -> str:
+def verdict(comparison: Comparison, /, *, lower_is_better: bool = False) -> str:
     """ "better", "worse" or "undecided", by whether the interval of the difference lies on one side of zero."""
-    low, high = comparison["low"], comparison["high"]
-    if low <= 0 <= high:
+    if comparison.low <= 0 <= comparison.high:
         return "undecided"
-    return "better" if (low > 0) != lower_is_better else "worse"
+    return "better" if (comparison.low > 0) != lower_is_better else "worse"
 
 
-def joined(texts: Iterable[str], /) -> str:
-    """An enumeration.
-
-    >>> joined(["a", "b", "c"])
-    'a, b and c'
-    """
-    *rest, last = texts
-    return f"{', '.join(rest)} and {last}" if rest else last
+def _mean_auroc(ood: Sequence[Detection]) -> float:
+    return sum(detection.epistemic.credal.auroc for detection in ood) / len(ood)
 
 
-def summary(result: dict[str, Any], /) -> dict[str, Any]:
-    """The sentences that open the report."""
-    return {
-        "headline": _headline(result["ood"]) if result["ood"] else None,
-        "plainly": _plainly(result["ood"]) if result["ood"] else None,
-        "detection": [_detection(found, result["data"]) for found in result["ood"]],
-        "remarks": remarks(result),
-        "prediction": None if result["calibration"] is None else _prediction(result),
-        "threshold": _threshold(result),
-        "members": _members(result["members_needed"]) if result["members_needed"] and result["ood"] else None,
-    }
-
-
-def _headline(ood: list[dict[str, Any]]) -> str:
-    mean = sum(found["epistemic"]["credal"]["auroc"] for found in ood) / len(ood)
-    verdicts = {found["name"]: verdict(found["epistemic"]["difference"]["auroc"]) for found in ood}
+def _headline(ood: Sequence[Detection]) -> str:
+    verdicts = {detection.name: verdict(detection.epistemic.difference.auroc) for detection in ood}
     sides = [
         f"{text} on {joined(names)}"
         for key, text in (("better", "better"), ("worse", "worse"), ("undecided", "not clearly different"))
-        if (names := [name for name, found in verdicts.items() if found == key])
+        if (names := [name for name, said in verdicts.items() if said == key])
     ]
     over = f" (mean of {len(ood)} data sets)" if len(ood) > 1 else ""
     return (
-        f"Epistemic uncertainty from credal sets finds out-of-distribution (OOD) inputs at AUROC {percent(mean)}{over}. "
-        f"Against averaging it is {joined(sides)}."
+        "Epistemic uncertainty from credal sets finds out-of-distribution (OOD) inputs at AUROC "
+        f"{percent(_mean_auroc(ood))}{over}. Against averaging it is {joined(sides)}."
     )
 
 
-def _plainly(ood: list[dict[str, Any]]) -> str:
-    mean = sum(found["epistemic"]["credal"]["auroc"] for found in ood) / len(ood)
+def _plainly(ood: Sequence[Detection]) -> str:
     return (
         "In other words: draw one OOD and one ordinary input at random, and the OOD one has the higher uncertainty in "
-        f"{100 * mean:.0f} of 100 cases; 50 would be guessing."
+        f"{100 * _mean_auroc(ood):.0f} of 100 cases; 50 would be guessing."
     )
 
 
-def _detection(found: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
-    epistemic, total = found["epistemic"], found["total"]
-    interval = epistemic["credal"]["auroc_interval"]
-    return {
-        "name": found["name"],
-        "verdict": verdict(epistemic["difference"]["auroc"]),
-        "auroc": percent(epistemic["credal"]["auroc"]),
-        "interval": f"AUROC of epistemic uncertainty, {_level(interval)} interval {_range(interval)}.",
-        "epistemic": f"{_against(epistemic['difference']['auroc'])}.",
-        "total": f"Total uncertainty: {percent(total['credal']['auroc'])}, {_against(total['difference']['auroc'])}.",
-        "remark": about(found, data),
-    }
+def _finding(detection: Detection) -> Finding:
+    epistemic, total = detection.epistemic, detection.total
+    interval = epistemic.credal.auroc_interval
+    return Finding(
+        name=detection.name,
+        verdict=verdict(epistemic.difference.auroc),
+        auroc=percent(epistemic.credal.auroc),
+        interval=f"AUROC of epistemic uncertainty, {_level(interval)} interval {_range(interval)}.",
+        epistemic=f"{_against(epistemic.difference.auroc)}.",
+        total=f"Total uncertainty: {percent(total.credal.auroc)}, {_against(total.difference.auroc)}.",
+        remark=about(detection),
+    )
 
 
-def _against(comparison: dict[str, Any]) -> str:
+def _against(comparison: Comparison) -> str:
     """The difference to averaging with its interval."""
-    size = f"{100 * abs(comparison['difference']):.2f} points"
-    span = f"({points(comparison['low'])} to {points(comparison['high'])})"
-    if comparison["low"] == comparison["high"] == 0:
+    span = f"({points(comparison.low)} to {points(comparison.high)})"
+    if comparison.low == comparison.high == 0:
         return "the same as averaging"
-    found = verdict(comparison)
-    if found == "undecided":
+    said = verdict(comparison)
+    if said == "undecided":
         return f"no clear difference from averaging {span}"
-    return f"{size} {found} than averaging {span}"
+    return f"{100 * abs(comparison.difference):.2f} points {said} than averaging {span}"
 
 
-def _level(interval: dict[str, Any]) -> str:
-    return f"{100 * interval['level']:g}{SPACE}%"
+def _level(interval: Interval) -> str:
+    return f"{100 * interval.level:g}{SPACE}%"
 
 
-def _range(interval: dict[str, Any]) -> str:
-    return f"{100 * interval['low']:.1f} to {100 * interval['high']:.1f}"
+def _range(interval: Interval) -> str:
+    return f"{100 * interval.low:.1f} to {100 * interval.high:.1f}"
 
 
-def _prediction(result: dict[str, Any]) -> str:
-    ours, theirs = result["calibration"]["intersection"], result["calibration"]["averaged"]
-    ahead = {"accuracy": ours["accuracy"] - theirs["accuracy"]}
-    ahead |= {name.upper(): theirs[name] - ours[name] for name in ("ece", "nll")}
+def _prediction(calibration: Calibration, id_name: str) -> str:
+    credal, averaged = calibration.intersection, calibration.averaged
+    gains = {
+        "accuracy": credal.accuracy - averaged.accuracy,
+        "ECE": averaged.ece - credal.ece,
+        "NLL": averaged.nll - credal.nll,
+    }
     return (
-        f"On {result['data']['id']['name']} data the intersection probability names the right class for "
-        f"{percent(ours['accuracy'])} of the inputs, averaging for {percent(theirs['accuracy'])}; the calibration error "
-        f"(ECE) is {percent(ours['ece'], 2)} against {percent(theirs['ece'], 2)}, the NLL {number(ours['nll'])} against "
-        f"{number(theirs['nll'])}. {_who_is_ahead(ahead)}"
+        f"On {id_name} data the intersection probability names the right class for "
+        f"{percent(credal.accuracy)} of the inputs, averaging for {percent(averaged.accuracy)}; the calibration error "
+        f"(ECE) is {percent(credal.ece, 2)} against {percent(averaged.ece, 2)}, the NLL {number(credal.nll)} against "
+        f"{number(averaged.nll)}. {_who_is_ahead(gains)}"
     )
 
 
@@ -152,24 +148,19 @@ def _who_is_ahead(gains: dict[str, float]) -> str:
     return text[0].upper() + text[1:] + "."
 
 
-def _threshold(result: dict[str, Any]) -> str:
-    settings = result["settings"]
-    row = next(
-        row
-        for row in result["thresholds"]
-        if (row["kind"], row["measure"], row["false_alarm_rate"])
-        == ("credal", "epistemic", settings["false_alarm_rate"])
-    )
-    caught = [f"{percent(share, 0)} of {name}" for name, share in row["caught"].items()]
-    rate = f"{100 * row['false_alarm_rate']:g}{SPACE}%"
+def _threshold(evaluation: Evaluation) -> str:
+    alarm = evaluation.alarm
+    caught = [f"{percent(share, 0)} of {name}" for name, share in alarm.caught.items()]
+    rate = f"{100 * alarm.threshold.false_alarm_rate:g}{SPACE}%"
     return (
         f"To raise the alarm for at most {rate} of in-distribution inputs, flag an epistemic uncertainty above "
-        f"{number(row['value'])} {unit(settings['base'])}{f': that catches {joined(caught)}' if caught else ''}."
+        f"{number(alarm.threshold.value)} {unit(evaluation.settings.base)}"
+        f"{f': that catches {joined(caught)}' if caught else ''}."
     )
 
 
-def _members(found: dict[str, Any]) -> str:
-    sizes, curve = found["sizes"], _mean_curve(found)
+def _members(needed: MembersNeeded, curve: list[float]) -> str:
+    sizes = needed.sizes
     far = [place for place, value in enumerate(curve) if abs(value - curve[-1]) > CLOSE_ENOUGH]
     enough, gain = sizes[max(far, default=-1) + 1], curve[-1] - curve[-2]
     last = f"From {sizes[-2]} to {sizes[-1]} members the mean AUROC of epistemic uncertainty changes by {points(gain)} points."
@@ -180,6 +171,9 @@ def _members(found: dict[str, Any]) -> str:
     )
 
 
-def _mean_curve(found: dict[str, Any]) -> list[float]:
-    curves = [curve["mean"] for curve in found["auroc"]["epistemic"]["credal"].values()]
+def _mean_auroc_by_size(needed: MembersNeeded) -> list[float]:
+    """AUROC of credal epistemic uncertainty at each size, the mean over the OOD data sets."""
+    if needed.auroc is None:
+        return []
+    curves = [trend.mean for trend in needed.auroc.epistemic.credal.values()]
     return [sum(values) / len(values) for values in zip(*curves, strict=True)]

@@ -15,23 +15,23 @@ def compare_real_networks() -> dict[str, Comparison]:
     >>> compare_real_networks()["SVHN"].difference > 0.01
     True
     """
-    shipped = cifar10_ensemble()
-    known = wrap(shipped.cifar10)
-    found = {}
-    for name, members in (("SVHN", shipped.svhn), ("Tiny-ImageNet", shipped.tiny_imagenet)):
-        other = wrap(members)
-        found[name] = compare_auroc(
-            known.epistemic, other.epistemic, known.classical.epistemic, other.classical.epistemic
+    ensemble = cifar10_ensemble()
+    cifar10 = wrap(ensemble.cifar10)
+    comparisons = {}
+    for name, members in (("SVHN", ensemble.svhn), ("Tiny-ImageNet", ensemble.tiny_imagenet)):
+        ood = wrap(members)
+        comparisons[name] = compare_auroc(
+            cifar10.epistemic, ood.epistemic, cifar10.classical.epistemic, ood.classical.epistemic
         )
-    return found
+    return comparisons
 
 
 def real_networks_text() -> str:
     """The comparison in one sentence."""
     parts = [
-        f"{name} at {100 * one.a:.1f} % (averaging {100 * one.b:.1f} %, difference {100 * one.difference:+.1f} with a "
-        f"{100 * one.level:g} % interval from {100 * one.low:+.1f} to {100 * one.high:+.1f})"
-        for name, one in compare_real_networks().items()
+        f"{name} at {100 * c.a:.1f} % (averaging {100 * c.b:.1f} %, difference {100 * c.difference:+.1f} with a "
+        f"{100 * c.level:g} % interval from {100 * c.low:+.1f} to {100 * c.high:+.1f})"
+        for name, c in compare_real_networks().items()
     ]
     return (
         "For comparison five real networks, ResNet-18 on CIFAR-10, whose predictions come along: by AUROC epistemic "

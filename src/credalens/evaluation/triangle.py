@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.intervals import read_intervals
-from credalens.plots.inputs import as_members
+from credalens.core.intervals import intersection_probability
 
 Array = NDArray[np.float64]
 
@@ -29,27 +29,49 @@ def to_plane(probabilities: Any, /) -> Array:
     return points
 
 
-def merge_to_three(members: Any, /, *, classes: Sequence[int]) -> Array:
-    """Keep two classes and add up the rest, so that any prediction fits in the triangle.
-
-    The paper shows CIFAR10 this way, as airplane, automobile and others.
-
-    >>> merge_to_three([[0.1, 0.2, 0.3, 0.4]], classes=(3, 0))
-    array([[0.4, 0.1, 0.5]])
-    """
-    array = as_members(members)
-    first, second = _two_classes(classes, array.shape[1])
-    rest = np.delete(array, [first, second], axis=1).sum(axis=1)
-    return np.stack([array[:, first], array[:, second], rest], axis=1)
+def level_ends(k: int, value: float, /) -> Array:
+    """The ends, (2, 2), of the segment of the triangle on which class k has this probability."""
+    ends = np.zeros((2, 3))
+    ends[:, k] = value
+    ends[0, (k + 1) % 3] = ends[1, (k + 2) % 3] = 1 - value
+    return to_plane(ends)
 
 
-def _two_classes(classes: Sequence[int], count: int) -> tuple[int, int]:
-    if count < 3:
-        raise ValueError(f"members must have at least 3 classes to merge the rest, got {count}.")
-    pair = tuple(int(k) for k in classes)
-    if len(pair) != 2 or len(set(pair)) != 2 or not all(0 <= k < count for k in pair):
-        raise ValueError(f"classes must be two different indices from 0 to {count - 1}, got {tuple(classes)}.")
-    return pair[0], pair[1]
+@dataclass(frozen=True, slots=True)
+class Triangle:
+    """The member distributions of one input over three classes, (members, 3), and their bounds."""
+
+    members: Array
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def of(cls, members: Array, /) -> Triangle:
+        """Take the bounds of members that are distributions."""
+        return cls(members, members.min(axis=0), members.max(axis=0))
+
+    @property
+    def averaged(self) -> Array:
+        """The mean of the members."""
+        return self.members.mean(axis=0)
+
+    @property
+    def intersection(self) -> Array:
+        """The intersection probability of the bounds."""
+        return np.asarray(intersection_probability(self.lower, self.upper))
+
+    @property
+    def extent(self) -> float:
+        """The widest interval: the side of the smallest triangle of this shape that holds the credal set."""
+        return float((self.upper - self.lower).max())
+
+    def polygon(self) -> Array:
+        """The corners of the credal set in the plane, (v, 2)."""
+        return to_plane(credal_polygon(self.lower, self.upper))
+
+    def hull(self) -> Array:
+        """The corners of the convex hull of the members in the plane, (v, 2)."""
+        return convex_hull(to_plane(self.members))
 
 
 def credal_polygon(lower: Any, upper: Any, /) -> Array:

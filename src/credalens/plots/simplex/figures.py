@@ -8,14 +8,15 @@ from typing import Any, Final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from credalens.evaluation.few_classes import two_and_rest
+from credalens.evaluation.triangle import Array, Triangle
 from credalens.plots.axes import add_legend, name_axes, new_figure, open_axes
-from credalens.plots.inputs import as_mapping, as_names
-from credalens.plots.simplex import layers as layers
-from credalens.plots.simplex.geometry import convex_hull, credal_polygon, merge_to_three, to_plane
-from credalens.plots.simplex.layers import Entries, Sample
+from credalens.plots.inputs import as_mapping, as_members, as_names
+from credalens.plots.simplex import layers
+from credalens.plots.simplex.layers import Entries
 from credalens.plots.style import Theme, themed
 
-__all__ = ["convex_hull", "credal_polygon", "merge_to_three", "plot_simplex", "plot_simplex_panel", "to_plane"]
+__all__ = ["merge_to_three", "plot_simplex", "plot_simplex_panel"]
 
 OPTIONAL_LAYERS: Final = {
     "points": layers.draw_points,
@@ -53,12 +54,12 @@ def plot_simplex(
     >>> weather = [[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]]
     >>> ax = plot_simplex(weather, labels=("sun", "rain", "snow"))
     """
-    sample, names = Sample.of(members), as_names(labels, 3, "labels")
-    count = len(sample.members)
+    triangle, names = _triangle(members), as_names(labels, 3, "labels")
+    count = len(triangle.members)
     kinds = as_names(["Members"] * count if groups is None else groups, count, "groups")
     shown = {"intervals": intervals, "polygon": polygon, "hull": hull, "points": points, "zoom": zoom}
     with open_axes(ax, theme=theme, size=(5.6, 4.4)) as (ax, look):
-        entries = _draw(ax, sample, names, kinds, look, shown)
+        entries = _draw(ax, triangle, names, kinds, look, shown)
         name_axes(ax, look, title=title)
         if legend:
             add_legend(ax, entries, look, loc="upper right", **LEGEND)
@@ -84,14 +85,14 @@ def plot_simplex_panel(
     >>> left, right = plot_simplex_panel(samples, labels=("A", "B", "D"))
     """
     named = as_mapping(samples, "samples", "members of shape (members, 3)")
-    checked = {title: Sample.of(members) for title, members in named.items()}
+    checked = {title: _triangle(members) for title, members in named.items()}
     names, shown = as_names(labels, 3, "labels"), _choices(shown)
     across, down = _grid(len(checked), columns)
     figure = figure or new_figure(size=(max(3.1 * across, 4.4), 3.3 * down + 0.6), theme=theme)
     axes = []
-    for place, (title, sample) in enumerate(checked.items(), start=1):
+    for place, (title, triangle) in enumerate(checked.items(), start=1):
         with open_axes(figure.add_subplot(down, across, place), theme=theme, size=(3, 3)) as (ax, look):
-            entries = _draw(ax, sample, names, ["Members"] * len(sample.members), look, shown)
+            entries = _draw(ax, triangle, names, ["Members"] * len(triangle.members), look, shown)
             name_axes(ax, look, title=title)
         axes.append(ax)
     with themed(theme) as look:
@@ -100,24 +101,51 @@ def plot_simplex_panel(
     return axes
 
 
+def merge_to_three(members: Any, /, *, classes: Sequence[int]) -> Array:
+    """Keep two classes and add up the rest, so that any prediction fits in the triangle.
+
+    The paper shows CIFAR10 this way, as airplane, automobile and others.
+
+    >>> merge_to_three([[0.1, 0.2, 0.3, 0.4]], classes=(3, 0))
+    array([[0.4, 0.1, 0.5]])
+    """
+    array = as_members(members)
+    count, pair = array.shape[1], tuple(int(k) for k in classes)
+    if count < 3:
+        raise ValueError(f"members must have at least 3 classes to merge the rest, got {count}.")
+    if len(pair) != 2 or len(set(pair)) != 2 or not all(0 <= k < count for k in pair):
+        raise ValueError(f"classes must be two different indices from 0 to {count - 1}, got {tuple(classes)}.")
+    return two_and_rest(array, *pair)
+
+
+def _triangle(members: Any) -> Triangle:
+    array = as_members(members)
+    if array.shape[1] != 3:
+        raise ValueError(
+            f"a triangle shows 3 classes, got {array.shape[1]}. Keep two of them and add up the rest with "
+            "merge_to_three(members, classes=(i, j))."
+        )
+    return Triangle.of(array)
+
+
 def _draw(
-    ax: Axes, sample: Sample, names: list[str], kinds: list[str], look: Theme, shown: Mapping[str, bool]
+    ax: Axes, triangle: Triangle, names: list[str], kinds: list[str], look: Theme, shown: Mapping[str, bool]
 ) -> Entries:
-    layers.draw_names(ax, sample, names, look)
-    entries = _draw_layers(ax, sample, kinds, look, shown)
-    if shown["zoom"] and sample.extent < READABLE:
+    layers.draw_names(ax, triangle, names, look)
+    entries = _draw_layers(ax, triangle, kinds, look, shown)
+    if shown["zoom"] and triangle.extent < READABLE:
         inset = ax.inset_axes((0.0, 0.62, 0.28, 0.34))
-        _draw_layers(inset, sample, kinds, look, shown)
-        layers.frame_zoom(ax, inset, sample, look)
+        _draw_layers(inset, triangle, kinds, look, shown)
+        layers.frame_zoom(ax, inset, triangle, look)
     return entries
 
 
-def _draw_layers(ax: Axes, sample: Sample, kinds: list[str], look: Theme, shown: Mapping[str, bool]) -> Entries:
+def _draw_layers(ax: Axes, triangle: Triangle, kinds: list[str], look: Theme, shown: Mapping[str, bool]) -> Entries:
     layers.draw_triangle(ax, look)
-    entries = layers.draw_members(ax, sample, kinds, look)
+    entries = layers.draw_members(ax, triangle, kinds, look)
     for name, draw in OPTIONAL_LAYERS.items():
         if shown[name]:
-            entries += draw(ax, sample, look)
+            entries += draw(ax, triangle, look)
     return entries
 
 

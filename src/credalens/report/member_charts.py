@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.core.intervals import intersection_probability
-from credalens.plots.simplex.geometry import CORNERS, convex_hull, credal_polygon, to_plane
+from credalens.evaluation.few_classes import MOST_BARS
+from credalens.evaluation.samples import MemberView, ThreeClasses
+from credalens.evaluation.triangle import CORNERS, Triangle, level_ends, to_plane
 from credalens.report.svg import WIDTH, clipped, tag
 
 __all__ = ["bars_chart", "simplex_chart"]
 
 NAME_WIDTH, ROW, TOP, RIGHT = 76, 28, 4, 16
-MOST_BARS = 8
 SIDE, X0, Y0 = 232.0, 34.0, 222.0
 DIAMOND: Final = "M0,-4.8 L4.8,0 L0,4.8 L-4.8,0 Z"
 VISIBLE = 0.01
 """Classes that no member finds this probable get no marks; all of them would lie at zero."""
 
 
-def bars_chart(sample: dict[str, Any], names: list[str], /) -> str:
+def bars_chart(view: MemberView, names: list[str], /) -> str:
     """Each member's probability of each class, the interval, the averaged and the intersection probability."""
-    rows = [names[k] for k in sample["classes"]] + ([f"{sample['others']} others"] if sample["others"] else [])
+    rows = [names[k] for k in view.classes] + ([f"{view.others} others"] if view.others else [])
     parts = [_scale(len(rows))]
     for place, name in enumerate(rows):
-        known = place < len(sample["classes"]) and sample["classes"][place] == sample["label"]
-        parts.append(_bars_row(sample, place, name, known))
+        true = place < len(view.classes) and view.classes[place] == view.label
+        parts.append(_bars_row(view, place, name, true=true))
     height = TOP + ROW * len(rows) + 24
-    best = names[sample["predicted"]]
+    best = names[view.predicted]
     label = f"Probabilities of each class by every member; the intersection probability predicts {best}."
     return tag("svg", "".join(parts), viewBox=f"0 0 {WIDTH} {height}", class_="bars", role="img", aria_label=label)
 
@@ -49,27 +49,27 @@ def _scale(rows: int) -> str:
     return "".join(parts)
 
 
-def _bars_row(sample: dict[str, Any], place: int, name: str, known: bool) -> str:
-    top, low, high = TOP + ROW * place, sample["lower"][place], sample["upper"][place]
-    members = [row[place] for row in sample["members"]]
-    mean, point = sample["mean"][place], sample["probability"][place]
+def _bars_row(view: MemberView, place: int, name: str, *, true: bool) -> str:
+    top, low, high = TOP + ROW * place, view.lower[place], view.upper[place]
+    members = [row[place] for row in view.members]
+    mean, point = view.mean[place], view.probability[place]
     text = f"{name}: {low:.3f} to {high:.3f}; intersection {point:.3f}, averaged {mean:.3f}; members " + ", ".join(
         f"{value:.3f}" for value in members[:MOST_BARS]
     )
-    shown = f"✓ {clipped(name, 9)}" if known else clipped(name, 11)
+    label = f"✓ {clipped(name, 9)}" if true else clipped(name, 11)
     return tag(
         "g",
         tag("title", escape(text))
         + tag("rect", x=0, y=top, width=WIDTH, height=ROW, class_="hit")
-        + tag("text", escape(shown), x=NAME_WIDTH - 8, y=top + ROW / 2 + 4, class_="name", text_anchor="end")
-        + (_marks(sample, place, top) if high >= VISIBLE else ""),
-        class_="row known" if known else "row",
+        + tag("text", escape(label), x=NAME_WIDTH - 8, y=top + ROW / 2 + 4, class_="name", text_anchor="end")
+        + (_marks(view, place, top) if high >= VISIBLE else ""),
+        class_="row known" if true else "row",
     )
 
 
-def _marks(sample: dict[str, Any], place: int, top: int) -> str:
-    interval = _interval(sample["lower"][place], sample["upper"][place], top)
-    return interval + _members([row[place] for row in sample["members"]], top) + _points(sample, place, top)
+def _marks(view: MemberView, place: int, top: int) -> str:
+    interval = _interval(view.lower[place], view.upper[place], top)
+    return interval + _members([row[place] for row in view.members], top) + _points(view, place, top)
 
 
 def _interval(low: float, high: float, top: int) -> str:
@@ -98,31 +98,29 @@ def _members(values: list[float], top: int) -> str:
     )
 
 
-def _points(sample: dict[str, Any], place: int, top: int) -> str:
+def _points(view: MemberView, place: int, top: int) -> str:
     """Both point predictions, a little apart; filled for the class that each predicts."""
-    mean, point = sample["mean"][place], sample["probability"][place]
-    averaged = "averaged filled" if mean == max(sample["mean"]) else "averaged"
-    intersection = "intersection filled" if point == max(sample["probability"]) else "intersection"
+    mean, point = view.mean[place], view.probability[place]
+    averaged = "averaged filled" if mean == max(view.mean) else "averaged"
+    intersection = "intersection filled" if point == max(view.probability) else "intersection"
     return tag(
         "path", d=DIAMOND, transform=f"translate({_across(mean):.1f} {top + 9})", class_=f"point {averaged}"
     ) + tag("circle", cx=_across(point), cy=top + ROW - 9, r=4.2, class_=f"point {intersection}")
 
 
-def simplex_chart(sample: dict[str, Any], names: list[str], /) -> str:
+def simplex_chart(three: ThreeClasses, names: list[str], /) -> str:
     """The triangle of three classes with members, intervals, credal set, convex hull and both point predictions."""
-    members = np.array(sample["simplex"]["members"], dtype=np.float64)
-    members /= members.sum(axis=1, keepdims=True)
-    lower, upper = members.min(axis=0), members.max(axis=0)
-    corners = [names[k] if k is not None else "others" for k in sample["simplex"]["classes"]]
-    mean, point = members.mean(axis=0), np.asarray(intersection_probability(lower, upper))
-    parts = [_triangle(), _lines(lower, upper)]
-    parts.append(tag("polygon", points=_path(to_plane(credal_polygon(lower, upper))), class_="credal-set"))
-    parts.append(tag("polygon", points=_path(convex_hull(to_plane(members))), class_="hull"))
-    parts += [tag("circle", cx=x, cy=y, r=3, class_="member") for x, y in map(_place, to_plane(members))]
-    (x, y), (u, v) = _place(to_plane(point)), _place(to_plane(mean))
+    members = np.array(three.members)
+    triangle = Triangle.of(members / members.sum(axis=1, keepdims=True))
+    corners = ["others" if k is None else names[k] for k in three.classes]
+    parts = [_triangle(), _lines(triangle)]
+    parts.append(tag("polygon", points=_path(triangle.polygon()), class_="credal-set"))
+    parts.append(tag("polygon", points=_path(triangle.hull()), class_="hull"))
+    parts += [tag("circle", cx=x, cy=y, r=3, class_="member") for x, y in map(_place, to_plane(triangle.members))]
+    (x, y), (u, v) = _place(to_plane(triangle.intersection)), _place(to_plane(triangle.averaged))
     parts.append(tag("circle", cx=x, cy=y, r=5.2, class_="point intersection filled"))
     parts.append(tag("path", d=DIAMOND, transform=f"translate({u:.1f} {v:.1f})", class_="point averaged filled"))
-    parts += _corner_names(corners, lower, upper)
+    parts += _corner_names(corners, triangle)
     label = f"Triangle of the classes {', '.join(corners)}, with the credal set of the members."
     return tag("svg", "".join(parts), viewBox=f"0 0 {WIDTH} 260", class_="simplex", role="img", aria_label=label)
 
@@ -140,25 +138,22 @@ def _triangle() -> str:
     return "".join(grid) + tag("polygon", points=_path(CORNERS), class_="triangle")
 
 
-def _lines(lower: NDArray, upper: NDArray) -> str:
-    return "".join(_level(k, float(bound[k]), "bound") for k in range(3) for bound in (lower, upper))
+def _lines(triangle: Triangle) -> str:
+    bounds = (triangle.lower, triangle.upper)
+    return "".join(_level(k, float(bound[k]), "bound") for k in range(3) for bound in bounds)
 
 
 def _level(k: int, value: float, style: str) -> str:
-    """The segment of the triangle on which class k has this probability."""
-    ends = np.zeros((2, 3))
-    ends[:, k] = value
-    ends[0, (k + 1) % 3] = ends[1, (k + 2) % 3] = 1 - value
-    (x1, y1), (x2, y2) = map(_place, to_plane(ends))
+    (x1, y1), (x2, y2) = map(_place, level_ends(k, value))
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=style)
 
 
-def _corner_names(names: list[str], lower: NDArray, upper: NDArray) -> list[str]:
+def _corner_names(names: list[str], triangle: Triangle) -> list[str]:
     """Each corner's class and its interval, below the triangle or, for the top, beside its tip."""
     places = ((2.0, Y0 + 16, "start"), (WIDTH - 2.0, Y0 + 16, "end"), (X0 + SIDE / 2 + 12, 22.0, "start"))
     drawn = []
     for k, (x, y, anchor) in enumerate(places):
-        span = f"{100 * lower[k]:.0f} to {100 * upper[k]:.0f} %"
+        span = f"{100 * triangle.lower[k]:.0f} to {100 * triangle.upper[k]:.0f} %"
         drawn.append(tag("text", escape(clipped(names[k], 18)), x=x, y=y, class_="name", text_anchor=anchor))
         drawn.append(tag("text", span, x=x, y=y + 14, class_="tick", text_anchor=anchor))
     return drawn

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["corrupted", "letters", "photos", "textures"]
+__all__ = ["corrupted", "letters", "make_all", "photos", "textures"]
 
 Images = NDArray[np.float64]
 SIZE = 8
@@ -13,6 +16,24 @@ FINE = 4
 """Letters are drawn this many times finer and then averaged."""
 LETTERS = "ACEFHJKMNPRTUVWXY"  # without those that can pass for a digit, such as O, I, S, Z and B
 FONTS = ("DejaVu Sans", "DejaVu Serif", "DejaVu Sans Mono", "STIXGeneral")
+
+
+def make_all(
+    test_digits: Images, count: int, rng: np.random.Generator, /, *, report: Callable[[int, int], None]
+) -> dict[str, Images]:
+    """``count`` images of three kinds and the corrupted test digits; ``report`` is called with how many kinds are done."""
+    makers = {
+        "letters": partial(letters, count),
+        "photos": partial(photos, count),
+        "textures": partial(textures, count),
+        "corrupted digits": partial(corrupted, test_digits),
+    }
+    images = {}
+    report(0, len(makers))
+    for name, make in makers.items():
+        images[name] = make(rng)
+        report(len(images), len(makers))
+    return images
 
 
 def letters(count: int, rng: np.random.Generator, /) -> Images:

@@ -1,0 +1,137 @@
+"""What an evaluation says: typed, frozen, and the content of ``report.json``."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from credalens.evaluation.alarms import Alarm
+from credalens.evaluation.detection import Curves, Detection
+from credalens.evaluation.members_needed import MembersNeeded
+from credalens.evaluation.metrics.selective import RejectionCurve
+from credalens.evaluation.metrics.sets import SetMetrics
+from credalens.evaluation.metrics.threshold import Threshold
+from credalens.evaluation.prediction_quality import Calibration
+from credalens.evaluation.results import ByMeasure, ByMethod, Result
+from credalens.evaluation.samples import Sample
+from credalens.evaluation.scores import Uncertainty
+
+if TYPE_CHECKING:
+    from credalens.evaluation.words.verdicts import Summary
+
+__all__ = ["FORMAT", "DataSet", "DataSets", "Evaluation", "IDData", "Settings"]
+
+FORMAT: Final = "credalens-report-1"
+
+
+@dataclass(frozen=True)
+class Settings(Result):
+    """How the evaluation was made."""
+
+    base: float
+    logits: bool
+    bins: int
+    false_alarm_rate: float
+    level: float
+    replicates: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class DataSet(Result):
+    """One data set: its name, the file it was read from, and its number of inputs."""
+
+    name: str
+    file: str | None
+    rows: int
+
+
+@dataclass(frozen=True)
+class IDData(DataSet):
+    """The ID data set, which may have labels."""
+
+    labelled: bool
+
+
+@dataclass(frozen=True)
+class DataSets(Result):
+    """What was evaluated."""
+
+    members: int
+    classes: int
+    class_names: list[str]
+    id: IDData
+    ood: tuple[DataSet, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation(Result):
+    """How good credal and averaged predictions are; all shares are fractions, not percentages.
+
+    :ivar ood: detection, by OOD data set; empty without any.
+    :ivar calibration: accuracy, ECE, NLL and Brier score; None without labels, as is
+    :ivar selective: accuracy where uncertain inputs are turned away, by uncertainty, and
+    :ivar sets: set-valued predictions, by decision rule.
+    :ivar mean_set_size: decision rule -> classes left possible on the ID data.
+    :ivar thresholds: for every usual false-alarm rate and uncertainty.
+    :ivar curves: ROC and PR curves and histograms, for drawing.
+    :ivar members_needed: the metrics of fewer members; None with a single one.
+    :ivar samples: the inputs worth a look.
+    :ivar uncertainty: data set -> all uncertainties of its inputs; not in ``report.json``.
+    """
+
+    version: str
+    settings: Settings
+    data: DataSets
+    ood: tuple[Detection, ...]
+    calibration: Calibration | None
+    selective: ByMeasure[ByMethod[RejectionCurve]] | None
+    sets: dict[str, SetMetrics] | None
+    mean_set_size: dict[str, float]
+    thresholds: tuple[Alarm, ...]
+    curves: Curves
+    members_needed: MembersNeeded | None
+    samples: tuple[Sample, ...]
+    uncertainty: dict[str, Uncertainty] = field(repr=False)
+
+    @cached_property
+    def words(self) -> Summary:
+        """The result in sentences."""
+        from credalens.evaluation.words.verdicts import summary
+
+        return summary(self)
+
+    @property
+    def alarm(self) -> Alarm:
+        """The threshold for credal epistemic uncertainty at the wanted false-alarm rate, and what it catches."""
+        wanted = ("credal", "epistemic", self.settings.false_alarm_rate)
+        return next(a for a in self.thresholds if (a.method, a.measure, a.threshold.false_alarm_rate) == wanted)
+
+    @property
+    def threshold(self) -> Threshold:
+        """The threshold of :attr:`alarm`, to keep and use again."""
+        return self.alarm.threshold
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything that ``report.json`` holds, as plain values."""
+        plain = super().as_dict()
+        del plain["uncertainty"]
+        return {"format": FORMAT, **plain, "words": self.words.as_dict()}
+
+    def headline(self) -> dict[str, Any]:
+        """The same without what only a picture needs."""
+        return {name: part for name, part in self.as_dict().items() if name not in ("curves", "samples")}
+
+    def to_json(self) -> str:
+        """The text of ``report.json``."""
+        return json.dumps(self.as_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+
+    def report(self, folder: str | os.PathLike[str], /, **options: Any) -> Path:
+        """Write the report into a folder; options as in :func:`credalens.report.files.write_report`."""
+        from credalens.report.files import write_report
+
+        return write_report(self, folder, **options)
