@@ -101,8 +101,8 @@ def test_public_names():
 
     assert sorted(credalens.__all__) == [
         "ClassicalUncertainty", "ConvexHull", "CredalPrediction", "MemberSummary", "ProbabilityIntervals", "__version__",
-        "approximate_intervals", "classical_uncertainty", "credal_decision", "evaluate",
-        "generalized_hartley", "intersection_probability", "lower_entropy", "probability_intervals", "set_utility", "upper_entropy", "wrap",
+        "approximate_intervals", "classical_uncertainty", "credal_decision", "evaluate", "generalized_hartley",
+        "intersection_probability", "lower_entropy", "probability_intervals", "set_utility", "upper_entropy", "wrap",
         "wrap_logits",
     ]  # fmt: skip
     assert all(hasattr(credalens, name) for name in credalens.__all__)

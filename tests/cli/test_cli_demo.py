@@ -12,8 +12,8 @@ import pytest
 from credalens import wrap
 from credalens.cli import main
 from credalens.datasets import cifar10_ensemble
-from credalens.demo import digits, run_demo, strangers
-from credalens.demo.real import compare_real_networks, real_networks_text
+from credalens.demo import digits, ood_images, run_demo
+from credalens.demo.real_networks import compare_real_networks, real_networks_text
 from credalens.evaluation import ood_metrics
 
 
@@ -107,8 +107,8 @@ def test_training_and_test_digits_are_different_ones():
     assert (digits.load(1).test_images != data.test_images).any()
 
 
-@pytest.mark.parametrize("make", [strangers.letters, strangers.photos, strangers.textures])
-def test_strangers_are_images_like_the_digits_and_no_two_alike(make):
+@pytest.mark.parametrize("make", [ood_images.letters, ood_images.photos, ood_images.textures])
+def test_ood_images_look_like_the_digits_and_no_two_alike(make):
     images = make(40, np.random.default_rng(0))
     assert images.shape == (40, 8, 8)
     assert (images.min(), images.max()) == (pytest.approx(0, abs=0.02), pytest.approx(1, abs=0.02))
@@ -118,7 +118,7 @@ def test_strangers_are_images_like_the_digits_and_no_two_alike(make):
 
 def test_every_digit_is_corrupted():
     data = digits.load(0).test_images
-    images = strangers.corrupted(data, np.random.default_rng(0))
+    images = ood_images.corrupted(data, np.random.default_rng(0))
     assert images.shape == data.shape
     changed = np.abs(images - data).reshape(len(data), -1)
     assert (changed.max(axis=1) > 0.2).all()

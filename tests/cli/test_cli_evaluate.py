@@ -138,7 +138,7 @@ def test_logits_class_names_and_rate(capsys, tmp_path):
 def test_figures_on_request(capsys, folder, tmp_path, monkeypatch):
     def draw(found, place, *, report):
         place.mkdir()
-        (place / "roc.svg").write_text(found.result["ood"][0]["name"])
+        (place / "roc.svg").write_text(found.ood[0].name)
 
     monkeypatch.setattr("credalens.report.figures.save_figures", draw)
     args = common(folder, "--ood", f"o={folder / 'ood.npy'}", "-o", tmp_path / "out")

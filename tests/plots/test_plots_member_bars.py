@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credalens.core.intervals import intersection_probability, probability_intervals
-from credalens.plots import member_bars as distributions_members
+from credalens.evaluation.few_classes import MOST_BARS
 from credalens.plots import plot_member_bars
 from tests.plots.drawing import ensemble, law, legend_of
 
@@ -14,7 +14,7 @@ from tests.plots.drawing import ensemble, law, legend_of
 def drawn_members(ax, count):
     """The members' probabilities as drawn, (members, rows): bars when they are few, dots when they are many."""
     rows = len(ax.get_yticks())
-    if count > distributions_members.MOST_BARS:
+    if count > MOST_BARS:
         dots = np.asarray(ax.collections[0].get_offsets())
         return dots[:, 0].reshape(count, rows)
     return np.array([bar.get_width() for bar in ax.containers[0]]).reshape(count, rows)

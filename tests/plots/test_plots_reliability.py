@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from credalens.plots import plot_reliability
-from credalens.plots import reliability as curves_reliability
+from credalens.plots import plot_reliability, reliability
 from tests.plots.drawing import legend_of
 
 
@@ -30,8 +29,8 @@ def test_a_second_prediction_lies_over_the_first():
 def test_reliability_does_not_join_bins_of_few_inputs():
     ax = plot_reliability([0.1, 0.3, 0.6, 0.9], [1, 0.4, 0.5, 0.9], [4, 5, 30, 60])
     drawn = {line.get_gid(): line.get_xdata().tolist() for line in ax.lines if line.get_gid()}
-    assert drawn == {curves_reliability.LINE: [0.3, 0.6, 0.9], curves_reliability.FEW: [0.1]}
-    few = next(line for line in ax.lines if line.get_gid() == curves_reliability.FEW)
+    assert drawn == {reliability.LINE: [0.3, 0.6, 0.9], reliability.FEW: [0.1]}
+    few = next(line for line in ax.lines if line.get_gid() == reliability.FEW)
     assert few.get_linestyle() == "None"
     assert few.get_markerfacecolor() == "#FFFFFF"
 

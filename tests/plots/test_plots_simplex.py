@@ -10,16 +10,10 @@ from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
 from credalens.core.intervals import intersection_probability
-from credalens.plots.simplex import geometry as simplex_geometry
-from credalens.plots.simplex import triangle as simplex
-from credalens.plots.simplex.triangle import (
-    convex_hull,
-    credal_polygon,
-    merge_to_three,
-    plot_simplex,
-    plot_simplex_panel,
-    to_plane,
-)
+from credalens.evaluation import triangle
+from credalens.evaluation.triangle import CORNERS, convex_hull, credal_polygon, to_plane
+from credalens.plots import merge_to_three, plot_simplex, plot_simplex_panel
+from credalens.plots.simplex import figures
 from tests.plots.drawing import legend_of
 
 WEATHER = np.array([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
@@ -135,7 +129,7 @@ def test_hull_reaches_as_far_as_the_members_and_has_its_corners_among_them(p):
 
 
 def test_hull_is_the_one_qhull_finds():
-    points = np.random.default_rng(3).dirichlet([1, 1, 1], size=40) @ simplex_geometry.CORNERS
+    points = np.random.default_rng(3).dirichlet([1, 1, 1], size=40) @ CORNERS
     theirs = points[ConvexHull(points).vertices]
     assert sorted(convex_hull(points).tolist()) == sorted(theirs.tolist())
     assert (turns(convex_hull(points)) > 0).all()
@@ -181,7 +175,7 @@ def test_what_is_drawn_is_what_was_given(p):
 @given(members())
 def test_interval_lines_run_where_a_class_is_at_a_bound(p):
     ax = plot_simplex(p, labels=SKY)
-    to_probability = np.linalg.inv(np.c_[simplex_geometry.CORNERS, np.ones(3)])
+    to_probability = np.linalg.inv(np.c_[CORNERS, np.ones(3)])
     for k in range(3):
         lines = [line.get_xydata() for line in ax.lines if line.get_gid() == f"interval-{k}"]
         ends = [np.c_[line, np.ones(2)] @ to_probability for line in lines]
@@ -274,7 +268,7 @@ def test_errors_say_what_to_do():
         plot_simplex_panel([WEATHER], labels=SKY)
 
 
-@pytest.mark.parametrize("module", [simplex, simplex_geometry])
+@pytest.mark.parametrize("module", [figures, triangle])
 def test_examples_run(module):
     result = doctest.testmod(module)
     assert (result.failed, result.attempted > 0) == (0, True)

@@ -15,7 +15,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from credalens.evaluation.evaluate import evaluate
+from credalens.evaluation import evaluate
 from credalens.report.page import render_html
 from tests.strategies import batch_of
 
@@ -122,7 +122,7 @@ def result():
     known = batch_of("peaked", 5, 80, 4, seed=1)
     others = {"photos": batch_of("flat", 5, 60, 4, seed=2), "</script><b>": batch_of("mixed", 5, 60, 4, seed=3)}
     labels = np.arange(80) % 4
-    return evaluate(known, others, labels=labels, replicates=60).result
+    return evaluate(known, others, labels=labels, replicates=60)
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +207,7 @@ def test_a_chart_can_be_read_off_by_mouse_and_by_keyboard(seen):
 
 def test_a_histogram_on_a_root_scale_is_read_off_in_shares(seen, result):
     """The first of 40 bins, pointed at in its middle."""
-    shares = result["curves"]["histograms"]["epistemic"]["credal"]["share"]
+    shares = result.curves.histograms.epistemic.credal.share
     read = re.fullmatch(r"At [\d.]+: in-distribution ([\d.]+) %; photos ([\d.]+) %", seen["bin"])
     assert float(read[1]) == pytest.approx(100 * shares["in-distribution"][0], abs=0.5)
     assert float(read[2]) == pytest.approx(100 * shares["photos"][0], abs=0.5)

@@ -18,15 +18,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from credalens.evaluation import Threshold
-from credalens.evaluation.evaluate import evaluate
-from credalens.evaluation.samples import describe_members
+from credalens.evaluation import Threshold, evaluate
+from credalens.evaluation.samples import view_members
 from credalens.plots import style
 from credalens.report import charts, figures, files
 from credalens.report.files import atomic_folder, check_folder, write_report
 from credalens.report.images import png_uri
+from credalens.report.member_charts import bars_chart, simplex_chart
 from credalens.report.page import render_html
-from credalens.report.samples import bars_chart, simplex_chart
 from credalens.report.svg import Axis, Plot, nice_ticks, tag
 from tests.strategies import batch_of, make_members
 
@@ -44,7 +43,7 @@ def found():
 
 @pytest.fixture(scope="module")
 def page(found):
-    return render_html(found.result)
+    return render_html(found)
 
 
 class Reader(HTMLParser):
@@ -127,17 +126,17 @@ def test_headings_of_tables_are_buttons(page):
 
 def test_the_words_and_numbers_are_there(found, page):
     shown = " ".join("".join(Reader(page).text).split())
-    said = found.result["words"]
-    lines = [said["headline"], said["plainly"], said["prediction"], said["threshold"], said["members"]]
-    lines += [one["epistemic"] for one in said["detection"]]
+    said = found.words
+    lines = [said.headline, said.plainly, said.prediction, said.threshold, said.members]
+    lines += [finding.epistemic for finding in said.detection]
     for line in lines:
         assert " ".join(line.split()) in shown
-    assert f"{100 * found.result['ood'][1]['total']['classical']['auprc']:.2f}" in shown
+    assert f"{100 * found.ood[1].total.classical.auprc:.2f}" in shown
 
 
 def test_without_labels_the_page_says_what_is_missing():
     known = batch_of("peaked", 3, 30, 3, seed=1)
-    page = render_html(evaluate(known, {"o": batch_of("flat", 3, 30, 3)}, replicates=60).result)
+    page = render_html(evaluate(known, {"o": batch_of("flat", 3, 30, 3)}, replicates=60))
     Reader(page)
     assert page.count("Pass them with --labels") == 2
     assert "without labels" in page
@@ -147,7 +146,7 @@ def test_without_labels_the_page_says_what_is_missing():
 def test_without_ood_data_the_page_and_the_figures_leave_detection_out(members, tmp_path):
     known = batch_of("peaked", members, 40, 3, seed=1)
     found = evaluate(known, {}, labels=np.arange(40) % 3, replicates=60)
-    page = render_html(found.result)
+    page = render_html(found)
     reader = Reader(page)
     sections = [dict(attributes).get("id") for name, attributes in reader.attributes if name == "section"]
     assert sections == [name for name in SECTIONS if name not in ("detection", "distributions")]
@@ -165,7 +164,7 @@ def test_without_ood_data_the_page_and_the_figures_leave_detection_out(members, 
 def test_any_ensemble_makes_a_page(kind, members, classes):
     known, other = (batch_of(kind, members, 12, classes, seed=seed) for seed in (1, 2))
     found = evaluate(known, {"other": other}, labels=np.zeros(12, int), replicates=60)
-    page = render_html(found.result)
+    page = render_html(found)
     assert set(SECTIONS) <= set(Reader(page).values("id"))
     shown = re.sub(r"<(script|style)>.*?</\1>", "", page, flags=re.DOTALL)
     assert not re.search(r"\b(nan|inf|None|True)\b", shown)
@@ -174,7 +173,7 @@ def test_any_ensemble_makes_a_page(kind, members, classes):
 def test_the_page_stays_small_with_many_data_sets():
     known = batch_of("peaked", 5, 400, 10, seed=1)
     others = {f"set {k}": known[:, : 200 + k] for k in range(8)}
-    page = render_html(evaluate(known, others, labels=np.zeros(400, int), replicates=60).result)
+    page = render_html(evaluate(known, others, labels=np.zeros(400, int), replicates=60))
     assert len(page.encode()) < 3_000_000
 
 
@@ -216,8 +215,8 @@ def drawn_line(drawing, style):
 
 
 def test_curves_are_drawn_through_their_points(found):
-    one, curves = found.result["ood"][0], found.result["curves"]["detection"]["flat"]
-    fpr, tpr = curves["epistemic"]["credal"]["roc"]
+    one, curves = found.ood[0], found.curves.detection["flat"]
+    fpr, tpr = curves.epistemic.credal.roc
     drawing = charts.roc_chart(curves, one)
     x, y = drawn_line(drawing, "credal epistemic")
     np.testing.assert_allclose(x, fpr, atol=1e-3)
@@ -226,17 +225,16 @@ def test_curves_are_drawn_through_their_points(found):
 
 
 def test_the_area_under_the_drawn_precision_is_the_auprc(found):
-    one, curves = found.result["ood"][0], found.result["curves"]["detection"]["flat"]
+    one, curves = found.ood[0], found.curves.detection["flat"]
     for kind in ("credal", "classical"):
         x, y = drawn_line(charts.pr_chart(curves, one), f"{kind} total")
         area = (np.diff(x) * (y[1:] + y[:-1]) / 2).sum()
-        assert area == pytest.approx(one["total"][kind]["auprc"], abs=2e-3)
+        assert area == pytest.approx(one.total.of(kind).auprc, abs=2e-3)
 
 
 def test_member_bars_are_as_long_as_their_probabilities():
     members = make_members("flat", 3, 4, np.random.default_rng(0))
-    sample = {"label": 2, **describe_members(members, 2)}
-    drawing = bars_chart(sample, ["a", "b", "c", "d"])
+    drawing = bars_chart(view_members(members, 2), ["a", "b", "c", "d"])
     widths = [float(value) for value in re.findall(r'width="([\d.]*)" height="[\d.]*" class="member"', drawing)]
     np.testing.assert_allclose(np.array(widths) / widths[0], members.T.ravel() / members.T.ravel()[0], atol=0.01)
     assert "✓ c" in drawing
@@ -245,14 +243,14 @@ def test_member_bars_are_as_long_as_their_probabilities():
 
 def test_many_members_are_dots():
     members = make_members("flat", 20, 3, np.random.default_rng(0))
-    drawing = bars_chart({"label": None, **describe_members(members, None)}, ["a", "b", "c"])
+    drawing = bars_chart(view_members(members, None), ["a", "b", "c"])
     assert drawing.count('class="member"') == 60
     assert "<circle" in drawing
 
 
 def test_the_triangle_shows_members_set_hull_and_points():
     members = np.array([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
-    drawing = simplex_chart(describe_members(members, None), ["sun", "rain", "snow"])
+    drawing = simplex_chart(view_members(members, None).simplex, ["sun", "rain", "snow"])
     assert drawing.count('class="member"') == 3
     assert drawing.count('class="bound"') == 6
     assert all(part in drawing for part in ("credal-set", "hull", "intersection filled", "averaged filled"))
@@ -262,14 +260,14 @@ def test_the_triangle_shows_members_set_hull_and_points():
 def test_images_come_back_from_the_page(found):
     rng = np.random.default_rng(0)
     grey, colour = (rng.integers(0, 256, shape, dtype=np.uint8) for shape in ((60, 5, 7), (40, 4, 6, 3)))
-    page = render_html(found.result, images={"in-distribution": grey, "flat": colour})
+    page = render_html(found, images={"in-distribution": grey, "flat": colour})
     uris = {attributes["alt"]: attributes["src"] for name, attributes in Reader(page).attributes if name == "img"}
-    for sample in found.result["samples"]:
-        given_images = {"in-distribution": grey, "flat": colour}.get(sample["set"])
-        uri = uris.get(f"{sample['set']}, row {sample['row']}")
+    for sample in found.samples:
+        given_images = {"in-distribution": grey, "flat": colour}.get(sample.set)
+        uri = uris.get(f"{sample.set}, row {sample.row}")
         assert (uri is None) == (given_images is None)
         if uri is not None:
-            np.testing.assert_array_equal(decoded(uri), given_images[sample["row"]])
+            np.testing.assert_array_equal(decoded(uri), given_images[sample.row])
 
 
 def decoded(uri):
@@ -291,7 +289,7 @@ def test_a_png_of_one_pixel():
 )
 def test_images_that_do_not_fit(found, images, message):
     with pytest.raises(ValueError, match=message):
-        render_html(found.result, images=images)
+        render_html(found, images=images)
 
 
 def test_attributes_are_escaped_and_none_is_left_out():
@@ -299,12 +297,11 @@ def test_attributes_are_escaped_and_none_is_left_out():
 
 
 def test_the_folder_holds_the_report(found, tmp_path):
-    folder = write_report(found, tmp_path / "report")
+    folder = found.report(tmp_path / "report")
     assert sorted(path.name for path in folder.iterdir()) == ["report.html", "report.json", "threshold.json"]
-    stored = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    assert stored == json.loads(json.dumps(found.result))
+    assert (folder / "report.json").read_text(encoding="utf-8") == found.to_json() + "\n"
     assert Threshold.load(folder / "threshold.json") == found.threshold
-    assert (folder / "report.html").read_text(encoding="utf-8") == render_html(found.result)
+    assert (folder / "report.html").read_text(encoding="utf-8") == render_html(found)
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import io
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from credalens.evaluation.evaluate import evaluate
-from credalens.evaluation.words import remarks
+from credalens.evaluation import Comparison, Interval, evaluate
+from credalens.evaluation.members_needed import Trend
+from credalens.evaluation.prediction_quality import Calibration
+from credalens.evaluation.words import numbers, remarks
 from credalens.evaluation.words import verdicts as words
 from credalens.evaluation.words.glossary import GLOSSARY, meaning
 from credalens.report import tables
@@ -27,17 +30,24 @@ def result():
     known = batch_of("peaked", 4, 60, 3, seed=1)
     others = {"flat": batch_of("flat", 4, 40, 3, seed=2), STRANGE: batch_of("mixed", 4, 40, 3, seed=3)}
     labels = np.arange(60) % 3
-    return evaluate(known, others, labels=labels, replicates=60).result
+    return evaluate(known, others, labels=labels, replicates=60)
+
+
+def changed(result, path, value):
+    """A copy with another value at a path such as "ood.0.epistemic"."""
+    name, _, rest = path.partition(".")
+    if isinstance(result, tuple):
+        place = int(name)
+        return (*result[:place], changed(result[place], rest, value) if rest else value, *result[place + 1 :])
+    return replace(result, **{name: changed(getattr(result, name), rest, value) if rest else value})
 
 
 def comparison(low, difference, high):
-    return {"low": low, "difference": difference, "high": high, "level": 0.95}
+    return Comparison("auroc", 0.5, 0.5, difference, low, high, 0.95, 0.5, "delong", 60, 40)
 
 
-def with_gain(result, *numbers, place=0, measure="epistemic"):
-    changed = copy.deepcopy(result)
-    changed["ood"][place][measure]["difference"]["auroc"] |= comparison(*numbers)
-    return changed
+def with_gain(result, *numbers, place=0):
+    return changed(result, f"ood.{place}.epistemic.difference.auroc", comparison(*numbers))
 
 
 @pytest.mark.parametrize(
@@ -58,58 +68,57 @@ def test_a_verdict_needs_an_interval_on_one_side_of_zero(numbers, lower_is_bette
 
 def test_a_loss_is_said_as_a_loss(result):
     said = words.summary(with_gain(with_gain(result, -0.03, -0.02, -0.01), 0.01, 0.02, 0.03, place=1))
-    assert f"Against averaging it is better on {STRANGE} and worse on flat." in said["headline"]
-    lost, won = said["detection"]
-    assert lost["verdict"] == "worse"
-    assert lost["epistemic"] == "2.00 points worse than averaging (−3.00 to −1.00)."
-    assert won["epistemic"] == "2.00 points better than averaging (+1.00 to +3.00)."
+    assert f"Against averaging it is better on {STRANGE} and worse on flat." in said.headline
+    lost, won = said.detection
+    assert lost.verdict == "worse"
+    assert lost.epistemic == "2.00 points worse than averaging (−3.00 to −1.00)."
+    assert won.epistemic == "2.00 points better than averaging (+1.00 to +3.00)."
 
 
 def test_no_clear_difference_is_said_as_such(result):
     said = words.summary(with_gain(result, -0.01, 0.02, 0.05))
-    assert "not clearly different on flat" in said["headline"]
-    assert said["detection"][0]["epistemic"] == "no clear difference from averaging (−1.00 to +5.00)."
+    assert "not clearly different on flat" in said.headline
+    assert said.detection[0].epistemic == "no clear difference from averaging (−1.00 to +5.00)."
     same = words.summary(with_gain(result, 0.0, 0.0, 0.0))
-    assert same["detection"][0]["epistemic"] == "the same as averaging."
+    assert same.detection[0].epistemic == "the same as averaging."
 
 
 def test_worse_than_chance_is_said(result):
-    changed = copy.deepcopy(result)
-    assert words.summary(changed)["detection"][0]["remark"] == ""
-    changed["ood"][0]["epistemic"]["credal"]["auroc_interval"] |= {"low": 0.2, "high": 0.3}
-    assert words.summary(changed)["detection"][0]["remark"].startswith("Worse than chance")
+    assert words.summary(result).detection[0].remark == ""
+    below = Interval(0.25, 0.2, 0.3, 0.95, "delong", 60, 40)
+    worse = changed(result, "ood.0.epistemic.credal.auroc_interval", below)
+    assert words.summary(worse).detection[0].remark.startswith("Worse than chance")
 
 
 def test_the_headline_gives_the_mean_auroc(result):
-    mean = np.mean([one["epistemic"]["credal"]["auroc"] for one in result["ood"]])
+    mean = np.mean([one.epistemic.credal.auroc for one in result.ood])
     said = words.summary(result)
-    assert f"at AUROC {words.percent(mean)} (mean of 2 data sets)." in said["headline"]
-    assert f"in {100 * mean:.0f} of 100 cases" in said["plainly"]
+    assert f"at AUROC {numbers.percent(mean)} (mean of 2 data sets)." in said.headline
+    assert f"in {100 * mean:.0f} of 100 cases" in said.plainly
 
 
 def test_who_is_ahead_in_what(result):
-    changed = copy.deepcopy(result)
-    ours, theirs = changed["calibration"]["intersection"], changed["calibration"]["averaged"]
-    ours |= {"accuracy": 0.9, "ece": 0.03, "nll": 0.5}
-    theirs |= {"accuracy": 0.8, "ece": 0.02, "nll": 0.5}
-    said = words.summary(changed)["prediction"]
+    ours = replace(result.calibration.intersection, accuracy=0.9, ece=0.03, nll=0.5)
+    theirs = replace(result.calibration.averaged, accuracy=0.8, ece=0.02, nll=0.5)
+    said = words.summary(replace(result, calibration=Calibration(ours, theirs))).prediction
     assert said.endswith("Credal prediction is ahead in accuracy; averaging is ahead in ECE; they are equal in NLL.")
-    ours |= {"accuracy": 0.7, "nll": 0.6}
-    assert words.summary(changed)["prediction"].endswith("Averaging is ahead in accuracy, ECE and NLL.")
+    ours = replace(ours, accuracy=0.7, nll=0.6)
+    said = words.summary(replace(result, calibration=Calibration(ours, theirs))).prediction
+    assert said.endswith("Averaging is ahead in accuracy, ECE and NLL.")
+
+
+def with_auroc_by_size(result, mean):
+    path = "members_needed.auroc.epistemic.credal"
+    return changed(result, path, {"flat": Trend(mean, [0.0] * 4), STRANGE: Trend(mean, [0.0] * 4)})
 
 
 def test_enough_members_are_named(result):
-    changed = copy.deepcopy(result)
-    curves = changed["members_needed"]["auroc"]["epistemic"]["credal"]
-    for curve in curves.values():
-        curve["mean"] = [0.5, 0.8, 0.896, 0.9]
-    said = words.summary(changed)["members"]
+    said = words.summary(with_auroc_by_size(result, [0.5, 0.8, 0.896, 0.9])).members
     assert "From 3 to 4 members" in said
     assert "changes by +0.40 points" in said
     assert "With 3 of 4 members it is within 0.5 points" in said
-    for curve in curves.values():
-        curve["mean"] = [0.5, 0.7, 0.8, 0.9]
-    assert words.summary(changed)["members"].endswith("More members may well help.")
+    said = words.summary(with_auroc_by_size(result, [0.5, 0.7, 0.8, 0.9])).members
+    assert said.endswith("More members may well help.")
 
 
 @pytest.mark.parametrize(
@@ -122,42 +131,41 @@ def test_enough_members_are_named(result):
     ],
 )
 def test_members_are_enough_only_where_it_stays_close(result, curve, end):
-    changed = copy.deepcopy(result)
-    for found in changed["members_needed"]["auroc"]["epistemic"]["credal"].values():
-        found["mean"] = curve
-    assert words.summary(changed)["members"].endswith(end)
+    assert words.summary(with_auroc_by_size(result, curve)).members.endswith(end)
 
 
 def test_remarks_say_what_to_know_before_believing(result):
-    assert words.summary(result)["remarks"] == []
-    changed = copy.deepcopy(result) | {"calibration": None}
-    changed["data"]["members"], changed["data"]["ood"][1]["rows"] = 1, 29
+    assert words.summary(result).remarks == []
+    doubtful = changed(changed(replace(result, calibration=None), "data.members", 1), "ood.1.rows", 29)
     one, many = (
         remarks.ONE_MEMBER,
         f"{STRANGE}: with only 29 inputs the intervals and the verdict may well be wrong.",
     )
-    said = words.summary(changed)
-    assert said["remarks"] == [many, one, remarks.NO_LABELS]
-    assert said["detection"][1]["remark"].startswith("With only 29 inputs")
-    changed["words"] = said
-    assert "".join(many.split()) in "".join(printed(changed, 80).split())
+    assert doubtful.words.remarks == [many, one, remarks.NO_LABELS]
+    assert doubtful.words.detection[1].remark.startswith("With only 29 inputs")
+    assert "".join(many.split()) in "".join(printed(doubtful, 80).split())
 
 
 def test_numbers_in_words():
-    assert words.percent(0.12345, 2).split() == ["12.35", "%"]
-    assert words.percent(-0.5)[0] == "−"
-    assert words.number(None) == "–"
-    assert words.joined(["one"]) == "one"
-    assert words.unit(10.0) == "units of log 10"
+    assert numbers.percent(0.12345, 2).split() == ["12.35", "%"]
+    assert numbers.percent(-0.5)[0] == "−"
+    assert numbers.number(math.nan) == "–"
+    assert numbers.joined(["one"]) == "one"
+    assert numbers.unit(10.0) == "units of log 10"
 
 
 def test_every_word_is_explained_in_one_sentence(result):
     for text in GLOSSARY.values():
         assert text.endswith(".")
         assert text.count(". ") == 0
-    used = [tables.detection_table, tables.calibration_table, tables.sets_table, tables.selective_table]
-    for build in used:
-        for column in build(result).columns:
+    used = [
+        tables.detection_table(result),
+        tables.calibration_table(result.calibration, "ID"),
+        tables.sets_table(result, result.sets),
+        tables.selective_table(result.selective),
+    ]
+    for table in used:
+        for column in table.columns:
             assert column.word is None or meaning(column.word)
 
 
@@ -172,15 +180,13 @@ def test_the_better_cell_is_marked_by_what_is_shown():
 def test_the_detection_table_holds_the_numbers(result):
     table = tables.detection_table(result)
     assert len(table.rows) == 4
-    for row, (one, measure) in zip(
-        table.rows, [(one, m) for one in result["ood"] for m in ("epistemic", "total")], strict=True
-    ):
-        part = one[measure]
-        assert row[0].text == one["name"]
-        assert [row[2].value, row[3].value] == [part["credal"]["auroc"], part["classical"]["auroc"]]
-        assert [row[7].value, row[8].value] == [part["credal"]["fpr95"], part["classical"]["fpr95"]]
-        assert row[4].value == part["difference"]["auroc"]["difference"]
-        lower = min(part["credal"]["fpr95"], part["classical"]["fpr95"])
+    parts = [(one, detector) for one in result.ood for _, detector in one.detectors()]
+    for row, (one, part) in zip(table.rows, parts, strict=True):
+        assert row[0].text == one.name
+        assert [row[2].value, row[3].value] == [part.credal.auroc, part.classical.auroc]
+        assert [row[7].value, row[8].value] == [part.credal.fpr95, part.classical.fpr95]
+        assert row[4].value == part.difference.auroc.difference
+        lower = min(part.credal.fpr95, part.classical.fpr95)
         assert all(cell.best == (cell.value == lower) for cell in row[7:9]) or row[7].text == row[8].text
 
 
@@ -196,10 +202,10 @@ def test_the_narrow_table_says_the_same(result):
 
 def test_threshold_and_members_tables(result):
     table = tables.threshold_table(result, 0.05)
-    chosen = [row for row in result["thresholds"] if row["false_alarm_rate"] == 0.05]
-    assert [row[2].value for row in table.rows] == [row["value"] for row in chosen]
-    assert [row[-1].value for row in table.rows] == [row["caught"][STRANGE] for row in chosen]
-    members = tables.members_table(result)
+    chosen = [alarm for alarm in result.thresholds if alarm.threshold.false_alarm_rate == 0.05]
+    assert [row[2].value for row in table.rows] == [alarm.threshold.value for alarm in chosen]
+    assert [row[-1].value for row in table.rows] == [alarm.caught[STRANGE] for alarm in chosen]
+    members = tables.members_table(result.members_needed)
     assert [row[0].value for row in members.rows] == [1, 2, 3, 4]
     assert members.rows[-1][1].note == ""
     assert members.rows[1][1].note.startswith("± ")
@@ -214,16 +220,16 @@ def printed(result, width):
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_terminal_shows_tables_and_words_as_written(result, width):
     text = printed(result, width)
-    assert f"{100 * result['ood'][0]['epistemic']['credal']['auroc']:.2f}" in text
-    assert f"{result['calibration']['averaged']['nll']:.4f}" in text
+    assert f"{100 * result.ood[0].epistemic.credal.auroc:.2f}" in text
+    assert f"{result.calibration.averaged.nll:.4f}" in text
     assert all(len(line) <= width for line in text.splitlines())
     assert "".join(STRANGE.split()) in "".join(text.split())
-    assert "".join(result["words"]["headline"].split()) in "".join(text.split())
+    assert "".join(result.words.headline.split()) in "".join(text.split())
 
 
 def test_the_terminal_without_labels(result):
-    bare = {**result, "calibration": None, "words": {**result["words"], "prediction": None, "members": None}}
-    assert "Point prediction" not in printed(bare, 80)
+    assert "Point prediction" in printed(result, 80)
+    assert "Point prediction" not in printed(replace(result, calibration=None), 80)
 
 
 def test_html_cells_carry_values_to_sort_by():
