@@ -1,8 +1,8 @@
-"""Members that never are in memory together: summaries that grow by one member at a time, and merge.
+"""Members that are never in memory together: a summary grows by one member at a time, and summaries merge.
 
-Ten small forests learn the digits 0 to 7, five on each of two "machines". A machine trains a forest, lets it predict,
-adds the prediction to its summary and forgets the forest. A summary holds per class the lowest, the highest and the
-summed probability, so that it stays as large as one prediction; two of them merged say what all ten forests would.
+Ten small forests learn the digits 0 to 7, five on each of two "machines". A machine trains a forest, adds its prediction to
+a summary and deletes the forest. A summary holds the lowest, the highest and the summed probability of each class, so it
+is as large as one prediction. Two merged summaries give the prediction of all ten forests.
 
 Run: python examples/members_one_at_a_time.py (a few seconds on one core)
 """
@@ -18,29 +18,29 @@ from credalens import MemberSummary
 from credalens.evaluation import ood_metrics
 
 
-def summary_of(seeds: range, images: np.ndarray, labels: np.ndarray, inputs: np.ndarray) -> MemberSummary:
-    """Train forests one after the other, and keep nothing but the summary of their predictions."""
+def summarise_forests(seeds: range, images: np.ndarray, labels: np.ndarray, inputs: np.ndarray) -> MemberSummary:
+    """Train one forest after the other, and keep only the summary of their predictions."""
     summary = MemberSummary()
     for seed in seeds:
-        member = RandomForestClassifier(10, random_state=seed).fit(images, labels)
-        summary.update(member.predict_proba(inputs), member_axis=None)
+        forest = RandomForestClassifier(10, random_state=seed).fit(images, labels)
+        summary.update(forest.predict_proba(inputs), member_axis=None)
     return summary
 
 
 def main() -> None:
     """Two machines, one prediction."""
-    images, labels = load_digits(return_X_y=True)
-    seen, unseen, seen_labels, unseen_labels = train_test_split(images, labels, random_state=0)
-    known, strange = seen_labels < 8, unseen_labels >= 8
+    train, test, train_labels, test_labels = train_test_split(*load_digits(return_X_y=True), random_state=0)
+    train, train_labels = train[train_labels < 8], train_labels[train_labels < 8]
+    is_ood = test_labels >= 8
 
-    here, there = (summary_of(seeds, seen[known], seen_labels[known], unseen) for seeds in (range(5), range(5, 10)))
-    for name, summary in (("one machine", here), ("both", here.merge(there))):
+    first, second = (summarise_forests(seeds, train, train_labels, test) for seeds in (range(5), range(5, 10)))
+    for name, summary in (("first machine", first), ("both machines", first.merge(second))):
         prediction = summary.prediction()
-        right = (prediction.predict() == unseen_labels)[~strange].mean()
-        found = ood_metrics(prediction.epistemic[~strange], prediction.epistemic[strange])
+        accuracy = (prediction.predict() == test_labels)[~is_ood].mean()
+        metrics = ood_metrics(prediction.epistemic[~is_ood], prediction.epistemic[is_ood])
         print(f"{name}: {prediction}")
-        print(f"  accuracy on digits 0 to 7: {right:.1%}")
-        print(f"  unseen 8 and 9 found by epistemic uncertainty with AUROC {found.auroc:.3f}")
+        print(f"  accuracy on digits 0 to 7: {accuracy:.1%}")
+        print(f"  AUROC of epistemic uncertainty for 8 and 9, which no forest has seen: {metrics.auroc:.3f}")
 
 
 if __name__ == "__main__":

@@ -24,33 +24,33 @@ dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=ran
                         timeout=datetime.timedelta(seconds=60))
 members = torch.from_numpy(np.load(f"{folder}/members.npy"))
 mine = members[rank::ranks]
-found = {}
+results = {}
 
-def keep(name, summary):
+def record(name, summary):
     prediction = summary.prediction()
     for field in ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic"):
-        found[f"{name}.{field}"] = np.asarray(getattr(prediction, field))
-    found[f"{name}.classical"] = np.asarray(prediction.classical.epistemic)
-    found[f"{name}.count"] = summary.count
+        results[f"{name}.{field}"] = np.asarray(getattr(prediction, field))
+    results[f"{name}.classical"] = np.asarray(prediction.classical.epistemic)
+    results[f"{name}.count"] = summary.count
 
 summary = MemberSummary().update(mine)
-keep("all", summary.all_reduce())
-found["before.count"] = summary.count
-keep("float32", MemberSummary().update(mine.float()).all_reduce())
-keep("numpy", MemberSummary().update(mine.numpy()).all_reduce())
-keep("some", (MemberSummary() if rank == 1 else summary).all_reduce(group=None))
-keep("mixed", MemberSummary().update(mine.float() if rank % 2 else mine).all_reduce())
-keep("some float32", (MemberSummary() if rank == 1 else MemberSummary().update(mine.float())).all_reduce())
-found["nobody.count"] = MemberSummary().all_reduce().count
+record("all", summary.all_reduce())
+results["before.count"] = summary.count
+record("float32", MemberSummary().update(mine.float()).all_reduce())
+record("numpy", MemberSummary().update(mine.numpy()).all_reduce())
+record("some", (MemberSummary() if rank == 1 else summary).all_reduce(group=None))
+record("mixed", MemberSummary().update(mine.float() if rank % 2 else mine).all_reduce())
+record("some float32", (MemberSummary() if rank == 1 else MemberSummary().update(mine.float())).all_reduce())
+results["nobody.count"] = MemberSummary().all_reduce().count
 pair = dist.new_group([0, 1])
 if rank < 2:
-    keep("pair", summary.all_reduce(pair))
+    record("pair", summary.all_reduce(pair))
 try:
     MemberSummary().update(mine[..., :1, :] if rank == 2 else mine).all_reduce()
 except ValueError as error:
-    found["error"] = str(error)
-keep("again", summary.all_reduce())  # nobody was left waiting
-np.savez(f"{folder}/found-{rank}.npz", **found)
+    results["error"] = str(error)
+record("again", summary.all_reduce())  # nobody was left waiting
+np.savez(f"{folder}/rank-{rank}.npz", **results)
 dist.destroy_process_group()
 """
 
@@ -61,7 +61,7 @@ def members():
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory, members):
+def results(tmp_path_factory, members):
     folder = tmp_path_factory.mktemp("ranks")
     np.save(folder / "members.npy", members)
     command = [sys.executable, "-c", WORKER, str(folder)]
@@ -70,58 +70,58 @@ def found(tmp_path_factory, members):
     ]
     errors = [rank.communicate(timeout=120)[1] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0] * RANKS, errors
-    return [np.load(folder / f"found-{rank}.npz", allow_pickle=False) for rank in range(RANKS)]
+    return [np.load(folder / f"rank-{rank}.npz", allow_pickle=False) for rank in range(RANKS)]
 
 
-def assert_is_prediction_of(found, name, members, dtype=np.float64):
-    one = wrap(members)
-    assert found[f"{name}.count"] == len(members)
+def assert_is_prediction_of(results, name, members, dtype=np.float64):
+    expected = wrap(members)
+    assert results[f"{name}.count"] == len(members)
     for field in ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic"):
-        got = found[f"{name}.{field}"]
+        got = results[f"{name}.{field}"]
         assert got.dtype == dtype
-        np.testing.assert_allclose(got, getattr(one, field), rtol=0, atol=20 * np.finfo(dtype).eps, err_msg=field)
+        np.testing.assert_allclose(got, getattr(expected, field), rtol=0, atol=20 * np.finfo(dtype).eps, err_msg=field)
     atol = 20 * np.finfo(dtype).eps
-    np.testing.assert_allclose(found[f"{name}.classical"], one.classical.epistemic, rtol=0, atol=atol)
+    np.testing.assert_allclose(results[f"{name}.classical"], expected.classical.epistemic, rtol=0, atol=atol)
 
 
-def test_four_ranks_give_the_result_of_one(found, members):
-    for rank in found:
+def test_four_ranks_give_the_result_of_one(results, members):
+    for rank in results:
         assert_is_prediction_of(rank, "all", members)
         assert_is_prediction_of(rank, "numpy", members)
         assert_is_prediction_of(rank, "float32", members, np.float32)
 
 
-def test_the_summary_itself_stays_as_it_was(found):
-    assert [int(rank["before.count"]) for rank in found] == [2, 2, 1, 1]
+def test_the_summary_itself_stays_as_it_was(results):
+    assert [int(rank["before.count"]) for rank in results] == [2, 2, 1, 1]
 
 
-def test_a_rank_without_members_takes_part(found, members):
+def test_a_rank_without_members_takes_part(results, members):
     without = np.delete(members, [1, 5], axis=0)
-    for rank in found:
+    for rank in results:
         assert_is_prediction_of(rank, "some", without)
 
 
-def test_ranks_of_two_precisions_all_get_the_wider_and_one_without_members_that_of_the_others(found, members):
+def test_ranks_of_two_precisions_all_get_the_wider_and_one_without_members_that_of_the_others(results, members):
     rounded = members.copy()
     for n in (1, 3, 5):  # of the ranks 1 and 3
         single = members[n].astype(np.float32).astype(np.float64)
         rounded[n] = single / single.sum(-1, keepdims=True)
-    for rank in found:
+    for rank in results:
         assert_is_prediction_of(rank, "mixed", rounded)
         assert_is_prediction_of(rank, "some float32", np.delete(members, [1, 5], axis=0), np.float32)
 
 
-def test_ranks_without_any_members_stay_empty(found):
-    assert [int(rank["nobody.count"]) for rank in found] == [0] * RANKS
+def test_ranks_without_any_members_stay_empty(results):
+    assert [int(rank["nobody.count"]) for rank in results] == [0] * RANKS
 
 
-def test_a_group_of_some_ranks(found, members):
-    for rank in found[:2]:
+def test_a_group_of_some_ranks(results, members):
+    for rank in results[:2]:
         assert_is_prediction_of(rank, "pair", members[[0, 4, 1, 5]])
 
 
-def test_different_inputs_are_an_error_in_every_rank_and_nobody_waits(found, members):
-    for n, rank in enumerate(found):
+def test_different_inputs_are_an_error_in_every_rank_and_nobody_waits(results, members):
+    for n, rank in enumerate(results):
         shape = (1, 4) if n == 2 else (5, 4)
         assert f"this one has shape {shape}" in str(rank["error"])
         assert "(5, 4) and (1, 4)" in str(rank["error"])

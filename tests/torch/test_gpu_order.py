@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from credalens.torch import CredalWrapper, outputs, wrapper
+from tests.torch.agreement import assert_same
 from tests.torch_calls import TorchCalls
 
 
@@ -23,9 +24,6 @@ def members(count, seed=0):
     return [nn.Linear(6, 4).eval() for _ in range(count)]
 
 
-FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
-
-
 @pytest.mark.parametrize("count", [1, 5, wrapper.FEW, wrapper.FEW + 1])
 @pytest.mark.parametrize("kind", ["logits", "probabilities"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -37,11 +35,7 @@ def test_the_same_prediction(count, kind, dtype, monkeypatch):
     folded = CredalWrapper(networks, outputs=kind)(x)
     monkeypatch.setattr(wrapper, "_runs_ahead", lambda device: True)
     together = CredalWrapper(networks, outputs=kind)(x)
-    for name in FIELDS:
-        torch.testing.assert_close(
-            getattr(together, name), getattr(folded, name), rtol=0, atol=1e-6 if dtype == torch.float32 else 1e-12
-        )
-    torch.testing.assert_close(together.classical.total, folded.classical.total)
+    assert_same(together, folded, atol=1e-6 if dtype == torch.float32 else 1e-12)
 
 
 def test_values_are_not_looked_at_before_all_members_have_run(ahead, monkeypatch):

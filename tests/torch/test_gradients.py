@@ -13,8 +13,8 @@ from torch.autograd import gradcheck, gradgradcheck
 from credalens import wrap, wrap_logits
 from credalens.torch import CredalWrapper, credal_prediction
 from tests.strategies import KINDS, batch_of, ensembles
+from tests.torch.agreement import FIELDS
 
-FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
 DIFFERENTIABLE = FIELDS[:-1]
 
 
@@ -40,11 +40,11 @@ def test_second_derivatives_agree(field):
 
 @given(ensembles())
 def test_values_are_those_of_wrap(p):
-    exact, found = wrap(p), credal_prediction(torch.from_numpy(p))
+    exact, prediction = wrap(p), credal_prediction(torch.from_numpy(p))
     for field in FIELDS:
-        np.testing.assert_allclose(getattr(found, field), getattr(exact, field), rtol=0, atol=1e-11, err_msg=field)
-    np.testing.assert_allclose(found.classical.epistemic, exact.classical.epistemic, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found.hull.upper_entropy(), exact.hull.upper_entropy(), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(getattr(prediction, field), getattr(exact, field), rtol=0, atol=1e-11, err_msg=field)
+    np.testing.assert_allclose(prediction.classical.epistemic, exact.classical.epistemic, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(prediction.hull.upper_entropy(), exact.hull.upper_entropy(), rtol=0, atol=1e-9)
 
 
 @given(ensembles(), st.sampled_from(DIFFERENTIABLE))
@@ -81,11 +81,11 @@ def test_aleatoric_by_hand_at_its_minimiser():
 
 def test_one_member_is_a_plain_entropy():
     z = torch.randn(1, 3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    one, plain = z.clone().requires_grad_(), z.clone().requires_grad_()
-    prediction = credal_prediction(torch.softmax(one, -1), base=math.e)
+    credal, plain = z.clone().requires_grad_(), z.clone().requires_grad_()
+    prediction = credal_prediction(torch.softmax(credal, -1), base=math.e)
     prediction.total.sum().backward()
     torch.distributions.Categorical(logits=plain).entropy().sum().backward()
-    torch.testing.assert_close(one.grad, plain.grad)
+    torch.testing.assert_close(credal.grad, plain.grad)
     assert not prediction.epistemic.any()
 
 

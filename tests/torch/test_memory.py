@@ -10,8 +10,8 @@ from credalens.bayes import to_bayesian
 from credalens.torch import CredalWrapper
 
 BATCH, CLASSES = 16, 10
-WIDE = BATCH * CLASSES * 8  # bytes of one float64 array (batch, classes)
-STATE = 3 * WIDE + BATCH * 8  # lower, upper, sum of p; sum of H(p)
+PROBABILITIES = BATCH * CLASSES * 8  # bytes of one float64 array (batch, classes)
+STATE = 3 * PROBABILITIES + BATCH * 8  # lower, upper, sum of p; sum of H(p)
 
 
 class Ledger(TorchDispatchMode):
@@ -83,7 +83,7 @@ def test_a_thousand_members_hold_one_copy_of_the_state():
 def test_the_peak_does_not_grow_with_the_members():
     peak, _ = run(1000)
     assert peak == run(10)[0]
-    assert peak < 10 * WIDE
+    assert peak < 10 * PROBABILITIES
 
 
 def test_the_hull_keeps_the_members():

@@ -12,8 +12,8 @@ from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from credalens.torch import CredalWrapper, load_prediction
+from tests.torch.agreement import FIELDS, assert_same
 
-FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
 X = torch.randn(10, 6, generator=torch.Generator().manual_seed(0))
 
 
@@ -25,15 +25,6 @@ def network(seed=0):
 @pytest.fixture
 def wrapper():
     return CredalWrapper([network(seed) for seed in range(3)])
-
-
-def assert_same(one, two, atol=1e-6):
-    assert one.n_members == two.n_members
-    for field in FIELDS:
-        a, b = np.asarray(getattr(one, field)), np.asarray(getattr(two, field))
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        np.testing.assert_allclose(a, b, rtol=0, atol=atol, err_msg=field)
-    np.testing.assert_allclose(one.classical.epistemic, two.classical.epistemic, rtol=0, atol=atol)
 
 
 def loader(**options):
@@ -101,8 +92,8 @@ def test_narrow_probabilities_have_a_hull_and_a_classical_decomposition(dtype, f
     x = X.to(dtype)
     prediction = wrapper.predict(x, batch_size=4, progress=False, output=tmp_path / "parts" if folder else None)
     at_once = wrapper(x)
-    for found in (prediction, at_once):
-        assert np.asarray(found.hull.upper_entropy()).dtype == np.asarray(found.classical.total).dtype == np.float32
+    for p in (prediction, at_once):
+        assert np.asarray(p.hull.upper_entropy()).dtype == np.asarray(p.classical.total).dtype == np.float32
     np.testing.assert_allclose(prediction.hull.upper_entropy(), at_once.hull.upper_entropy(), rtol=0, atol=1e-6)
     np.testing.assert_allclose(prediction.classical.total, at_once.classical.total, rtol=0, atol=1e-6)
 
@@ -158,11 +149,11 @@ def test_a_seed_fixes_the_draws_of_every_batch_and_leaves_torch_alone():
     wrapper = CredalWrapper(network(), samples=10)
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    one = wrapper.predict(X, batch_size=3, seed=1, progress=False)
+    first = wrapper.predict(X, batch_size=3, seed=1, progress=False)
     assert torch.equal(torch.get_rng_state(), before)
     torch.manual_seed(6)
-    assert_same(wrapper.predict(X, batch_size=3, seed=1, progress=False), one, atol=0)
-    assert np.abs(wrapper.predict(X, batch_size=3, seed=2, progress=False).total - one.total).max() > 1e-3
+    assert_same(wrapper.predict(X, batch_size=3, seed=1, progress=False), first, atol=0)
+    assert np.abs(wrapper.predict(X, batch_size=3, seed=2, progress=False).total - first.total).max() > 1e-3
     same_rows = wrapper.predict(X[:1].repeat(2, 1), batch_size=1, seed=1, progress=False)
     assert same_rows.total[0] != same_rows.total[1]
 
@@ -257,6 +248,7 @@ import os, signal, sys
 import torch
 from torch import nn
 from credalens.torch import CredalWrapper, load_prediction
+from tests.torch.agreement import FIELDS, assert_same
 
 when, folder = sys.argv[1:]
 torch.set_num_threads(1)

@@ -8,8 +8,7 @@ from torch import nn
 
 from credalens.torch import CredalWrapper
 from credalens.torch.vectorised import stacked_bytes
-
-FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic")
+from tests.torch.agreement import assert_same
 
 
 def network(seed, activation=nn.ReLU, width=12):
@@ -22,23 +21,16 @@ def network(seed, activation=nn.ReLU, width=12):
 
 @pytest.fixture
 def members():
-    found = [network(seed) for seed in range(5)]
-    for n, member in enumerate(found):  # running statistics that differ, as after training
+    members = [network(seed) for seed in range(5)]
+    for n, member in enumerate(members):  # running statistics that differ, as after training
         member[1].running_mean += 0.1 * n
         member[1].running_var *= 1 + n
-    return found
+    return members
 
 
 @pytest.fixture
 def x():
     return torch.randn(7, 1, 4, 4, generator=torch.Generator().manual_seed(1))
-
-
-def assert_same(one, two, atol=1e-6):
-    for field in FIELDS:
-        torch.testing.assert_close(getattr(one, field), getattr(two, field), rtol=0, atol=atol)
-    torch.testing.assert_close(one.classical.epistemic, two.classical.epistemic, rtol=0, atol=atol)
-    assert one.n_members == two.n_members
 
 
 @pytest.mark.parametrize("chunk", [None, 1, 2, 5, 9])
@@ -57,8 +49,7 @@ def test_with_the_hull_and_over_a_data_set(members, x):
     together, apart = (CredalWrapper(members, vectorised=v, hull=True) for v in (True, False))
     assert_same(together(x), apart(x))
     torch.testing.assert_close(together(x).hull.upper_entropy(), apart(x).hull.upper_entropy(), rtol=0, atol=1e-6)
-    one, two = (wrapper.predict(x, batch_size=3, progress=False, returns="torch") for wrapper in (together, apart))
-    assert_same(one, two)
+    assert_same(*(wrapper.predict(x, batch_size=3, progress=False) for wrapper in (together, apart)))
 
 
 def test_changed_weights_count_at_once(members, x):

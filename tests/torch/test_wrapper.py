@@ -13,10 +13,8 @@ from torch import nn
 
 from credalens import wrap, wrap_logits
 from credalens.bayes import activate_dropout, to_bayesian, use_generator
-from credalens.core.entropy import TOLERANCE
 from credalens.torch import CredalWrapper
-
-FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
+from tests.torch.agreement import assert_same
 
 
 def network(seed=0, *, dropout=0.5):
@@ -39,16 +37,6 @@ def logits_of(members, x):
         return torch.stack([member(x) for member in members])
 
 
-def assert_same(one, two, atol=0.0):
-    """Bounds of a closed row may be anywhere within the tolerance, where members were rounded in another order."""
-    assert one.n_members == two.n_members
-    for field in FIELDS:
-        slack = TOLERANCE if atol and field == "aleatoric_bound" else 0.0
-        torch.testing.assert_close(getattr(one, field), getattr(two, field), rtol=0, atol=atol + slack)
-    for field in ("total", "aleatoric", "epistemic"):
-        torch.testing.assert_close(getattr(one.classical, field), getattr(two.classical, field), rtol=0, atol=atol)
-
-
 # Members
 
 
@@ -60,11 +48,11 @@ def test_the_budget_reaches_the_solver(options):
         CredalWrapper(members, **options, **budget)(logits)
         for budget in ({"max_nodes": 1}, {"max_nodes": 2000}, {"max_nodes": 2000, "tolerance": 1.0})
     )
-    for found in (little, lax):
-        assert (found.aleatoric_bound <= much.aleatoric + 1e-12).all()
-        assert (found.aleatoric >= much.aleatoric_bound - 1e-12).all()
-        gap, narrower = ((p.aleatoric - p.aleatoric_bound).max() for p in (found, much))
-        assert gap > narrower
+    for rough in (little, lax):
+        assert (rough.aleatoric_bound <= much.aleatoric + 1e-12).all()
+        assert (rough.aleatoric >= much.aleatoric_bound - 1e-12).all()
+        gap, least_gap = ((p.aleatoric - p.aleatoric_bound).max() for p in (rough, much))
+        assert gap > least_gap
     with pytest.raises(ValueError, match="max_nodes"):
         CredalWrapper(members, max_nodes=0, **options)
     with pytest.raises(ValueError, match="tolerance"):
@@ -125,7 +113,7 @@ def test_any_members_give_what_wrap_gives_for_their_logits(count, classes, batch
 
 @pytest.mark.parametrize("given_as", [list, tuple, iter, nn.ModuleList, lambda m: (member.forward for member in m)])
 def test_lists_iterators_module_lists_and_callables(members, x, given_as):
-    assert_same(CredalWrapper(given_as(members))(x), wrap_logits(logits_of(members, x)), atol=1e-6)
+    assert_same(CredalWrapper(given_as(members))(x), wrap_logits(logits_of(members, x)))
 
 
 def test_ruled_out_classes_and_narrow_precision(x):
@@ -136,11 +124,11 @@ def test_ruled_out_classes_and_narrow_precision(x):
         probs = torch.softmax(torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(0)), -1).to(dtype)
         prediction = CredalWrapper([lambda x, p=p: p for p in probs], outputs="probabilities")(x)
         assert prediction.total.dtype == torch.float32
-        assert_same(prediction, wrap(probs), atol=1e-6)
+        assert_same(prediction, wrap(probs))
         logits = 3 * torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(0)).to(dtype)
         prediction = CredalWrapper([lambda x, z=z: z for z in logits])(x)
         assert prediction.total.dtype == torch.float32
-        assert_same(prediction, wrap_logits(logits), atol=1e-6)  # the softmax is not the members' narrow one
+        assert_same(prediction, wrap_logits(logits))  # the softmax is not the members' narrow one
 
 
 # Samples
@@ -159,7 +147,7 @@ def test_mc_dropout_switches_on_the_dropout_layers_and_nothing_else(x):
     torch.manual_seed(3)
     with torch.no_grad(), activate_dropout(model):
         expected = wrap_logits(torch.stack([model(x) for _ in range(20)]))
-    assert_same(prediction, expected, atol=1e-6)
+    assert_same(prediction, expected)
     assert (prediction.epistemic > 0.01).all()
 
 
@@ -178,7 +166,7 @@ def test_a_bayesian_network_is_sampled_and_its_dropout_stays_off(x, estimator):
         prediction = CredalWrapper(bnn, samples=30)(x)
     with use_generator(bnn, torch.Generator().manual_seed(1)):
         expected = wrap_logits(logits_of([bnn] * 30, x))
-    assert_same(prediction, expected, atol=1e-6)
+    assert_same(prediction, expected)
     assert (prediction.epistemic > 0.01).all()
 
 
@@ -196,11 +184,10 @@ def test_a_callable_that_samples_and_an_ensemble_that_is_sampled(members, x):
 def test_the_seed_of_torch_repeats_the_draws(x):
     wrapper = CredalWrapper(network(), samples=5)
     torch.manual_seed(0)
-    one = wrapper(x)
-    two = wrapper(x)
+    first, second = wrapper(x), wrapper(x)
     torch.manual_seed(0)
-    assert_same(wrapper(x), one)
-    assert not torch.equal(one.total, two.total)
+    assert_same(wrapper(x), first, atol=0)
+    assert not torch.equal(first.total, second.total)
 
 
 # Outputs
@@ -224,14 +211,14 @@ Both = namedtuple("Both", ["features", "logits"])
 )
 def test_logits_are_found(members, x, packed):
     wrapper = CredalWrapper([lambda x, member=member: packed(member(x)) for member in members])
-    assert_same(wrapper(x), wrap_logits(logits_of(members, x)), atol=1e-6)
+    assert_same(wrapper(x), wrap_logits(logits_of(members, x)))
 
 
 def test_probabilities_are_found_by_their_name(members, x):
     wrapper = CredalWrapper(
         [lambda x, m=m: {"logits": None, "probabilities": m(x).softmax(-1)} for m in members], outputs="probabilities"
     )
-    assert_same(wrapper(x), wrap(logits_of(members, x).softmax(-1)), atol=1e-6)
+    assert_same(wrapper(x), wrap(logits_of(members, x).softmax(-1)))
 
 
 def test_a_hugging_face_ensemble(tmp_path):
@@ -244,10 +231,10 @@ def test_a_hugging_face_ensemble(tmp_path):
     batch = {"input_ids": torch.randint(30, (4, 6)), "attention_mask": torch.ones(4, 6, dtype=torch.long)}
     expected = wrap_logits(torch.stack([model(**batch).logits.detach() for model in models]))
     wrapper = CredalWrapper(models)
-    assert_same(wrapper(batch), expected, atol=1e-6)
-    assert_same(wrapper(**batch), expected, atol=1e-6)
-    assert_same(wrapper(transformers.BatchEncoding(batch)), expected, atol=1e-6)
-    assert_same(wrapper.predict([batch, batch], progress=False, returns="torch"), _twice(expected), atol=1e-6)
+    assert_same(wrapper(batch), expected)
+    assert_same(wrapper(**batch), expected)
+    assert_same(wrapper(transformers.BatchEncoding(batch)), expected)
+    assert_same(wrapper.predict([batch, batch], progress=False, returns="torch"), _twice(expected))
     with pytest.raises(ValueError, match=r"member 0 \(DistilBert\w+\) is in the wrong mode: its layer '[\w.]+dropout'"):
         CredalWrapper([model.train() for model in models])(batch)
 
@@ -266,19 +253,19 @@ class TakesABatch(nn.Module):
 
 def test_a_dictionary_stays_whole_for_a_member_that_wants_it(x):
     batch = {"x": x}
-    assert_same(CredalWrapper([TakesABatch()])(batch), wrap_logits(x[None] * 2), atol=1e-6)
-    assert_same(CredalWrapper([lambda x: x * 2])(batch), wrap_logits(x[None] * 2), atol=1e-6)
+    assert_same(CredalWrapper([TakesABatch()])(batch), wrap_logits(x[None] * 2))
+    assert_same(CredalWrapper([lambda x: x * 2])(batch), wrap_logits(x[None] * 2))
 
 
 def test_arguments_are_passed_on(x):
     wrapper = CredalWrapper([lambda x, y, *, scale: (x + y) * scale])
-    assert_same(wrapper(x, 1.0, scale=3.0), wrap_logits((x[None] + 1) * 3), atol=1e-6)
+    assert_same(wrapper(x, 1.0, scale=3.0), wrap_logits((x[None] + 1) * 3))
 
 
 def test_the_hull_needs_the_members(members, x):
     logits = logits_of(members, x)
     prediction = CredalWrapper(members, hull=True)(x)
-    assert_same(prediction, wrap_logits(logits), atol=1e-6)
+    assert_same(prediction, wrap_logits(logits))
     torch.testing.assert_close(prediction.hull.upper_entropy(), wrap_logits(logits).hull.upper_entropy())
     with pytest.raises(ValueError, match="hull"):
         _ = CredalWrapper(members)(x).hull
@@ -301,8 +288,8 @@ def test_it_is_a_module(members, x, tmp_path):
     assert not torch.equal(other(x).total, wrapper(x).total)
     torch.save(wrapper.state_dict(), tmp_path / "weights.pt")
     other.load_state_dict(torch.load(tmp_path / "weights.pt", weights_only=True))
-    assert_same(other(x), wrapper(x))
-    assert_same(copy.deepcopy(wrapper)(x), wrapper(x))
+    assert_same(other(x), wrapper(x), atol=0)
+    assert_same(copy.deepcopy(wrapper)(x), wrapper(x), atol=0)
     assert "outputs='logits'" in repr(wrapper)
 
 
@@ -322,7 +309,7 @@ def test_train_and_eval_reach_every_member(members, x):
         wrapper(x)
     wrapper.eval()
     assert not any(layer.training for layer in wrapper.modules())
-    assert_same(wrapper(x), wrap_logits(logits_of(members, x)), atol=1e-6)
+    assert_same(wrapper(x), wrap_logits(logits_of(members, x)))
 
 
 def test_training_through_the_wrapper_runs_members_as_they_are(members, x):

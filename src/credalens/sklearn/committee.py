@@ -50,9 +50,9 @@ class FittedModel:
     def _votes(self, X: Any) -> NDArray[np.float64]:
         classes, labels = np.asarray(self.model.classes_), np.asarray(self.model.predict(X))
         votes = labels[:, None] == classes
-        known = votes.any(axis=1)
-        if not known.all():
-            row = int(known.argmin())
+        has_class = votes.any(axis=1)
+        if not has_class.all():
+            row = int(has_class.argmin())
             raise ValueError(
                 f"{self.name} predicts {labels[row]!r} at row {row}, which is not in its classes_ {classes}."
             )
