@@ -15,6 +15,7 @@ from credalens.checks.arrays import as_array, check_classes, index_in, rounding,
 __all__ = ["IntervalArray", "check_same_classes", "read_intervals", "trusted_intervals"]
 
 EXACT = 1e-14  # a sum this close to one is left as it is
+FOR_KERNELS = ("C", "A", "W", "E")  # contiguous, aligned, writeable, no subclass: kernels are compiled for such arrays
 SMALLEST_FLOAT16 = 2.0**-24  # those of the other dtypes are far below anything that counts here
 
 
@@ -91,9 +92,7 @@ def trusted_intervals(lower: Any, upper: Any, /) -> IntervalArray:
 def _interval_array(low: NDArray, kind: ArrayKind, high: NDArray, other: ArrayKind) -> IntervalArray:
     batch, classes = low.shape[:-1], low.shape[-1]
     rows = math.prod(batch), classes
-    low, high = (
-        np.require(x, np.float64, ["C", "A", "W", "E"]).reshape(rows) for x in (low, high)
-    )  # as kernels take them
+    low, high = (np.require(x, np.float64, FOR_KERNELS).reshape(rows) for x in (low, high))
     return IntervalArray(low, high, batch, kind, (kind.dtype, other.dtype))
 
 
