@@ -22,7 +22,7 @@ def measure_device(classes: int, /, *, device: str = "cuda", rows: int | None = 
         return {"classes": classes, "skipped": "PyTorch is not installed"}
     import torch
 
-    from credalens.cuda import gpu_members
+    from credalens.cuda import as_gpu_members
 
     if device == "cuda" and not torch.cuda.is_available():
         return {"classes": classes, "skipped": "no CUDA device"}
@@ -36,7 +36,7 @@ def measure_device(classes: int, /, *, device: str = "cuda", rows: int | None = 
             },
             repeats=5,
         )
-        on_gpu = device == "cuda" and gpu_members(probs, "probs", member_axis=0) is not None
+        on_gpu = device == "cuda" and as_gpu_members(probs, "probs", member_axis=0) is not None
         moved = bandwidth(probs) if on_gpu else {}
     except torch.cuda.OutOfMemoryError:
         return {"classes": classes, "skipped": "not enough memory on the device"}
@@ -54,14 +54,14 @@ def bandwidth(probs: Any) -> dict[str, float]:
     """TB/s that the kernel of bounds, point predictions and upper entropy reads and writes, beside those of a copy."""
     import torch
 
-    from credalens.cuda.memory import results
-    from credalens.cuda.rows import Chunk
+    from credalens.cuda.buffers import result_arrays
+    from credalens.cuda.decomposition import Chunk
 
     chunk, copy = Chunk(probs, "probs", row_tolerance("float32")), torch.empty_like(probs)
-    out = results(probs, probs.shape[-1])
+    out = result_arrays(probs, probs.shape[-1])
 
     def kernel() -> None:
-        chunk.describe(out)
+        chunk.decompose(out)
         _finished(out, probs.device.type)
 
     seconds = best_seconds(

@@ -165,14 +165,14 @@ def _on_gpu(
     """
     if (tensor := gpu_tensor(values)) is None:
         return None
-    from credalens.cuda import gpu_members
+    from credalens.cuda import as_gpu_members
 
-    members = gpu_members(tensor, kind, member_axis=member_axis)
+    members = as_gpu_members(tensor, kind, member_axis=member_axis)
     base = check_base(base)
-    rows = members and members.describe(base=base, max_nodes=max_nodes, tolerance=tolerance)
-    if not (members and rows):
+    results = members and members.decompose(base=base, max_nodes=max_nodes, tolerance=tolerance)
+    if not (members and results):
         return None
-    return CredalPrediction(**vars(rows), base=base, n_members=len(members.tensor), _members=members)
+    return CredalPrediction(**vars(results), base=base, n_members=len(members.tensor), _members=members)
 
 
 def from_summary(

@@ -1,6 +1,6 @@
 """What the GPU path must agree on with the CPU path, whether its kernels run on a GPU or in Triton's interpreter.
 
-``python tests/device/agreement.py`` (with the repository on the path) runs every check below in the interpreter.
+``python -m tests.cuda.agreement`` (with the repository on the path) runs every check below in the interpreter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 
 from benchmarks.device import bandwidth
 from credalens import CredalPrediction, prediction, wrap, wrap_logits
-from credalens.cuda import GpuMembers, members, memory, rows, self_check
+from credalens.cuda import GpuMembers, buffers, decomposition, gpu_members, self_check
 from tests.strategies import batch_of
 
 UNABLE = 77  # the exit status where Triton's interpreter cannot run even a trivial kernel
@@ -85,8 +85,8 @@ def check_nearly_agreeing_members() -> None:
     """Members within a few digits of each other leave few classes open, and the level is theirs."""
     p = tensors(("peaked",), (1, 2, 36), torch.float32).repeat(3, 1, 1)
     p[1] *= 1 + 1e-6 * torch.randn(36, generator=torch.Generator().manual_seed(0))
-    chunk = rows.Chunk(p, "probs", 1e-5)
-    chunk.describe(memory.results(p, 36))
+    chunk = decomposition.Chunk(p, "probs", 1e-5)
+    chunk.decompose(buffers.result_arrays(p, 36))
     assert (chunk.size.tensor() <= 9).all()
     assert ((chunk.total.tensor() - on_cpu(wrap, p.double()).total).abs() <= 5e-7).all()
 
@@ -109,23 +109,23 @@ def check_a_program_a_row() -> None:
 
 def check_root() -> None:
     """What the root certifies is right, its brackets contain the truth, and it lists exactly the rows it leaves open."""
-    from credalens.cuda.nodes import LEFT  # where Triton is
+    from credalens.cuda.counters import OPEN_ROWS  # where Triton is
 
     for kinds, shape in (
         (("peaked", "flat", "agreeing"), (5, 12, 6)),
         (("peaked", "flat", "agreeing", "tiny"), (4, 4, 70)),
     ):
         p = tensors(kinds, shape, torch.float64)
-        chunk = rows.Chunk(p, "probs", 1e-9)
-        chunk.describe(memory.results(p, shape[-1]))
-        chunk.prepare(2000)
-        chunk.close(1e-12)
+        chunk = decomposition.Chunk(p, "probs", 1e-9)
+        chunk.decompose(buffers.result_arrays(p, shape[-1]))
+        chunk.allocate(2000)
+        chunk.solve_roots(1e-12)
         value, bound = chunk.value.tensor(), chunk.bound.tensor()
         truth, is_open = on_cpu(wrap, p), value - bound > 1e-12
         assert (bound <= truth.aleatoric + 1e-12).all()
         assert (truth.aleatoric_bound <= value + 1e-12).all()
-        lists = chunk.left.tensor().view(-1, chunk.rows)
-        lengths = chunk.counters.tensor()[LEFT.value :].tolist()
+        lists = chunk.open_rows.tensor().view(-1, chunk.rows)
+        lengths = chunk.counters.tensor()[OPEN_ROWS.value :].tolist()
         left = [x[:n] for x, n in zip(lists, lengths, strict=False)]
         assert sorted(torch.cat(left).tolist()) == is_open.nonzero().view(-1).tolist()
         assert 0 < is_open.sum() < 0.6 * len(is_open)
@@ -139,11 +139,11 @@ def check_float32_rounds_outwards() -> None:
         p = tensors(kinds, shape, torch.float32)
         alike = p[:1, :2] * (1 + 1e-7 * torch.randn(shape[0], 2, shape[2], generator=noise))  # within rounding
         p = torch.cat([p, alike], 1)
-        chunk = rows.Chunk(p, "probs", 1e-5)
-        chunk.describe(memory.results(p, shape[-1]))
-        chunk.prepare(2000)
-        chunk.close(1e-12)
-        chunk.search(1e-12)
+        chunk = decomposition.Chunk(p, "probs", 1e-5)
+        chunk.decompose(buffers.result_arrays(p, shape[-1]))
+        chunk.allocate(2000)
+        chunk.solve_roots(1e-12)
+        chunk.branch(1e-12)
         truth, value, bound = on_cpu(wrap, p.double()), chunk.value.tensor(), chunk.bound.tensor()
         assert (bound <= truth.aleatoric).all()
         assert (bound >= truth.aleatoric_bound - 2e-6).all()
@@ -161,9 +161,9 @@ def check_budget() -> None:
 def check_rows_too_hard_for_the_device() -> None:
     """They are settled by the CPU path, also where rows come in pieces and as logits."""
     p = tensors(("flat", "mixed", "peaked"), (4, 3, 9), torch.float64)
-    members.NODES, rows.SCRATCH = 1, 16 * 9 * 4
+    gpu_members.NODES, decomposition.SCRATCH = 1, 16 * 9 * 4
     found = [wrap(p), wrap_logits(p.log().clamp_min(-50), base=3)]
-    members.NODES, rows.SCRATCH = 2000, 2**31
+    gpu_members.NODES, decomposition.SCRATCH = 2000, 2**31
     expected = [on_cpu(wrap, p), on_cpu(wrap_logits, p.log().clamp_min(-50), base=3)]
     for ours, other in zip(found, expected, strict=True):
         assert_agrees(ours, other)
@@ -186,9 +186,9 @@ def check_logits_shapes_and_lazy_parts() -> None:
 def check_pieces() -> None:
     """Rows that do not fit into the scratch memory at once."""
     p = tensors(("peaked", "mixed"), (2, 3, 3), torch.float16)
-    rows.SCRATCH = 16 * 3 * 4
+    decomposition.SCRATCH = 16 * 3 * 4
     ours = wrap(p)
-    rows.SCRATCH = 2**31
+    decomposition.SCRATCH = 2**31
     assert_agrees(ours, on_cpu(wrap, p))
 
 
@@ -206,7 +206,7 @@ def check_refusals() -> None:
                 assert message(wrap_logits, bad) == message(lambda x: on_cpu(wrap_logits, x), bad)
 
 
-def check_trust() -> None:
+def check_self_check() -> None:
     """The kernels pass the probe that every number of classes begins with."""
     assert self_check.agrees_with_cpu(torch.device("cpu"), torch.float64, "probs", 4)
 
@@ -252,7 +252,7 @@ def exit_without_interpreter() -> None:
 if __name__ == "__main__":
     assert os.environ.get("TRITON_INTERPRET") == "1"
     exit_without_interpreter()
-    members.trusted = lambda *_: True
+    gpu_members.agrees_with_cpu = lambda *_: True
     prediction.gpu_tensor = lambda x: x
     for check in CHECKS:
         check()

@@ -1,11 +1,10 @@
-"""Credal predictions of CUDA tensors, computed where the tensors are: Triton kernels that give the CPU path's numbers.
+"""Credal predictions of CUDA tensors, computed on their device: Triton kernels with the names and numbers of ``kernels``.
 
-``describe_rows`` (``bounds.py``; ``single.py`` for float32, ``narrow.py`` for few classes) finds all but the lower entropy;
-``close_at_root`` (``root.py``; ``narrow_root.py`` for few) certifies that of most rows, ``search_rows`` (``search.py``)
-searches for the others; ``rows.py`` decides what runs on which rows, in the memory of ``memory.py`` and by ``launch.py``;
-``members.py`` is the door.
+- ``gpu_members``: what ``wrap`` calls; ``self_check``: a probe of the kernels before the first result is trusted.
+- ``decomposition``: which kernels run on which rows; ``layout``, ``buffers``, ``launch``: how.
+- ``decompose``: all results but the lower entropy; ``lower``: the lower entropy; ``write_results``: the caller's unit.
 """
 
-from credalens.cuda.members import GpuMembers, gpu_members
+from credalens.cuda.gpu_members import GpuMembers, as_gpu_members
 
-__all__ = ["GpuMembers", "gpu_members"]
+__all__ = ["GpuMembers", "as_gpu_members"]

@@ -1,7 +1,7 @@
-"""Kernels are launched as Triton compiled them the first time.
+"""Launching compiled Triton kernels without Triton's look-up.
 
-Triton looks at every argument of every call to find which of its compiled kernels is meant. That takes longer than a kernel
-on a few hundred rows runs; here dtypes, constants and alignment tell.
+Triton inspects every argument of every call to choose a compiled kernel, which takes longer than a kernel needs for a few
+hundred rows. Here the choice depends on dtypes, constants and alignment only.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any, final
 
 import torch
 
-from credalens.cuda.memory import Array, Place
+from credalens.cuda.buffers import Array, ScratchArray
 
-__all__ = ["Kernel", "beside", "current", "kernel", "processors"]
+__all__ = ["Kernel", "kernel", "on_device", "processors", "side_streams"]
 
 KEPT = "cuda"  # the type of device whose compiled kernels are kept
 
 
 @final
 class Kernel:
-    """One of our kernels and what Triton has compiled it to. Its parameters are arrays, numbers and constants, in this order.
+    """A kernel and what Triton has compiled it to. Its parameters are arrays, numbers and constants, in this order.
 
-    Where Triton is not as expected here, or an array is not aligned, Triton launches it: the results are the same.
+    Where this Triton works otherwise, or an array is not aligned, Triton launches the kernel; the results are the same.
     """
 
     def __init__(self, jit: Any, /) -> None:
@@ -35,7 +35,7 @@ class Kernel:
 
     def __call__(
         self,
-        at: tuple[torch.device, int],
+        compiled_for: tuple[torch.device, int],
         programs: int,
         arrays: Sequence[Array],
         numbers: Sequence[float],
@@ -43,17 +43,17 @@ class Kernel:
         /,
         **options: int,
     ) -> None:
-        """Launch so many programs. ``at`` is the device and the number of classes, all that Triton may compile anew for.
+        """Launch ``programs`` programs. ``compiled_for`` is the device and the number of classes; integers are below 2^31.
 
-        Integers are below 2^31.
+        Triton compiles anew for another device, number of classes, dtype, constant or option, and for nothing else.
         """
         addresses = [x.data_ptr() for x in arrays]
-        key = (at, *[x.dtype for x in arrays], *constants.values(), *options.values())
+        key = (compiled_for, *[x.dtype for x in arrays], *constants.values(), *options.values())
         kept = self.compiled.get(key) if _aligned(addresses) else None
         if kept is None or not self._launched(kept, programs, (*addresses, *numbers, *constants.values())):
-            tensors = [x.tensor() if isinstance(x, Place) else x for x in arrays]
+            tensors = [x.tensor() if isinstance(x, ScratchArray) else x for x in arrays]
             made = self.jit[(programs,)](*tensors, *numbers, **constants, **options)
-            if _kept(at[0]) and _aligned(addresses) and key not in self.compiled:
+            if _kept(compiled_for[0]) and _aligned(addresses) and key not in self.compiled:
                 self.compiled[key] = made if _takes_all(made, self.jit) else None
 
     def _launched(self, kept: Any, programs: int, arguments: tuple[Any, ...]) -> bool:
@@ -88,13 +88,13 @@ def _takes_all(made: Any, jit: Any) -> bool:
 
 @cache
 def kernel(file: str, name: str, /) -> Kernel:
-    """A kernel of this package; they are imported where they are needed, since Triton need not be installed."""
+    """A kernel of this package, imported when first needed, since Triton need not be installed."""
     return Kernel(getattr(import_module(f"credalens.cuda.{file}"), name))
 
 
 @contextmanager
-def beside(device: torch.device, number: int, /) -> Iterator[list[AbstractContextManager[Any]]]:
-    """So many streams that begin after what the current one has to do, and that it then waits for."""
+def side_streams(device: torch.device, number: int, /) -> Iterator[list[AbstractContextManager[Any]]]:
+    """``number`` streams that begin after the work of the current one, which then waits for them."""
     if device.type != "cuda" or number < 2:
         yield [nullcontext()] * number
         return
@@ -109,8 +109,8 @@ def beside(device: torch.device, number: int, /) -> Iterator[list[AbstractContex
             now.wait_stream(stream)
 
 
-def current(device: torch.device, /) -> AbstractContextManager[Any]:
-    """Kernels start on the current device, which need not be that of the tensors."""
+def on_device(device: torch.device, /) -> AbstractContextManager[Any]:
+    """Make ``device`` the current one, on which kernels start."""
     away = device.type == "cuda" and torch.cuda.current_device() != device.index
     return torch.cuda.device(device) if away else nullcontext()
 

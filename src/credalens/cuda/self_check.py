@@ -1,4 +1,4 @@
-"""Whether the kernels give the CPU path's numbers on this device: compilers and drivers differ, so they are asked once."""
+"""Whether the kernels give the CPU path's numbers on this device: compilers and drivers differ, so a probe is run once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from credalens.checks.arrays import row_tolerance
 from credalens.checks.member_array import read_logits, read_members
 from credalens.core.decomposition import Decomposition
-from credalens.cuda.rows import Rows, describe
+from credalens.cuda.decomposition import GpuDecomposition, decompose
 
 __all__ = ["agrees_with_cpu"]
 
@@ -35,7 +35,7 @@ def agrees_with_cpu(device: torch.device, dtype: torch.dtype, kind: str, classes
     probe = _probe(classes, kind).to(dtype)
     try:
         for _ in range(2):  # the first call compiles; what it has compiled is what all later ones launch
-            ours = describe(
+            ours = decompose(
                 probe.to(device), kind, row_tolerance=_tolerance(dtype), unit=1.0, max_nodes=NODES, tolerance=1e-9
             )
     except Exception as error:  # a missing compiler shows itself in many ways, and none may keep the user from a result
@@ -53,7 +53,7 @@ def _probe(classes: int, kind: str) -> Tensor:
     return (p + 1e-6).log() if kind == "logits" else p
 
 
-def _agrees(ours: Rows | None, probe: Tensor, kind: str) -> bool:
+def _agrees(ours: GpuDecomposition | None, probe: Tensor, kind: str) -> bool:
     members = read_logits(probe) if kind == "logits" else read_members(probe)
     expected = Decomposition(probe.shape[1], probe.shape[2], np.dtype(np.float64), base=2)
     valid = expected.solve_members(members, 0, probe.shape[1], max_nodes=NODES, tolerance=1e-9)

@@ -1,19 +1,19 @@
 # mypy: ignore-errors
-"""The last step: entropies in bits to the caller's unit and precision."""
+"""The last step, as ``kernels/write_results.py``: entropies in bits to the caller's unit and precision."""
 
 import triton
 import triton.language as tl
 
-from credalens.cuda.nodes import INVALID, MARK, OPEN
+from credalens.cuda.counters import INVALID, MARK, OPEN
 from credalens.kernels import epistemic
 
-__all__ = ["finish_rows"]
+__all__ = ["write_results"]
 
 ROUNDING = tl.constexpr(epistemic.ROUNDING)  # bits
 
 
 @triton.jit(do_not_specialize=["tolerance", "unit", "rows"])
-def finish_rows(
+def write_results(
     highest,
     lowest,
     bound,
@@ -27,9 +27,9 @@ def finish_rows(
     rows,
     BLOCK: tl.constexpr,
 ):
-    """Scale every row's entropies, none of them negative; epistemic is exactly zero where only rounding keeps two apart.
+    """Scale every row's entropies, none of them negative; epistemic is exactly zero where only rounding makes a difference.
 
-    The counters' mark tells if the search has left a row with a gap above ``tolerance``, or if one is not a distribution.
+    Sets the counters' mark if the search has left a row with a gap above ``tolerance``, or if a row is not a distribution.
     """
     row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     real = row < rows

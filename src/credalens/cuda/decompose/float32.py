@@ -1,21 +1,29 @@
 # mypy: ignore-errors
-"""``bounds.py`` for probabilities in float32 or narrower: half the registers, and float64 only where digits are lost.
+"""``float64.py`` for probabilities in float32 or narrower: half the registers, and float64 only where digits are lost.
 
-A member's row is summed in float64; its probabilities, divided by the sum, are rounded to float32, the dtype they are returned
-in. For the certificate of the lower entropy the bounds are moved outwards by as much as rounding can have moved them
+A member's row is summed in float64; its probabilities, divided by the sum, are rounded to float32, the dtype of the results.
+For the certificate of the lower entropy the bounds are moved outwards by as much as rounding can have moved them
 (``OUTWARDS``): the set that is searched contains the members' own, unless these agree in every digit. Level and threshold
-are found in float32; entropies and masses are summed in float64. What is rounded are probabilities: entropies come out to
-some 2e-6 bits, of a row however small its own entropy is.
+are found in float32; entropies and masses are summed in float64. The rounding of the probabilities leaves entropies exact
+to about 2e-6 bits.
 """
 
 import triton
 import triton.language as tl
 
-from credalens.cuda.nodes import INVALID, MARK
+from credalens.cuda.counters import INVALID, MARK
+from credalens.cuda.decompose.tiles import (
+    lane_sums,
+    list_many_open,
+    positions,
+    row_sum,
+    row_sums,
+    swings,
+    threshold_range,
+)
 from credalens.cuda.phi import phi_parts
-from credalens.cuda.tiles import lane_sums, list_wide, places, row_sum, row_sums, swings, threshold_range
 
-__all__ = ["describe_single"]
+__all__ = ["decompose_float32"]
 
 EXACT = tl.constexpr(1e-14)  # a row this close to one is left as it is
 NO_WIDTH = tl.constexpr(1e-15)  # a sum of widths below this is rounding: the members agree
@@ -92,7 +100,7 @@ def _upper_entropy(low, high, t, agree, full):
 
 @triton.jit
 def _store(to, x, mask):
-    """Store to places that are not next to each other: Triton then gives the threads to the first axis.
+    """Store to positions that are not contiguous: Triton then gives the threads to the first axis.
 
     With the classes of a block on it every value is stored by the thread that has it.
     """
@@ -100,7 +108,7 @@ def _store(to, x, mask):
 
 
 @triton.jit(do_not_specialize=["rows", "classes", "count", "tolerance"])
-def describe_single(
+def decompose_float32(
     source,
     lower,
     upper,
@@ -113,7 +121,7 @@ def describe_single(
     need,
     base,
     counters,
-    wide,
+    many_open,
     rows,
     classes,
     count,
@@ -123,7 +131,7 @@ def describe_single(
     BLOCK: tl.constexpr,
     CLASSES: tl.constexpr,
 ):
-    """What ``describe_rows`` writes, from members (count, rows, classes) that are probabilities.
+    """What ``decompose_float64`` writes, from members (count, rows, classes) that are probabilities.
 
     CLASSES is ``classes`` again: as a constant it leaves a mask to the last block only; where rows begin Triton must not
     know it, or a thread would get classes next to each other (``_store``).
@@ -185,11 +193,11 @@ def describe_single(
     most = most.to(tl.float32)
     is_open = (width > 0.0) & (high >= least) & (low <= most)
     y = tl.where(low > most, high, low)
-    place, number = places(is_open)
+    place, number = positions(is_open)
     _store(core_low + begin + place, low, is_open)
     _store(core_high + begin + place, high, is_open)
     tl.store(size + row, number, mask=real)
-    list_wide(wide, counters, rows, row, number)
+    list_many_open(many_open, counters, rows, row, number)
     # The phi last: by now the masks and bounds have left their registers.
     lowest, taken = _entropy(y)
     certain = lowest - ROUNDED_PHI * tl.minimum(lowest, 0.5 * taken)

@@ -1,18 +1,19 @@
 # mypy: ignore-errors
-"""The root of the lower-entropy search, one warp a row: most rows are certified here, and need no search.
+"""The root of the lower-entropy search, one warp a row: it certifies most rows, which then need no search.
 
 As ``kernels/lower/root.py``, with the open classes of a row along the threads. Rows that rounding makes doubtful are left
-open, so that the search answers for them.
+open for the search.
 """
 
 import triton
 import triton.language as tl
 
-from credalens.cuda.nodes import LEFT, SLACK, WIDE, append_row
+from credalens.cuda.counters import MANY_OPEN, OPEN_ROWS, append_row
+from credalens.cuda.lower.nodes import SLACK
+from credalens.cuda.lower.single_flip import FAR, certificate, flip_bounds, flip_cost, from_floor, to_floor, trades
 from credalens.cuda.phi import phi
-from credalens.cuda.single_flip import FAR, certificate, change, changed, from_floor, to_floor, trades
 
-__all__ = ["close_at_root"]
+__all__ = ["root_rows"]
 
 FIRST, LAST = tl.constexpr(-0x80000000), tl.constexpr(0x7FFFFFFF)
 FAR_BITS = tl.constexpr(0x7149F2CA)  # FAR as a float32
@@ -20,7 +21,7 @@ FAR_BITS = tl.constexpr(0x7149F2CA)  # FAR as a float32
 
 @triton.jit
 def _break_key(key, width, need):
-    """The slope of the break class, as a key: classes are cut in two at a key between the least and the most until one is left.
+    """The slope of the break class, as a key: bisection between the least and the most until one class is left.
 
     Sums are in float32; a class they mistake for the break class takes less than nothing, or more than its width.
     """
@@ -83,22 +84,22 @@ def _root(lows, highs, step, m, whole, start, tolerance, WIDTH: tl.constexpr):
     bound = tl.minimum(best, tl.minimum(r * after, q * before))
     if found & (bound < best - tolerance):
         near = (before, after, _nearest(away, other & first), _nearest(away, other & ~first))
-        flip, down, up = change(low, high, away, other, first, low_f, high_f, r, q, *near)
+        flip, down, up = flip_bounds(low, high, away, other, first, low_f, high_f, r, q, *near)
         flip = to_floor(flip)
         least = tl.min(flip, 0)
         second = tl.min(tl.where(flip > least, flip, FAR_BITS), 0)
         second = tl.where(tl.sum((flip == least).to(tl.int32), 0) > 1, least, second)
         down = from_floor(tl.min(to_floor(down), 0))
         up = from_floor(tl.min(to_floor(up), 0))
-        one = changed(low, high, phi_low, phi_high, away, first, low_f, high_f, phi_f, slope_f, r, q)
+        one = flip_cost(low, high, phi_low, phi_high, away, first, low_f, high_f, phi_f, slope_f, r, q)
         best = tl.maximum(tl.minimum(best, tl.min(tl.where(trade, one, FAR), 0)), 0.0)
         bound = certificate(best, r, q, before, after, from_floor(least), from_floor(second), down, up)
     return tl.where(found, base + best, float("inf")), tl.where(found, base + bound, -float("inf"))
 
 
 @triton.jit(do_not_specialize=["tolerance", "rows", "row_step", "class_step"])
-def close_at_root(
-    wide,
+def root_rows(
+    many_open,
     core_low,
     core_high,
     size,
@@ -106,7 +107,7 @@ def close_at_root(
     base,
     value,
     bound,
-    left,
+    open_rows,
     counters,
     tolerance,
     rows,
@@ -115,20 +116,20 @@ def close_at_root(
     WHICH: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    """An entropy in bits that is attained and a lower bound, for the rows of list WHICH of ``wide`` (lists, rows).
+    """An entropy in bits that is attained and a lower bound, for the rows of list WHICH of ``many_open`` (lists, rows).
 
-    Instead of the first list it is every row that has at most WIDTH open classes.
+    The first list stands for all rows that have at most WIDTH open classes.
 
-    Rows with a gap above ``tolerance`` go to one of two lists of ``left`` (lists, rows), 2 WHICH if they have at most half of
-    WIDTH open classes, or the next.
+    Rows with a gap above ``tolerance`` go to one of two lists of ``open_rows`` (lists, rows): to 2 WHICH if they have at most
+    half of WIDTH open classes, else to the next.
     """
     EVERY: tl.constexpr = WHICH == 0
     offset = WHICH * tl.cast(rows, tl.int64)
-    chosen = wide + offset
-    left += 2 * offset
-    lengths = counters + LEFT + 2 * WHICH
+    chosen = many_open + offset
+    open_rows += 2 * offset
+    lengths = counters + OPEN_ROWS + 2 * WHICH
     step = tl.cast(class_step, tl.int64)
-    items = rows if EVERY else tl.load(counters + WIDE + WHICH)
+    items = rows if EVERY else tl.load(counters + MANY_OPEN + WHICH)
     for item in range(tl.program_id(0), items, tl.num_programs(0)):
         row = item if EVERY else tl.load(chosen + item)
         m = tl.load(size + row)
@@ -147,6 +148,6 @@ def close_at_root(
                         core_low + core, core_high + core, step, m, whole, attained, tolerance, WIDTH
                     )
                 if floor < attained - tolerance:
-                    append_row(left, lengths, rows, row, (m > WIDTH // 2).to(tl.int32))
+                    append_row(open_rows, lengths, rows, row, (m > WIDTH // 2).to(tl.int32))
             tl.store(value + row, attained)
             tl.store(bound + row, floor)

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What ``root.py`` does, for few classes: one thread a row, and loops over the classes.
+"""``root.py`` for few classes: one thread a row, and loops over the classes.
 
 Without sorting: a class's place in the fractional knapsack is the width of all classes of smaller slope, C^2 additions.
 """
@@ -7,11 +7,12 @@ Without sorting: a class's place in the fractional knapsack is the width of all 
 import triton
 import triton.language as tl
 
-from credalens.cuda.nodes import LEFT, SLACK
+from credalens.cuda.counters import OPEN_ROWS
+from credalens.cuda.lower.nodes import SLACK
+from credalens.cuda.lower.single_flip import FAR, certificate, flip_bounds, flip_cost, trades
 from credalens.cuda.phi import phi
-from credalens.cuda.single_flip import FAR, certificate, change, changed, trades
 
-__all__ = ["close_lanes"]
+__all__ = ["root_few_classes"]
 
 
 @triton.jit
@@ -80,7 +81,7 @@ def _neighbours(core_low, core_high, step, part, m, most, at, low_f, high_f, slo
 
 
 @triton.jit
-def _one_change(
+def _one_flip(
     core_low,
     core_high,
     step,
@@ -112,7 +113,7 @@ def _one_change(
         slope = tl.load(part + c * ROWS, mask=other, other=FAR)
         away = slope - slope_f
         first = (away < 0.0) | ((away == 0.0) & (c < at))
-        flip, down, up = change(
+        flip, down, up = flip_bounds(
             low, high, away, other, first, low_f, high_f, r, q, before, after, before_all, after_all
         )
         second = tl.minimum(second, tl.maximum(least, flip))
@@ -121,14 +122,14 @@ def _one_change(
         if_up = tl.minimum(if_up, up)
         phi_low = tl.load(part + 2 * plane + c * ROWS, mask=other, other=0.0)
         phi_high = phi_low + slope * (high - low)
-        one = changed(low, high, phi_low, phi_high, away, first, low_f, high_f, phi_f, slope_f, r, q)
+        one = flip_cost(low, high, phi_low, phi_high, away, first, low_f, high_f, phi_f, slope_f, r, q)
         best = tl.where(flip < FAR, tl.minimum(best, one), best)
     best = tl.maximum(best, 0.0)
     return best, certificate(best, r, q, before, after, least, second, if_down, if_up)
 
 
 @triton.jit(do_not_specialize=["tolerance", "rows", "row_step", "class_step", "width"])
-def close_lanes(
+def root_few_classes(
     core_low,
     core_high,
     size,
@@ -137,7 +138,7 @@ def close_lanes(
     value,
     bound,
     workspace,
-    left,
+    open_rows,
     counters,
     tolerance,
     rows,
@@ -148,7 +149,8 @@ def close_lanes(
 ):
     """An entropy in bits that is attained and a lower bound, for every row; both infinite where rounding leaves neither.
 
-    The rows with a gap above ``tolerance`` go to the list ``left``. ``workspace`` (programs, 3, width, ROWS) is scratch memory.
+    Rows with a gap above ``tolerance`` go to the list ``open_rows``. ``workspace`` (programs, 3, width, ROWS) is scratch
+    memory.
     """
     program = tl.program_id(0)
     step = tl.cast(class_step, tl.int64)
@@ -184,7 +186,7 @@ def close_lanes(
         unsure = found & (floor < best - tolerance)
         if tl.max(unsure.to(tl.int32), 0) > 0:
             m = tl.where(unsure, m, 0)
-            better, least = _one_change(
+            better, least = _one_flip(
                 lows, highs, step, part, plane, m, most, at, low_f, high_f, phi_f, slope_f, r, q, near, best, ROWS
             )
             best = tl.where(unsure, better, best)
@@ -192,5 +194,5 @@ def close_lanes(
         tl.store(value + row, tl.where(found, chord + best, tl.where(live, float("inf"), start)), mask=present)
         tl.store(bound + row, tl.where(found, chord + floor, tl.where(live, -float("inf"), start)), mask=present)
         is_open = (live & ~(found & (best - floor <= tolerance))).to(tl.int32)
-        place = tl.atomic_add(counters + LEFT, tl.sum(is_open, 0)) + tl.cumsum(is_open, 0) - 1
-        tl.store(left + place, row, mask=is_open > 0)
+        place = tl.atomic_add(counters + OPEN_ROWS, tl.sum(is_open, 0)) + tl.cumsum(is_open, 0) - 1
+        tl.store(open_rows + place, row, mask=is_open > 0)

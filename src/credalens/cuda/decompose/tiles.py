@@ -4,14 +4,14 @@
 import triton
 import triton.language as tl
 
-from credalens.cuda.nodes import WIDE
+from credalens.cuda.counters import MANY_OPEN
 
 __all__ = [
     "lane_sums",
-    "list_wide",
-    "places",
+    "list_many_open",
+    "positions",
     "rough_level",
-    "row_most",
+    "row_max",
     "row_sum",
     "row_sums",
     "swings",
@@ -55,7 +55,7 @@ def lane_sums(x, y):
 
 
 @triton.jit
-def row_most(x):
+def row_max(x):
     """The greatest value of every row."""
     if x.shape[0] * x.shape[1] == 1:
         most = tl.zeros((1, 1, 1), x.dtype) + tl.max(x)
@@ -65,7 +65,7 @@ def row_most(x):
 
 
 @triton.jit
-def places(mask):
+def positions(mask):
     """A place of its own for every class in ``mask``, counted from zero in every row, and how many there are."""
     one = mask.to(tl.int32)
     column = tl.sum(one, 1, keep_dims=True)
@@ -75,7 +75,7 @@ def places(mask):
 
 @triton.jit
 def swings(excess, before):
-    """Whether Newton steps go to and fro: the excess has changed its sign and is still more than half of what it was."""
+    """Whether Newton steps go to and fro: the excess has flip_cost its sign and is still more than half of what it was."""
     return excess * before < -0.5 * before * before
 
 
@@ -131,9 +131,9 @@ def threshold_range(low, high, width, need, t):
 
 
 @triton.jit
-def list_wide(lists, counters, rows, row, number):
+def list_many_open(lists, counters, rows, row, number):
     """Add the rows with more than 64, 256 or 1024 open classes to a list (4, rows) each; the first is not used."""
     if tl.max(number) > 64:
         which = (number > 64).to(tl.int32) + (number > 256).to(tl.int32) + (number > 1024).to(tl.int32)
-        place = tl.atomic_add(counters + WIDE + which, 1, mask=which > 0)
+        place = tl.atomic_add(counters + MANY_OPEN + which, 1, mask=which > 0)
         tl.store(lists + tl.cast(rows, tl.int64) * which + place, row, mask=which > 0)

@@ -1,17 +1,18 @@
 # mypy: ignore-errors
-"""Lower entropy on the GPU, one program a row: the branch and bound of ``kernels/lower/solve.py`` for rows that need it most.
+"""Branch and bound of the lower entropy, one program a row, as ``kernels/lower/branch.py``.
 
-The open classes of the row lie in registers, sorted by slope; where the processor loops over classes, this sums and scans
-along them. Decisions carry the depth at which they were made, so that going back to a node is one comparison. They lie in
-memory: Triton 3.6 cannot compile a ``while`` that carries a vector nobody reads after it.
+The open classes of the row lie in registers, sorted by slope; where the CPU loops over classes, this sums and scans along
+them. Decisions carry the depth at which they were made, so that going back to a node is one comparison. They lie in
+memory: Triton 3.6 cannot compile a ``while`` that carries a vector that is not read after it.
 """
 
 import triton
 import triton.language as tl
 
-from credalens.cuda.nodes import CURSOR, DOWN, FEW, FREE, LEFT, SLACK, SPLIT, UP, dominates, pack_node, unpack_node
+from credalens.cuda.counters import CURSOR, OPEN_ROWS
+from credalens.cuda.lower.nodes import DOWN, FEW, FREE, SLACK, SPLIT, UP, dominates, pack_node, unpack_node
+from credalens.cuda.lower.single_flip import FAR, from_floor, to_floor
 from credalens.cuda.phi import phi
-from credalens.cuda.single_flip import FAR, from_floor, to_floor
 
 __all__ = ["search_rows"]
 
@@ -59,7 +60,7 @@ def _push(stack, top, word, bound, a, b):
 
 @triton.jit(do_not_specialize=["tolerance", "max_nodes", "rows", "row_step", "class_step", "height"])
 def search_rows(
-    left,
+    open_rows,
     core_low,
     core_high,
     size,
@@ -79,10 +80,10 @@ def search_rows(
     WHICH: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    """Lower entropy in bits and its bound for the rows of list WHICH of ``left``, with at most WIDTH open classes.
+    """Lower entropy in bits and its bound for the rows of list WHICH of ``open_rows``, with at most WIDTH open classes.
 
-    ``value`` and ``bound`` come with what the root knows: an entropy that is attained and a lower bound. A program takes the
-    next row when it is done with one, so that long searches keep nobody waiting.
+    ``value`` and ``bound`` hold what the root found: an entropy that is attained and a lower bound. A program takes the next
+    row when it is done with one, so that no row waits for a long search.
     """
     program = tl.program_id(0).to(tl.int64)
     step = tl.cast(class_step, tl.int64)
@@ -92,9 +93,9 @@ def search_rows(
     stack += program * height * 4
     nothing = tl.full((), 0.0, tl.float64)
     infinity = tl.full((), float("inf"), tl.float64)
-    chosen = left + WHICH * tl.cast(rows, tl.int64)
+    chosen = open_rows + WHICH * tl.cast(rows, tl.int64)
     cursor = counters + CURSOR + WHICH
-    items = tl.load(counters + LEFT + WHICH)
+    items = tl.load(counters + OPEN_ROWS + WHICH)
     item = tl.atomic_add(cursor, 1)
     while item < items:
         row = tl.load(chosen + item)

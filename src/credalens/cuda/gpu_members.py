@@ -16,16 +16,15 @@ from credalens.checks.member_array import MemberArray, read_logits, read_members
 from credalens.core.batches import for_each_chunk
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.decomposition import Decomposition
+from credalens.cuda.decomposition import GpuDecomposition, decompose
 from credalens.cuda.layout import MOST_CLASSES
-from credalens.cuda.rows import Rows, describe
 from credalens.cuda.self_check import agrees_with_cpu
 from credalens.kernels.epistemic import epistemic_part
 
-__all__ = ["GpuMembers", "gpu_members"]
+__all__ = ["GpuMembers", "as_gpu_members"]
 
 FLOATS = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
-NODES = 2000
-"""Of the search for a row on the device, some milliseconds of one warp; realistic rows need a tenth of that at most."""
+NODES = 2000  # of the search for a row on the device: milliseconds of one warp, ten times what realistic rows need
 
 CHUNK = 2**24  # values that the classical decomposition widens to float64 at a time
 
@@ -43,9 +42,9 @@ class GpuMembers:
         """float64 for float64, float32 for everything narrower."""
         return torch.promote_types(self.tensor.dtype, torch.float32)
 
-    def describe(self, *, base: float, max_nodes: int, tolerance: float) -> Rows | None:
+    def decompose(self, *, base: float, max_nodes: int, tolerance: float) -> GpuDecomposition | None:
         """All results in the caller's shape, unit and precision, or None if a row is not a distribution."""
-        rows = describe(
+        results = decompose(
             self.tensor,
             self.kind,
             row_tolerance=row_tolerance(str(self.tensor.dtype).removeprefix("torch.")),
@@ -54,21 +53,21 @@ class GpuMembers:
             tolerance=tolerance,
             refine=partial(self._refined, max_nodes=max_nodes, tolerance=tolerance),
         )
-        if rows is None or len(self.batch) == 1:
-            return rows
-        return Rows(*(x.view(self.batch + x.shape[1:]) for x in vars(rows).values()))
+        if results is None or len(self.batch) == 1:
+            return results
+        return GpuDecomposition(*(x.view(self.batch + x.shape[1:]) for x in vars(results).values()))
 
     def _refined(self, rows: Tensor, *, max_nodes: int, tolerance: float) -> Tensor:
-        """Lower entropies and bounds of hard rows by the CPU path, which enumerates where the device branches."""
+        """Lower entropies and bounds of rows that the device leaves open, by the CPU path."""
         members = GpuMembers(self.tensor[:, rows], (len(rows),), self.kind).to_cpu()
-        found = Decomposition(len(rows), self.tensor.shape[-1], np.dtype(np.float64), base=2)
+        results = Decomposition(len(rows), self.tensor.shape[-1], np.dtype(np.float64), base=2)
         for_each_chunk(
-            partial(found.solve_members, members, max_nodes=max_nodes, tolerance=tolerance),
+            partial(results.solve_members, members, max_nodes=max_nodes, tolerance=tolerance),
             len(rows),
             self.tensor.shape[-1],
             threads=None,
         )
-        return torch.from_numpy(np.stack([found.aleatoric, found.bound]))
+        return torch.from_numpy(np.stack([results.aleatoric, results.bound]))
 
     def classical(self, *, base: float) -> ClassicalUncertainty:
         """Entropy of the mean, mean entropy of the members, and their difference, on the device."""
@@ -97,10 +96,10 @@ def _entropy(p: Tensor) -> Tensor:
     return torch.special.entr(p).sum(-1) / math.log(2)
 
 
-def gpu_members(x: Any, kind: str, /, *, member_axis: int) -> GpuMembers | None:
-    """``x`` as members on its device, or None where the CPU path must do: it words the errors, and runs everywhere."""
-    usual = x.dtype in FLOATS and x.ndim >= 2 and isinstance(member_axis, int) and -x.ndim <= member_axis < x.ndim
-    if not usual or member_axis % x.ndim == x.ndim - 1 or not 2 <= x.shape[-1] <= MOST_CLASSES or not x.numel():
+def as_gpu_members(x: Any, kind: str, /, *, member_axis: int) -> GpuMembers | None:
+    """``x`` as members on its device, or None where the CPU path has to compute or to raise an error."""
+    is_usual = x.dtype in FLOATS and x.ndim >= 2 and isinstance(member_axis, int) and -x.ndim <= member_axis < x.ndim
+    if not is_usual or member_axis % x.ndim == x.ndim - 1 or not 2 <= x.shape[-1] <= MOST_CLASSES or not x.numel():
         return None
     if not agrees_with_cpu(x.device, x.dtype, kind, x.shape[-1]):
         return None

@@ -12,8 +12,8 @@ import torch
 
 from credalens import prediction, wrap, wrap_logits
 from credalens.arrays import gpu_tensor
-from credalens.cuda import gpu_members, members, self_check
-from credalens.cuda.rows import Rows
+from credalens.cuda import as_gpu_members, gpu_members, self_check
+from credalens.cuda.decomposition import GpuDecomposition
 from tests.cuda import agreement
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed; CUDA torch brings it")
@@ -69,7 +69,7 @@ def test_members_anywhere_in_memory_and_any_number_of_rows_agree_on_the_gpu(clas
 
 @pytest.fixture
 def kernels_run(monkeypatch):
-    monkeypatch.setattr(members, "trusted", lambda *_: True)
+    monkeypatch.setattr(gpu_members, "agrees_with_cpu", lambda *_: True)
 
 
 @pytest.fixture
@@ -85,11 +85,11 @@ def gpu(monkeypatch):
 @pytest.mark.usefixtures("kernels_run")
 def test_members_are_taken_where_they_are():
     x = torch.rand(4, 2, 3, 5)
-    taken = gpu_members(x, "probs", member_axis=1)
+    taken = as_gpu_members(x, "probs", member_axis=1)
     assert taken.tensor.shape == (2, 12, 5)
     assert taken.batch == (4, 3)
     assert torch.equal(taken.tensor[1], x[:, 1].reshape(12, 5))
-    assert gpu_members(x[0], "probs", member_axis=0).tensor.data_ptr() == x.data_ptr()
+    assert as_gpu_members(x[0], "probs", member_axis=0).tensor.data_ptr() == x.data_ptr()
 
 
 @pytest.mark.usefixtures("kernels_run")
@@ -109,7 +109,7 @@ def test_members_are_taken_where_they_are():
     ],
 )
 def test_anything_unusual_is_left_to_the_cpu_path(x, axis):
-    assert gpu_members(x, "probs", member_axis=axis) is None
+    assert as_gpu_members(x, "probs", member_axis=axis) is None
 
 
 def test_arrays_elsewhere_are_not_for_the_gpu():
@@ -122,10 +122,10 @@ def test_arrays_elsewhere_are_not_for_the_gpu():
 
 
 def test_without_a_compiler_the_cpu_path_answers_and_says_why(gpu):
-    def describe(*_args, **_options):
+    def decompose(*_args, **_options):
         raise RuntimeError("Failed to find C compiler")
 
-    gpu.setattr(self_check, "describe", describe)
+    gpu.setattr(self_check, "decompose", decompose)
     p = torch.tensor([[[0.2, 0.8]], [[0.5, 0.5]]])
     with pytest.warns(UserWarning, match="computed on the CPU, because Triton cannot compile for it: Failed to find C"):
         found = wrap(p)
@@ -143,14 +143,14 @@ NAMES = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistem
 def as_the_cpu_does(**wrong):
     """What the kernels should give, with some results off by so much in one row."""
 
-    def describe(probe, kind, *, row_tolerance, unit, max_nodes, tolerance):
+    def decompose(probe, kind, *, row_tolerance, unit, max_nodes, tolerance):
         found = (wrap if kind == "probs" else wrap_logits)(probe.numpy(), max_nodes=max_nodes, tolerance=tolerance)
         results = {name: torch.from_numpy(getattr(found, name).copy()) for name in NAMES}
         for name, error in wrong.items():
             results[name][7] += error
-        return Rows(**results)
+        return GpuDecomposition(**results)
 
-    return describe
+    return decompose
 
 
 @pytest.mark.parametrize("kind", ["probs", "logits"])
@@ -158,21 +158,21 @@ def as_the_cpu_does(**wrong):
 @pytest.mark.parametrize("classes", [2, 10, 40])
 def test_kernels_that_agree_are_trusted(gpu, classes, dtype, kind):
     gpu.setattr(prediction, "gpu_tensor", lambda _: None)
-    gpu.setattr(self_check, "describe", as_the_cpu_does())
+    gpu.setattr(self_check, "decompose", as_the_cpu_does())
     assert self_check.agrees_with_cpu(torch.device("cpu"), dtype, kind, classes)
 
 
 @pytest.mark.parametrize("name", ["lower", "upper", "probability", "mean", "total", "aleatoric_bound"])
 def test_kernels_that_are_wrong_in_one_row_are_not(gpu, name):
     gpu.setattr(prediction, "gpu_tensor", lambda _: None)
-    gpu.setattr(self_check, "describe", as_the_cpu_does(**{name: 1e-3}))
+    gpu.setattr(self_check, "decompose", as_the_cpu_does(**{name: 1e-3}))
     with pytest.warns(UserWarning, match="its kernels disagree with the CPU for 10 classes"):
         assert not self_check.agrees_with_cpu(torch.device("cpu"), torch.float64, "probs", 10)
 
 
 def test_a_lowest_entropy_below_its_certificate_is_not_trusted(gpu):
     gpu.setattr(prediction, "gpu_tensor", lambda _: None)
-    gpu.setattr(self_check, "describe", as_the_cpu_does(aleatoric=-1e-3))
+    gpu.setattr(self_check, "decompose", as_the_cpu_does(aleatoric=-1e-3))
     with pytest.warns(UserWarning, match="disagree"):
         assert not self_check.agrees_with_cpu(torch.device("cpu"), torch.float64, "probs", 10)
 
@@ -181,5 +181,5 @@ def test_a_lowest_entropy_below_its_certificate_is_not_trusted(gpu):
 @pytest.mark.parametrize("kind", ["probs", "logits"])
 def test_members_can_be_fetched_for_what_the_cpu_computes(kind):
     p = torch.from_numpy(np.random.default_rng(0).dirichlet(np.ones(4), (3, 5)))
-    taken = gpu_members(p if kind == "probs" else p.log() + 1, kind, member_axis=0)
-    np.testing.assert_allclose(taken.read().array, p, rtol=1e-12)
+    taken = as_gpu_members(p if kind == "probs" else p.log() + 1, kind, member_axis=0)
+    np.testing.assert_allclose(taken.to_cpu().array, p, rtol=1e-12)

@@ -1,19 +1,28 @@
 # mypy: ignore-errors
-"""One pass over the members: validation, bounds, both point predictions, upper entropy, and the open classes.
+"""One pass over the members in float64: validation, bounds, both point predictions, upper entropy, and the open classes.
 
-Every program takes ROWS rows into registers and reads each value once, as a tile (rows, blocks of classes, classes of a
-block): so that a sum over the classes of a row crosses few threads. The arithmetic is that of ``core/kernels``
-(``bounds.py``, ``upper.py``, ``knapsack.py``) in float64; searches start in float32 where that costs no exactness.
+A program holds ROWS rows in registers and reads each value once, as a tile (rows, blocks of classes, classes of a block),
+so that a sum over the classes of a row crosses few threads. The arithmetic is that of ``kernels/bounds.py``,
+``kernels/upper.py`` and ``kernels/lower/knapsack.py``; root searches start in float32 where that costs no exactness.
 """
 
 import triton
 import triton.language as tl
 
-from credalens.cuda.nodes import INVALID, MARK
+from credalens.cuda.counters import INVALID, MARK
+from credalens.cuda.decompose.tiles import (
+    list_many_open,
+    positions,
+    rough_level,
+    row_max,
+    row_sum,
+    row_sums,
+    swings,
+    threshold_range,
+)
 from credalens.cuda.phi import phi
-from credalens.cuda.tiles import list_wide, places, rough_level, row_most, row_sum, row_sums, swings, threshold_range
 
-__all__ = ["describe_rows"]
+__all__ = ["decompose_float64"]
 
 EXACT = tl.constexpr(1e-14)  # a row this close to one is left as it is
 NO_WIDTH = tl.constexpr(1e-15)  # a sum of widths below this is rounding: the members agree
@@ -35,8 +44,8 @@ def _distribution(x, inside, tolerance, KIND: tl.constexpr):
     """Rows of one member as float64 distributions, and which of them sum to one. Signs are left to the caller."""
     if KIND == LOGITS:
         x = tl.where(inside, x, -float("inf"))
-        top = row_most(x)
-        good = (top > -float("inf")) & (top < float("inf")) & (row_most((x != x).to(tl.int32)) == 0)
+        top = row_max(x)
+        good = (top > -float("inf")) & (top < float("inf")) & (row_max((x != x).to(tl.int32)) == 0)
         p = tl.exp(x - tl.where(good, top, 0.0))
         return p * (1.0 / row_sum(p)), good
     e = 1.0 - row_sum(x)
@@ -81,7 +90,7 @@ def _water_level(low, high, inside, active, rough, classes):
 
 
 @triton.jit(do_not_specialize=["rows", "count", "tolerance"])
-def describe_rows(
+def decompose_float64(
     source,
     lower,
     upper,
@@ -94,7 +103,7 @@ def describe_rows(
     need,
     base,
     counters,
-    wide,
+    many_open,
     rows,
     classes,
     count,
@@ -105,12 +114,12 @@ def describe_rows(
     BLOCK: tl.constexpr,
     MULTIPLE: tl.constexpr,
 ):
-    """Everything that follows from one look at the members (count, rows, classes).
+    """Everything but the lower entropy, from members (count, rows, classes).
 
-    Writes the caller's arrays, the upper entropy in bits, and for the lower entropy of every row: the bounds of its open
+    Writes the caller's arrays, the upper entropy in bits, and what the lower entropy of a row needs: the bounds of its open
     classes, their number, the mass they share (``need``) and the entropy with all of them at their lower bounds
-    (``base``). Rows with many open classes go to the lists ``wide``. A row that is not a distribution is marked
-    in ``counters``, which come as zeros. ``classes`` is a multiple of MULTIPLE.
+    (``base``). Rows with many open classes go to the lists ``many_open``. A row that is not a distribution is marked
+    in ``counters``, which must be zero before. ``classes`` is a multiple of MULTIPLE.
     """
     classes = (classes // MULTIPLE) * MULTIPLE
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
@@ -140,7 +149,7 @@ def describe_rows(
         high = tl.where(p > high, p, high)
         average += p
         valid = tl.where(sums, valid, 0)
-    good = (valid > 0) & (row_most((low < 0.0).to(tl.int32)) == 0)
+    good = (valid > 0) & (row_max((low < 0.0).to(tl.int32)) == 0)
     tl.store(counters + MARK + tl.zeros_like(row), INVALID, mask=real & (good == 0))
 
     width = high - low
@@ -166,8 +175,8 @@ def describe_rows(
     tl.store(total + row, highest, mask=real)
     tl.store(base + row, lowest, mask=real)
     tl.store(need + row, left, mask=real)
-    place, number = places(is_open)
+    place, number = positions(is_open)
     tl.store(core_low + begin + place, low, mask=is_open)
     tl.store(core_high + begin + place, high, mask=is_open)
     tl.store(size + row, number, mask=real)
-    list_wide(wide, counters, rows, row, number)
+    list_many_open(many_open, counters, rows, row, number)

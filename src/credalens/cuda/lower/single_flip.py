@@ -1,7 +1,7 @@
 # mypy: ignore-errors
-"""What it costs to leave the vertex that the chord bound finds: ``kernels/lower/single_flip.py`` on the GPU, value by value.
+"""What it costs to leave the vertex that the chord bound finds: ``kernels/lower/single_flip.py``, value by value.
 
-The least costs are only compared with the best value seen, so they may be rounded down to float32: then their bits order as
+The least costs are only compared with the best value seen, so they may be rounded down to float32: their bits order as
 the numbers do, and the least of a warp's integers is one instruction.
 """
 
@@ -10,7 +10,7 @@ import triton.language as tl
 
 from credalens.cuda.phi import phi
 
-__all__ = ["FAR", "certificate", "change", "changed", "from_floor", "to_floor", "trades"]
+__all__ = ["FAR", "certificate", "flip_bounds", "flip_cost", "from_floor", "to_floor", "trades"]
 
 FAR = tl.constexpr(1e30)  # more than any cost
 FLOOR = tl.constexpr(1.0 - 2.0**-22)  # a float32 can be off by a quarter of this
@@ -39,7 +39,7 @@ def trades(first, low, high, low_f, high_f):
 
 
 @triton.jit
-def change(low, high, away, other, first, low_f, high_f, r, q, before, after, before_all, after_all):
+def flip_bounds(low, high, away, other, first, low_f, high_f, r, q, before, after, before_all, after_all):
     """Bounds on the cost of vertices that differ in this class, FAR where impossible: this class is flipped; f is down, or
     up, and it is flipped too.
 
@@ -59,7 +59,7 @@ def change(low, high, away, other, first, low_f, high_f, r, q, before, after, be
 
 
 @triton.jit
-def changed(low, high, phi_low, phi_high, away, first, low_f, high_f, phi_f, slope_f, r, q):
+def flip_cost(low, high, phi_low, phi_high, away, first, low_f, high_f, phi_f, slope_f, r, q):
     """The least cost of a vertex in which only this class differs, which may trade with f."""
     w = high - low
     # f stays between its bounds and this class changes sides.
@@ -76,7 +76,7 @@ def changed(low, high, phi_low, phi_high, away, first, low_f, high_f, phi_f, slo
 
 @triton.jit
 def certificate(best, r, q, before, after, least, second, if_down, if_up):
-    """A lower bound of what any vertex costs, given the best cost seen and the least of what ``change`` found."""
+    """A lower bound of what any vertex costs, given the best cost seen and the least of what ``flip_bounds`` found."""
     down = r * after
     up = q * before
     flips = tl.maximum(least + second, tl.minimum(down, up))

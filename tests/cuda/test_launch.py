@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from credalens import prediction, wrap, wrap_logits
-from credalens.cuda import launch, members, memory, rows
+from credalens.cuda import buffers, decomposition, gpu_members, launch
 from tests.torch_calls import TorchCalls
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed; CUDA torch brings it")
 
-LAUNCHES = {10: ["describe_lanes", "close_lanes", "search_rows", "finish_rows"]}
-LAUNCHES[100] = ["describe_single", *2 * ["close_at_root"], *3 * ["search_rows"], "finish_rows"]
-LAUNCHES[1000] = ["describe_single", *3 * ["close_at_root"], *6 * ["search_rows"], "finish_rows"]
+LAUNCHES = {10: ["decompose_few_classes", "root_few_classes", "search_rows", "write_results"]}
+LAUNCHES[100] = ["decompose_float32", *2 * ["root_rows"], *3 * ["search_rows"], "write_results"]
+LAUNCHES[1000] = ["decompose_float32", *3 * ["root_rows"], *6 * ["search_rows"], "write_results"]
 
 
 class Silent:
@@ -26,7 +26,7 @@ class Silent:
 
     def __call__(self, at, programs, arrays, numbers, constants, **options):
         self.names.append(self.name)
-        if self.name == "finish_rows":
+        if self.name == "write_results":
             with torch.utils._python_dispatch._disable_current_modes():
                 arrays[-1].tensor().zero_()
 
@@ -34,9 +34,9 @@ class Silent:
 @pytest.fixture
 def events(monkeypatch):
     found = TorchCalls()
-    monkeypatch.setattr(members, "trusted", lambda *_: True)
+    monkeypatch.setattr(gpu_members, "agrees_with_cpu", lambda *_: True)
     monkeypatch.setattr(prediction, "gpu_tensor", lambda x: x)
-    monkeypatch.setattr(rows, "kernel", lambda _file, name: Silent(name, found.names))
+    monkeypatch.setattr(decomposition, "kernel", lambda _file, name: Silent(name, found.names))
     return found
 
 
@@ -69,13 +69,13 @@ def test_the_first_kernel_waits_for_its_own_memory_only(events):
     x = torch.full((5, 256, 10), 0.1)
     with events:
         wrap(x)
-    assert events.names[: events.names.index("describe_lanes")] == ["empty", "unbind", *4 * ["detach"], "empty"]
+    assert events.names[: events.names.index("decompose_few_classes")] == ["empty", "unbind", *4 * ["detach"], "empty"]
 
 
 def test_large_results_do_not_keep_each_other_in_memory(monkeypatch):
-    monkeypatch.setattr(memory, "SHARED", 40)
+    monkeypatch.setattr(buffers, "SHARED", 40)
     for count, classes in ((10, ()), (11, ()), (5, (2,)), (1, (11,))):
-        found = memory.results(torch.empty(3, count, 2), *classes)
+        found = buffers.result_arrays(torch.empty(3, count, 2), *classes)
         shared = count * (classes[0] if classes else 1) * 4 <= 40
         assert len({x.untyped_storage().data_ptr() for x in found}) == (1 if shared else 4)
         assert {(*x.shape,) for x in found} == {(count, *classes)}
@@ -85,7 +85,7 @@ def test_large_results_do_not_keep_each_other_in_memory(monkeypatch):
 @pytest.mark.parametrize("count", [8, 7])
 def test_what_is_done_to_one_result_in_place_does_not_concern_the_others(count):
     weight = torch.ones(count, 3, requires_grad=True)
-    lower, upper, mean, _ = memory.results(torch.ones(2, count, 3), 3)
+    lower, upper, mean, _ = buffers.result_arrays(torch.ones(2, count, 3), 3)
     for x in (lower, upper, mean):
         x.fill_(2.0)
     loss = (weight * upper).sum()
@@ -97,13 +97,13 @@ def test_what_is_done_to_one_result_in_place_does_not_concern_the_others(count):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
 def test_results_have_the_precision_of_predictions(dtype):
-    found = memory.results(torch.empty(3, 7, 5, dtype=dtype), 5)
+    found = buffers.result_arrays(torch.empty(3, 7, 5, dtype=dtype), 5)
     assert {x.dtype for x in found} == {torch.float64 if dtype == torch.float64 else torch.float32}
 
 
 def test_scratch_memory_is_one_allocation_of_arrays_that_do_not_meet():
     kinds = [(torch.int32, 3), (torch.float64, 65), (torch.float32, 2), (torch.float32, 64), (torch.float64, 1)]
-    places = memory.scratch(torch.device("cpu"), *kinds)
+    places = buffers.scratch_arrays(torch.device("cpu"), *kinds)
     tensors = [place.tensor() for place in places]
     assert [(x.dtype, len(x)) for x in tensors] == kinds
     assert len({x.untyped_storage().data_ptr() for x in tensors}) == 1
@@ -157,7 +157,7 @@ def test_a_compiled_kernel_is_kept_and_launched_with_addresses(kept):
 
 
 def test_places_become_tensors_where_triton_launches(kept):
-    jit, (place,) = Jit(), memory.scratch(torch.device("cpu"), (torch.float64, 5))
+    jit, (place,) = Jit(), buffers.scratch_arrays(torch.device("cpu"), (torch.float64, 5))
     launch.Kernel(jit)(kept, 2, [place], [5], {"SIZE": 4})
     assert jit.ordinary[0][1][0].data_ptr() == place.data_ptr()
     assert jit.ordinary[0][1][0].dtype == torch.float64
@@ -262,9 +262,9 @@ def test_kernels_take_arrays_numbers_and_constants_and_only_the_classes_make_ano
 
         return launched
 
-    monkeypatch.setattr(rows, "kernel", spy)
+    monkeypatch.setattr(decomposition, "kernel", spy)
     x = torch.full((5, 3, classes), 1 / classes, dtype=dtype)
-    assert rows.describe(x, "probs", row_tolerance=1e-5, unit=1.0, max_nodes=50, tolerance=0) is not None
+    assert decomposition.decompose(x, "probs", row_tolerance=1e-5, unit=1.0, max_nodes=50, tolerance=0) is not None
     assert len(seen) == 4
 
 
@@ -289,15 +289,15 @@ class Driver:
 def test_triton_itself_would_launch_the_kept_kernel_with_the_same_arguments(kept, monkeypatch, tmp_path):
     from triton.runtime import driver
 
-    from credalens.cuda.finish import finish_rows
+    from credalens.cuda.write_results import write_results
 
     fake = Driver()
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")  # Triton 3.9 warns of another default to come
     monkeypatch.setattr(type(driver), "active", property(lambda _: fake))
-    places = memory.scratch(torch.device("cpu"), *3 * [(torch.float64, 7)], (torch.int32, 32))
-    arrays = [*places[:3], *memory.results(torch.empty(2, 7, 3)), places[3]]
-    kernel = launch.Kernel(finish_rows)
+    places = buffers.scratch_arrays(torch.device("cpu"), *3 * [(torch.float64, 7)], (torch.int32, 32))
+    arrays = [*places[:3], *buffers.result_arrays(torch.empty(2, 7, 3)), places[3]]
+    kernel = launch.Kernel(write_results)
     for _ in range(2):
         kernel(kept, 1, arrays, (1e-9, 0.3, 7), {"BLOCK": 1024}, num_warps=4)
     ordinary, direct = fake.launches

@@ -1,18 +1,18 @@
 # mypy: ignore-errors
-"""What ``bounds.py`` does, for few classes: one thread a row, and loops over the classes instead of tiles.
+"""``float64.py`` for few classes: one thread a row, and loops over the classes instead of tiles.
 
-The bounds of a row's classes lie ``rows`` apart in ``core_low`` and ``core_high``, so that the threads of a warp read side
-by side. Only the bounds themselves are found with one thread a value, because then members and results are read and written
-side by side too.
+The bounds of a row's classes lie ``rows`` apart in ``core_low`` and ``core_high``, so that neighbouring threads read
+neighbouring values. Only the bounds are found with one thread a value: then members and results are read and written in
+order too.
 """
 
 import triton
 import triton.language as tl
 
-from credalens.cuda.nodes import COUNTERS
+from credalens.cuda.counters import COUNTERS
 from credalens.cuda.phi import phi
 
-__all__ = ["describe_lanes"]
+__all__ = ["decompose_few_classes"]
 
 EXACT = tl.constexpr(1e-14)  # a row this close to one is left as it is
 NO_WIDTH = tl.constexpr(1e-15)  # a sum of widths below this is rounding: the members agree
@@ -129,7 +129,7 @@ def _water_level(core_low, core_high, rows, active, classes, ROWS: tl.constexpr)
 
 
 @triton.jit(do_not_specialize=["rows", "count", "tolerance"])
-def describe_lanes(
+def decompose_few_classes(
     source,
     lower,
     upper,
@@ -150,10 +150,10 @@ def describe_lanes(
     KIND: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    """Everything that follows from one look at the members; the arguments are those of ``bounds.describe_rows``.
+    """Everything but the lower entropy; the arguments are those of ``decompose_float64``.
 
-    ``scales`` (1 or 2, count, rows) is scratch memory for how each member's row becomes a distribution. ``counters`` are all
-    set to zero, for the kernels that follow; the upper entropy of a row that is not a distribution is NaN.
+    ``scales`` (1 or 2, count, rows) is scratch memory for the scale (and shift) that makes a member's row a distribution.
+    Sets all ``counters`` to zero for the kernels that follow. The upper entropy of a row that is not a distribution is NaN.
     """
     if tl.program_id(0) == 0:
         tl.store(counters + tl.arange(0, COUNTERS), tl.zeros((COUNTERS,), tl.int32))

@@ -1,0 +1,228 @@
+"""Everything a credal prediction holds, computed on the GPU: which kernels run on how many rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from credalens.cuda import layout
+from credalens.cuda.buffers import Array, ScratchArray, result_arrays, scratch_arrays
+from credalens.cuda.launch import kernel, on_device, processors, side_streams
+
+__all__ = ["COUNTERS", "KINDS", "Chunk", "GpuDecomposition", "decompose"]
+
+KINDS = {"probs": 0, "logits": 1}
+SCRATCH = 2**31  # bytes for the open classes of the rows in flight
+COUNTERS, OPEN, INVALID = 32, 1, 2  # as in counters.py, which only Triton can import
+
+Refine = Callable[[Tensor], Tensor]
+"""From row numbers to their lower entropies and certified bounds in bits, (2, rows)."""
+
+
+@dataclass(frozen=True)
+class GpuDecomposition:
+    """Results (rows, classes) and (rows,) on the device, in the caller's precision."""
+
+    lower: Tensor
+    upper: Tensor
+    probability: Tensor
+    mean: Tensor
+    total: Tensor
+    aleatoric: Tensor
+    epistemic: Tensor
+    aleatoric_bound: Tensor
+
+
+def decompose(
+    members: Tensor,
+    kind: str,
+    /,
+    *,
+    row_tolerance: float,
+    unit: float,
+    max_nodes: int,
+    tolerance: float,
+    refine: Refine | None = None,
+) -> GpuDecomposition | None:
+    """All results for contiguous members (count, rows, classes), or None if a row is not a distribution.
+
+    ``unit`` turns bits into the caller's unit. ``refine`` is called with the rows that ``max_nodes`` nodes leave open. The
+    host waits for the device once, after the last kernel, to read whether all rows were valid and whether one is open. The
+    first kernel starts as soon as it can; the memory of the later ones is allocated while it runs.
+    """
+    _, rows, classes = members.shape
+    tolerance = float(tolerance)  # Triton compiles anew for an integer
+    size = min(rows, max(1, SCRATCH // (16 * classes)))
+    with on_device(members.device):
+        bounds, entropies = result_arrays(members, classes), None
+        for start in range(0, rows, size):
+            part = slice(start, min(start + size, rows))
+            chunk = Chunk(members if size == rows else members[:, part].contiguous(), kind, row_tolerance)
+            chunk.decompose(bounds if size == rows else [x[part] for x in bounds])
+            entropies = entropies or result_arrays(members)
+            outputs = entropies if size == rows else [x[part] for x in entropies]
+            chunk.allocate(max_nodes)
+            chunk.solve_roots(tolerance)
+            chunk.branch(tolerance)
+            chunk.write_results(outputs, unit, tolerance)
+            mark = chunk.mark()
+            if mark == INVALID:
+                return None
+            if mark == OPEN and refine is not None:
+                chunk.refine(refine, start, tolerance)
+                chunk.write_results(outputs, unit, tolerance)
+    return GpuDecomposition(*bounds, *(entropies or ()))
+
+
+class Chunk:
+    """Rows in flight: their open classes and their entropies in bits."""
+
+    def __init__(self, members: Tensor, kind: str, row_tolerance: float, /) -> None:
+        self.members, self.kind, self.row_tolerance = members, kind, row_tolerance
+        self.count, self.rows, self.classes = members.shape
+        self.device = members.device
+        self.compiled_for = (self.device, self.classes)
+        self.few_classes = self.classes <= layout.FEW_CLASSES
+        self.steps = (1, self.rows) if self.few_classes else (self.classes, 1)
+        self.float32 = not self.few_classes and kind == "probs" and members.dtype != torch.float64
+        self.branch_widths = layout.branch_widths(self.classes)
+
+    def decompose(self, outputs: Sequence[Tensor], /) -> None:
+        """Bounds, point predictions, upper entropy and open classes; ``outputs`` are the four arrays (rows, classes)."""
+        arrays = (self.members, *outputs, *self._allocate_open_classes())
+        numbers = (self.rows, self.classes, self.count, self.row_tolerance)
+        if self.few_classes:
+            constants = {"KIND": KINDS[self.kind], "ROWS": layout.FEW_CLASSES_ROWS}
+            few_classes = kernel("decompose.few_classes", "decompose_few_classes")
+            programs = -(-self.rows // layout.FEW_CLASSES_ROWS)
+            few_classes(self.compiled_for, programs, arrays, numbers, constants, num_warps=4)
+            return
+        self.counters.tensor().zero_()
+        if self.float32:
+            constants, warps = layout.float32_tile(self.classes)
+            constants["CLASSES"] = self.classes
+            decompose_rows = kernel("decompose.float32", "decompose_float32")
+            registers = layout.float32_registers(warps)
+        else:
+            tile, warps = layout.float64_tile(self.members)
+            constants = {"KIND": KINDS[self.kind], **tile}
+            decompose_rows = kernel("decompose.float64", "decompose_float64")
+            registers = layout.FLOAT64_REGISTERS
+        programs = -(-self.rows // constants["ROWS"])
+        decompose_rows(self.compiled_for, programs, arrays, numbers, constants, num_warps=warps, maxnreg=registers)
+
+    def _allocate_open_classes(self) -> tuple[ScratchArray, ...]:
+        """The upper entropies, the open classes, the counters and what the kernels need beside them, in their order."""
+        int32, double = torch.int32, torch.float64
+        core = (torch.float32 if self.float32 else double, self.rows * self.classes)
+        if self.few_classes:
+            scales = len(KINDS) if self.kind == "logits" else 1
+            last = (double, scales * self.count * self.rows)
+        else:
+            last = (int32, len(layout.root_widths(self.classes)) * self.rows)
+        rows = (double, self.rows)
+        self.counters, *open_classes, self.many_open = scratch_arrays(
+            self.device, (int32, COUNTERS), rows, core, core, (int32, self.rows), rows, rows, last
+        )
+        self.total, self.core_low, self.core_high, self.size, self.need, self.base = open_classes
+        return *open_classes, self.counters, self.many_open
+
+    def allocate(self, max_nodes: int, /) -> None:
+        """Scratch memory of all that follows: it is there before the first stream begins and until the last is done."""
+        double, multiprocessors = torch.float64, processors(self.device)
+        self.max_nodes = max_nodes
+        self.root_programs = min(-(-self.rows // layout.ROOT_ROWS), 32 * multiprocessors)
+        self.branch_sizes = [
+            (min(self.rows, layout.branch_programs(width) * multiprocessors), min(12 * width + 256, 3 * max_nodes + 8))
+            for width in self.branch_widths
+        ]
+        sizes = list(zip(self.branch_sizes, self.branch_widths, strict=True))
+        self.open_rows, self.value, self.bound, self.root_workspace, *branch_arrays = scratch_arrays(
+            self.device,
+            (torch.int32, len(self.branch_widths) * self.rows),
+            (double, self.rows),
+            (double, self.rows),
+            (double, self.root_programs * 3 * self.classes * layout.ROOT_ROWS if self.few_classes else 0),
+            *((double, programs * 5 * width) for (programs, _), width in sizes),
+            *((double, programs * 4 * height) for (programs, height), _ in sizes),
+        )
+        self.workspaces, self.stacks = branch_arrays[: len(sizes)], branch_arrays[len(sizes) :]
+
+    def solve_roots(self, tolerance: float, /) -> None:
+        """The root of every row's search; the rows that it leaves open are listed."""
+        if self.few_classes:
+            self._root_few_classes(tolerance)
+        else:
+            for i, width in enumerate(layout.root_widths(self.classes)):
+                self._root_rows(i, width, tolerance)
+
+    def branch(self, tolerance: float, /) -> None:
+        """The lower entropy of the rows that the root leaves open.
+
+        The lists of rows and their lengths stay on the device. Rows with many open classes begin first, on streams beside
+        the others, because the longest search ends last.
+        """
+        if len(self.branch_widths) == 1:
+            self._branch(0, tolerance)
+            return
+        with side_streams(self.device, len(self.branch_widths)) as streams:
+            for i, stream in reversed([*enumerate(streams)]):
+                with stream:
+                    self._branch(i, tolerance)
+
+    def _root_few_classes(self, tolerance: float) -> None:
+        kernel("lower.root_few_classes", "root_few_classes")(
+            self.compiled_for,
+            self.root_programs,
+            (*self._open_classes(), self.root_workspace, self.open_rows, self.counters),
+            (tolerance, self.rows, *self.steps, self.classes),
+            {"ROWS": layout.ROOT_ROWS},
+            num_warps=1,
+        )
+
+    def _root_rows(self, i: int, width: int, tolerance: float) -> None:
+        warps = layout.root_warps(width)
+        kernel("lower.root", "root_rows")(
+            self.compiled_for,
+            min(self.rows, max(1, 32 // warps) * processors(self.device)),
+            (self.many_open, *self._open_classes(), self.open_rows, self.counters),
+            (tolerance, self.rows, *self.steps),
+            {"WHICH": i, "WIDTH": width},
+            num_warps=warps,
+        )
+
+    def _branch(self, i: int, tolerance: float) -> None:
+        width = self.branch_widths[i]
+        programs, height = self.branch_sizes[i]
+        kernel("lower.branch", "search_rows")(
+            self.compiled_for,
+            programs,
+            (self.open_rows, *self._open_classes(), self.workspaces[i], self.stacks[i], self.counters),
+            (tolerance, self.max_nodes, self.rows, *self.steps, height),
+            {"WHICH": i, "WIDTH": width},
+            num_warps=layout.branch_warps(width),
+        )
+
+    def refine(self, better: Refine, start: int, tolerance: float, /) -> None:
+        """Replace values and bounds that are still apart by better ones; ``start`` is the number of the first row."""
+        value, bound = self.value.tensor(), self.bound.tensor()
+        apart = (value - bound > tolerance).nonzero().view(-1)
+        if len(apart):
+            value[apart], bound[apart] = better(apart + start).to(value)
+
+    def _open_classes(self) -> tuple[ScratchArray, ...]:
+        return self.core_low, self.core_high, self.size, self.need, self.base, self.value, self.bound
+
+    def write_results(self, outputs: Sequence[Tensor], unit: float, tolerance: float, /) -> None:
+        """Entropies in the caller's unit and precision: the four arrays (rows,) of ``outputs``."""
+        arrays: tuple[Array, ...] = (self.total, self.value, self.bound, *outputs, self.counters)
+        write = kernel("write_results", "write_results")
+        numbers = (tolerance, unit, self.rows)
+        write(self.compiled_for, -(-self.rows // 1024), arrays, numbers, {"BLOCK": 1024}, num_warps=4)
+
+    def mark(self) -> int:
+        """OPEN if a row is left open, INVALID if one is not a distribution, else zero. Waits for the device."""
+        return int(self.counters.buffer[0])

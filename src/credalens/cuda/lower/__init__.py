@@ -1,0 +1,1 @@
+"""Lower entropy, as ``kernels/lower``: the root certifies most rows, branch and bound searches the others."""
