@@ -92,7 +92,7 @@ class Chunk:
 
     def decompose(self, outputs: Sequence[Tensor], /) -> None:
         """Bounds, point predictions, upper entropy and open classes; ``outputs`` are the four arrays (rows, classes)."""
-        arrays = (self.members, *outputs, *self._allocate_open_classes())
+        arrays: tuple[Array, ...] = (self.members, *outputs, *self._allocate_open_classes())
         numbers = (self.rows, self.classes, self.count, self.row_tolerance)
         if self.few_classes:
             constants = {"KIND": KINDS[self.kind], "ROWS": layout.FEW_CLASSES_ROWS}

@@ -60,13 +60,11 @@ class GpuMembers:
     def _refined(self, rows: Tensor, *, max_nodes: int, tolerance: float) -> Tensor:
         """Lower entropies and bounds of rows that the device leaves open, by the CPU path."""
         members = GpuMembers(self.tensor[:, rows], (len(rows),), self.kind).to_cpu()
-        results = Decomposition(len(rows), self.tensor.shape[-1], np.dtype(np.float64), base=2)
-        for_each_chunk(
-            partial(results.solve_members, members, max_nodes=max_nodes, tolerance=tolerance),
-            len(rows),
-            self.tensor.shape[-1],
-            threads=None,
+        classes = self.tensor.shape[-1]
+        results = Decomposition(
+            len(rows), classes, np.dtype(np.float64), base=2, max_nodes=max_nodes, tolerance=tolerance
         )
+        for_each_chunk(partial(results.solve_members, members), len(rows), classes)
         return torch.from_numpy(np.stack([results.aleatoric, results.bound]))
 
     def classical(self, *, base: float) -> ClassicalUncertainty:

@@ -55,8 +55,9 @@ def _probe(classes: int, kind: str) -> Tensor:
 
 def _agrees(ours: GpuDecomposition | None, probe: Tensor, kind: str) -> bool:
     members = read_logits(probe) if kind == "logits" else read_members(probe)
-    expected = Decomposition(probe.shape[1], probe.shape[2], np.dtype(np.float64), base=2)
-    valid = expected.solve_members(members, 0, probe.shape[1], max_nodes=NODES, tolerance=1e-9)
+    _, rows, classes = probe.shape
+    expected = Decomposition(rows, classes, np.dtype(np.float64), base=2, max_nodes=NODES, tolerance=1e-9)
+    valid = expected.solve_members(members, 0, rows)
     if ours is None or not valid:
         return ours is None and not valid
     slack = SLACK[ours.total.dtype]
