@@ -120,10 +120,21 @@ def in_this_process(job: ScoringJob, parts: Sequence[int], /) -> Iterator[PartRe
 
 
 def run_job(
-    job: ScoringJob, executor: Executor, progress: Progress | None, /, *, skip_bad: bool = False
+    job: ScoringJob,
+    executor: Executor,
+    progress: Progress | None,
+    /,
+    *,
+    skip_bad: bool = False,
+    completed: Callable[[int], None] = lambda part: None,
 ) -> tuple[dict[int, PartReport], dict[int, PartReport]]:
-    """Score the parts that are missing; returns the reports of those finished earlier, and of those scored now."""
+    """Score the parts that are missing; returns the reports of those finished earlier, and of those scored now.
+
+    ``completed`` is called for each of both.
+    """
     finished = job.finished_parts()
+    for part in finished:
+        completed(part)
     missing = [part for part in range(job.input.parts) if part not in finished]
     scored: dict[int, PartReport] = {}
 
@@ -140,6 +151,7 @@ def run_job(
             complete = len(finished) + sum(not earlier.error for earlier in scored.values())
             raise job.output.stopped(report.error, report.failure, complete, job.input.parts)
         scored[report.part] = report
+        completed(report.part)
         report_progress()
     return finished, scored
 

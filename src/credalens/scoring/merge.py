@@ -1,12 +1,16 @@
-"""All parts of a file in one, with the memory of one row group, whatever their number."""
+"""All parts of a file in one, with the memory of one row group, while later parts are still being scored."""
 
 from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any, BinaryIO, Final, final
 
 import numpy as np
 import pyarrow as pa
@@ -16,20 +20,64 @@ from numpy.lib import format as npy
 from credalens.scoring.columns import COLUMNS
 from credalens.storage.formats.parquet import from_fixed_lists
 
-__all__ = ["merge_parts"]
+__all__ = ["Merger"]
 
-GROUP_ROWS = 1 << 16
+GROUP_ROWS: Final = 1 << 16
 Written = Callable[[int], None]
 
 
-def merge_parts(
-    parts: Sequence[Path], rows: int, file: BinaryIO, suffix: str, settings: dict[str, Any], written: Written, /
-) -> None:
-    """Write Arrow files with as many rows in all as one .parquet or .npz; ``written`` is called with the rows so far."""
-    if suffix == ".npz":
-        _write_npz(parts, rows, file, settings, written)
-    else:
-        _write_parquet(parts, file, settings, written)
+class _CancelledError(Exception):
+    """The run was stopped."""
+
+
+@final
+class Merger:
+    """Writes parts, which are Arrow files with ``rows`` rows in all, into one .parquet or .npz by a thread of its own.
+
+    Parquet is encoded by one core, and takes about half as long as scoring: hence the thread.
+    """
+
+    def __init__(
+        self, parts: Sequence[Path], rows: int, file: BinaryIO, suffix: str, settings: dict[str, Any], /
+    ) -> None:
+        self._parts = parts
+        self._finished: set[int] = set()
+        self._handed_over = 0
+        self._queue: SimpleQueue[Path | _CancelledError | None] = SimpleQueue()
+        self._written: SimpleQueue[int | None] = SimpleQueue()
+        self._pool = ThreadPoolExecutor(1)
+        write = _write_npz if suffix == ".npz" else _write_parquet
+        self._result = self._pool.submit(write, self._arriving(), rows, file, settings, self._written.put)
+        self._result.add_done_callback(lambda _: self._written.put(None))
+
+    def add(self, part: int, /) -> None:
+        """Hand over a finished part; parts may finish in any order."""
+        self._finished.add(part)
+        while self._handed_over in self._finished:
+            self._queue.put(self._parts[self._handed_over])
+            self._handed_over += 1
+
+    def finish(self) -> Iterator[int]:
+        """Wait until all is written; yields how many rows are."""
+        self._queue.put(None)
+        yield from iter(self._written.get, None)
+        self._result.result()
+
+    def __enter__(self) -> Merger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._queue.put(_CancelledError())
+        self._pool.shutdown()
+
+    def _arriving(self) -> Iterator[Path]:
+        """The parts in order, each as soon as it is there."""
+        while (part := self._queue.get()) is not None:
+            if isinstance(part, _CancelledError):
+                raise part
+            yield part
 
 
 def _read(part: Path, columns: list[int] | None = None) -> pa.Table:
@@ -38,17 +86,20 @@ def _read(part: Path, columns: list[int] | None = None) -> pa.Table:
         return file.read_all().replace_schema_metadata()
 
 
-def _write_parquet(parts: Sequence[Path], file: BinaryIO, settings: dict[str, Any], written: Written) -> None:
+def _write_parquet(
+    parts: Iterable[Path], rows: int, file: BinaryIO, settings: dict[str, Any], written: Written
+) -> None:
     metadata = {"credalens": json.dumps(settings)}
-    schema = _read(parts[0]).schema.with_metadata(metadata)
-    rows = 0
-    with pq.ParquetWriter(file, schema, use_dictionary=["label"]) as writer:
-        for table in _row_groups(parts):
+    groups = _row_groups(parts)
+    first = next(groups)
+    done = 0
+    with pq.ParquetWriter(file, first.schema.with_metadata(metadata), use_dictionary=["label"]) as writer:
+        for table in chain([first], groups):
             writer.write_table(table.replace_schema_metadata(metadata), row_group_size=len(table))
-            written(rows := rows + len(table))
+            written(done := done + len(table))
 
 
-def _row_groups(parts: Sequence[Path]) -> Iterator[pa.Table]:
+def _row_groups(parts: Iterable[Path]) -> Iterator[pa.Table]:
     """Tables of a useful size, however small the parts are."""
     waiting: list[pa.Table] = []
     for part in parts:
@@ -60,12 +111,13 @@ def _row_groups(parts: Sequence[Path]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting)
 
 
-def _write_npz(parts: Sequence[Path], rows: int, file: BinaryIO, settings: dict[str, Any], written: Written) -> None:
+def _write_npz(parts: Iterable[Path], rows: int, file: BinaryIO, settings: dict[str, Any], written: Written) -> None:
     """A .npz that ``np.load`` maps: each column is an entry, uncompressed, with a fixed date so that runs are equal."""
+    paths = list(parts)
     with zipfile.ZipFile(file, "w") as archive:
         for number, name in enumerate(COLUMNS):
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
-                _write_column(parts, rows, number, entry)  # type: ignore[arg-type]
+                _write_column(paths, rows, number, entry)  # type: ignore[arg-type]
             written(rows * (number + 1) // len(COLUMNS))
         with archive.open(zipfile.ZipInfo("settings.npy"), "w") as entry:
             npy.write_array(entry, np.array(json.dumps(settings)), allow_pickle=False)

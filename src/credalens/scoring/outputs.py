@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from credalens.scoring.merge import merge_parts
+from credalens.scoring.merge import Merger
 from credalens.storage.arrow_path import ArrowPath
 from credalens.storage.atomic import atomic_file
 from credalens.storage.run_folder import RunFolder
@@ -30,6 +30,10 @@ PHRASES: Final = {
     "version": CODE_DIFFERS,
     "kernels": CODE_DIFFERS,
 }
+
+
+class StoppedError(OSError):
+    """The system refused to read or write; the message says which finished parts are kept."""
 
 
 class Scored(NamedTuple):
@@ -136,7 +140,7 @@ class FolderOutput(PartedOutput):
             f"{complete} of {parts} parts are kept in {self}; the same command goes on from there, and --on-error skip "
             "leaves bad parts out."
         )
-        return OSError(f"{failure}. {advice}") if failure else ValueError(f"{error} {advice}")
+        return StoppedError(f"{failure}. {advice}") if failure else ValueError(f"{error} {advice}")
 
     def _read_metadata(self, name: str) -> tuple[int, dict[bytes, bytes]]:
         with (self.run.path / name).open() as file:
@@ -180,17 +184,21 @@ class FileOutput(PartedOutput):
             writer.write_table(table)
         return len(table), sums
 
-    def merge(
-        self, names: Sequence[str], rows: int, settings: dict[str, Any], written: Callable[[int], None], /
-    ) -> None:
-        """Write the file from all parts, which are then deleted; ``written`` is called with the rows so far."""
+    @contextmanager
+    def merging(self, names: Sequence[str], rows: int, settings: dict[str, Any], /) -> Iterator[Merger]:
+        """Write the file while parts are being finished; it appears when the block ends without an error."""
         folder = Path(str(self.run.path))
+        parts = [folder / name for name in names]
         try:
-            with atomic_file(self.file, scratch=folder) as file:
-                merge_parts([folder / name for name in names], rows, file, self.file.suffix.lower(), settings, written)
+            with (
+                atomic_file(self.file, scratch=folder) as file,
+                Merger(parts, rows, file, self.file.suffix.lower(), settings) as merger,
+            ):
+                yield merger
+        except StoppedError:
+            raise
         except OSError as error:
-            raise self._refusal(error_reason(error), len(names)) from error
-        self.run.remove()
+            raise self._refusal(error_reason(error), len(self.run.parts())) from error
 
     def stopped(self, error: str, failure: str, complete: int, parts: int, /) -> Exception:
         """Input that is refused now is refused in every run, so that the parts are of no use to anyone."""
@@ -199,11 +207,11 @@ class FileOutput(PartedOutput):
             return ValueError(error)
         return self._refusal(failure, complete)
 
-    def _refusal(self, reason: str, complete: int) -> OSError:
+    def _refusal(self, reason: str, complete: int) -> StoppedError:
         if not complete:
             self.run.remove()
-            return OSError(f"cannot write {self}: {reason}.")
-        return OSError(
+            return StoppedError(f"cannot write {self}: {reason}.")
+        return StoppedError(
             f"cannot write {self}: {reason}. {complete} finished parts are kept in {self.run.path}; make room and run the "
             "same command again to go on from there."
         )

@@ -81,12 +81,16 @@ def score_file(
     parts = FileInput(predictions, part_rows, settings["input"])
     output = FileOutput.at(file)
     job = ScoringJob(parts, output, settings["base"], rule, part_rows, threads, settings)
+    names = [parts.part_name(part) for part in range(parts.parts)]
+    about = {name: value for name, value in settings.items() if name not in NOT_IN_OUTPUT}
     with output.begun(settings, restart=restart):
-        finished, scored = run_job(job, executor, progress)
-        _check_unchanged(job)
-        names = [parts.part_name(part) for part in range(parts.parts)]
-        about = {name: value for name, value in settings.items() if name not in NOT_IN_OUTPUT}
-        output.merge(names, rows, about, lambda done: progress("writing", done, rows) if progress else None)
+        with output.merging(names, rows, about) as merger:
+            finished, scored = run_job(job, executor, progress, completed=merger.add)
+            _check_unchanged(job)
+            for written in merger.finish():
+                if progress:
+                    progress("writing", written, rows)
+        output.run.remove()
     return summarise(job, finished.values(), scored.values(), access=predictions.access)
 
 
