@@ -104,8 +104,8 @@ def test_the_tables_of_speed_are_the_result_files():
 
 def test_the_results_page_is_generated_from_the_result_files():
     pytest.importorskip("torch")
-    from credalens_paper.pipeline.reproduce import read_results
-    from credalens_paper.results.rendering.results import render_results
+    from credalens_paper.results.records import read_results
+    from credalens_paper.results.rendering.pages import render_results
 
     root = Path(__file__).parents[1]
     page = (root / "results" / "README.md").read_text()
@@ -115,7 +115,7 @@ def test_the_results_page_is_generated_from_the_result_files():
 def test_the_findings_are_generated_from_the_result_files():
     pytest.importorskip("torch")
     from credalens_paper.findings.document import render_findings
-    from credalens_paper.pipeline.reproduce import read_results
+    from credalens_paper.results.records import read_results
 
     root = Path(__file__).parents[1]
     assert (root / "docs" / "findings.md").read_text() == render_findings(read_results(root / "results" / "fast"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -15,7 +16,7 @@ from credalens.cli.targets import check_file, check_folder
 
 if TYPE_CHECKING:
     from credalens_paper.pipeline.engine import TorchEngine
-    from credalens_paper.pipeline.reproduce import Outcome
+    from credalens_paper.results.records import Result
 
 __all__ = ["reproduce"]
 
@@ -132,58 +133,60 @@ def reproduce(
         credalens reproduce all --from-results results/fast --markdown results/README.md --findings docs/findings.md
         credalens reproduce all --preset fast --data-folder /shared/data --out /shared/runs --engine ray
     """
+    from credalens_paper.experiments.entries import check_labels
     from credalens_paper.experiments.presets import get_preset
-    from credalens_paper.pipeline import reproduce as paper
+    from credalens_paper.pipeline import reproduce as pipeline
+    from credalens_paper.results.records import read_results
 
     on_ray = check_engine(engine, address=address, cpus=cpus, gpus=gpus)
-    own_preset = get_preset(preset)
+    size = get_preset(preset)
     if list_them:
         return _list(from_results, out / preset / "results", as_json=as_json)
     for path in (markdown, findings):
         if path is not None:
             check_file(path)
+    show = _hide if as_json else _print
     if from_results is not None:
-        wanted = paper.check_labels(labels or ["all"])
-        found = [result for result in paper.read_results(from_results) if result["label"] in wanted]
-        for result in () if as_json else found:
-            _print(result)
-        return _conclude(paper.Outcome(found, {}), markdown, findings, as_json=as_json)
-    wanted = paper.check_labels(labels or [])
-    sizes = {"members": members, "many_members": many_members, "runs": runs, "bnn_runs": bnn_runs, "edd_runs": edd_runs}
-    own_preset = own_preset.changed(**sizes).only(only or [])
+        wanted = check_labels(labels or ["all"])
+        results = [result for result in read_results(from_results) if result.label in wanted]
+        for result in results:
+            show(result)
+        return _write(results, {}, markdown, findings, as_json=as_json)
+    wanted = check_labels(labels or [])
+    size = size.changed(
+        members=members, many_members=many_members, runs=runs, bnn_runs=bnn_runs, edd_runs=edd_runs
+    ).only(only or [])
     if only_train and only_predict:
         raise typer.BadParameter("--only-train stops before anything is predicted; give it or --only-predict.")
-    options: dict[str, Any] = {
-        "data_folder": data_folder,
-        "pretrained": pretrained,
-        "measures": measure or [],
-        "stop_after": "train" if only_train else "predict" if only_predict else None,
-        "time_limit": time_limit,
-        "threads": threads,
-    }
-    paper.check_options(**options)
+    stop_after = "train" if only_train else "predict" if only_predict else None
+    pipeline.check_options(data_folder, pretrained, measure or [], stop_after, time_limit, threads)
     check_folder(out)
-    here: dict[str, Any] = {"device": device, "side_by_side": side_by_side, "compile": compiled}
+    machine: dict[str, Any] = {"device": device, "side_by_side": side_by_side, "compile": compiled}
     try:
-        with _ray_engine(address, cpus, gpus, **here) if on_ray else _local_engine(**here) as own:
-            outcome = paper.reproduce(
+        with _ray_engine(address, cpus, gpus, **machine) if on_ray else _local_engine(**machine) as trainer:
+            outcome = pipeline.reproduce(
                 wanted,
-                preset=own_preset,
+                preset=size,
+                data_folder=data_folder,
                 out=out,
-                engine=own,
+                engine=trainer,
+                pretrained=pretrained,
+                measures=measure or [],
                 paper_solver=paper_solver,
+                stop_after=stop_after,
+                time_limit=time_limit,
                 dtype=dtype,
-                **options,
+                threads=threads,
                 log=lambda line: typer.echo(line, err=True),
-                finished=(lambda result: None) if as_json else _print,
+                finished=show,
             )
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command goes on from here when it is given again.", err=True)
         raise typer.Exit(130) from None
-    _conclude(outcome, markdown, findings, as_json=as_json)
-    if any("time limit" in why for why in outcome.unfinished.values()):
+    _write(outcome.results, outcome.unfinished, markdown, findings, as_json=as_json)
+    if outcome.timed_out:
         raise typer.Exit(TIME_IS_UP)
-    if not (only_train or only_predict) and all(result["status"] == "not measured" for result in outcome.results):
+    if stop_after is None and all(result.status == "not measured" for result in outcome.results):
         typer.echo(f"nothing was measured: {_first_reason(outcome.results)}.", err=True)
         raise typer.Exit(NOTHING_MEASURED)
     return None
@@ -203,59 +206,69 @@ def _ray_engine(
     """Connected to the cluster while the block lasts."""
     from credalens.engines.cluster import ray_cluster
     from credalens_paper.pipeline.engine import TorchEngine
-    from credalens_paper.pipeline.ray import RayCrew
+    from credalens_paper.pipeline.ray import RayPool
 
     if side_by_side != 1:
         raise typer.BadParameter(
             "--side-by-side is for --engine local; on Ray, --gpus 0.2 puts five networks on a GPU."
         )
     with ray_cluster(address):
-        yield TorchEngine(**options, crew=RayCrew(**options, cpus=cpus, gpus=gpus))
+        yield TorchEngine(**options, pool=RayPool(**options, cpus=cpus, gpus=gpus))
 
 
-def _list(asked: Path | None, own: Path, *, as_json: bool) -> None:
-    """All entries, with their status in the folder that was asked for, or in one's own, which may be empty."""
-    from dataclasses import asdict
-
-    from credalens_paper.pipeline.reproduce import list_entries
+def _list(asked: Path | None, default: Path, *, as_json: bool) -> None:
+    """All entries, with their status in the folder that was asked for, or in that of this preset, which may be empty."""
+    from credalens_paper.results.listing import list_entries
     from credalens_paper.results.rendering.markdown import markdown_table
 
-    empty = asked is None and not any(own.glob("*.json"))
-    entries = list_entries(None if empty else asked or own)
+    folder = asked or default
+    empty = asked is None and not any(default.glob("*.json"))
+    entries = list_entries(None if empty else folder)
     if as_json:
         typer.echo(json.dumps([asdict(entry) for entry in entries]))
         return
     rows = [[entry.label, entry.kind, entry.status, entry.description] for entry in entries]
     typer.echo(markdown_table(["Label", "Kind", "Status", "What it shows"], rows))
-    found = "holds no results yet" if empty else "was looked at for results"
-    typer.echo(f"{asked or own} {found}; --from-results FOLDER, or --out and --preset, name another place.", err=True)
+    note = "holds no results yet" if empty else "was looked at for results"
+    typer.echo(f"{folder} {note}; --from-results FOLDER, or --out and --preset, name another place.", err=True)
 
 
-def _print(result: dict[str, Any]) -> None:
-    from credalens_paper.results.rendering.results import render_result
+def _print(result: Result) -> None:
+    from credalens_paper.results.rendering.pages import render_result
 
     typer.echo(render_result(result) + "\n")
 
 
-def _first_reason(results: list[dict[str, Any]]) -> str:
-    """What was in the way of the first cell, panel or part that was not measured, and that was asked for at all."""
-    from credalens_paper.pipeline.work import LEFT_OUT
+def _hide(result: Result) -> None:
+    """All results are printed as JSON at the end."""
 
-    parts = (part for result in results for kind in ("cells", "panels", "parts") for part in result.get(kind, ()))
-    reasons = [str(part["reason"]) for part in parts if "reason" in part]
+
+def _first_reason(results: Sequence[Result]) -> str:
+    """Why the first part that was asked for was not measured; parts out of focus come last."""
+    from credalens_paper.pipeline.plan import LEFT_OUT
+
+    reasons = [part.reason for result in results for part in result.parts if part.reason is not None]
     return next((reason for reason in reasons if LEFT_OUT not in reason), reasons[0])
 
 
-def _conclude(outcome: Outcome, markdown: Path | None, findings: Path | None, *, as_json: bool) -> None:
+def _write(
+    results: Sequence[Result],
+    unfinished: dict[str, str],
+    markdown: Path | None,
+    findings: Path | None,
+    *,
+    as_json: bool,
+) -> None:
     from credalens.storage import atomic_file
     from credalens_paper.findings.document import render_findings
-    from credalens_paper.results.rendering.results import render_results
+    from credalens_paper.json_records import to_json
+    from credalens_paper.results.rendering.pages import render_results
 
     for path, render in ((markdown, render_results), (findings, render_findings)):
         if path is not None:
             with atomic_file(path) as file:
-                file.write(render(outcome.results).encode())
+                file.write(render(results).encode())
     if as_json:
-        typer.echo(json.dumps({"results": outcome.results, "unfinished": outcome.unfinished}))
-    for label, why in outcome.unfinished.items():
+        typer.echo(json.dumps({"results": to_json(results), "unfinished": unfinished}))
+    for label, why in unfinished.items():
         typer.echo(f"{label}: {why}.", err=True)

@@ -8,9 +8,9 @@ from itertools import product
 from typing import Final
 
 from credalens_paper.backbones import LARGE
-from credalens_paper.experiments.cells import CellKey
+from credalens_paper.experiments.keys import CellKey
+from credalens_paper.experiments.names import display_name
 from credalens_paper.experiments.tables import C10, C100, OOD, REDUCED, SIZES, SMALL, WRAPPED
-from credalens_paper.results.rendering.names import shown
 
 __all__ = [
     "FIGURES",
@@ -127,12 +127,12 @@ def _small_detection(measure: str, *, edd: bool) -> Iterator[Panel]:
         series = _both(_model(backbone, method), metric, measure)
         if edd:
             series += (("EDD", _cell(_model(backbone, "EDD", None), None, metric, measure)),)
-        yield Panel(f"{shown(backbone)}, {method}", f"{metric} (%)", series)
+        yield Panel(f"{display_name(backbone)}, {method}", f"{metric} (%)", series)
 
 
 def _small_points(metric: str) -> tuple[Panel, ...]:
     return tuple(
-        Panel(f"{shown(backbone)}, {method}", metric, _both(_model(backbone, method), metric))
+        Panel(f"{display_name(backbone)}, {method}", metric, _both(_model(backbone, method), metric))
         for backbone in SMALL
         for method in WRAPPED
     )
@@ -140,7 +140,11 @@ def _small_points(metric: str) -> tuple[Panel, ...]:
 
 def _large_points(metric: str) -> tuple[Panel, ...]:
     return tuple(
-        Panel(f"{shown(id_set)}-C, {shown(backbone)}", metric, _both(_model(backbone, id_set=id_set), metric))
+        Panel(
+            f"{display_name(id_set)}-C, {display_name(backbone)}",
+            metric,
+            _both(_model(backbone, id_set=id_set), metric),
+        )
         for id_set in (C10, C100)
         for backbone in LARGE
     )
@@ -149,7 +153,7 @@ def _large_points(metric: str) -> tuple[Panel, ...]:
 def _large_detection(measure: str) -> tuple[Panel, ...]:
     return tuple(
         Panel(
-            f"{shown(id_set)}-C, {shown(backbone)}",
+            f"{display_name(id_set)}-C, {display_name(backbone)}",
             f"{metric} (%)",
             _both(_model(backbone, id_set=id_set), metric, measure),
         )

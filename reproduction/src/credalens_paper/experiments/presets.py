@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from credalens.checks.options import check_choice
 from credalens_paper.backbones import BACKBONES, LARGE
 from credalens_paper.corruptions import CORRUPTIONS, SEVERITIES
+from credalens_paper.experiments.keys import CellKey
 
 __all__ = ["PRESETS", "Preset", "get_preset"]
 
 METHODS: Final = ("DE", "BNNR", "BNNF", "EDD", "EDD-Fair")
 COUNTS: Final = (
-    "members",
-    "many_members",
-    "runs",
-    "bnn_runs",
-    "edd_runs",
-    "long_runs",
-    "draws",
-    "keep",
-    "repeats",
-    "solver_samples",
-)
+    "members", "many_members", "runs", "bnn_runs", "edd_runs", "long_runs", "draws", "keep", "repeats", "solver_samples"
+)  # fmt: skip
 Substitutes = Mapping[str, Mapping[Any, Any]]
 
 
@@ -79,6 +71,10 @@ class Preset:
         """
         return self.substitutes.get(key, {}).get(value, value)
 
+    def substituted(self, key: CellKey, /) -> CellKey:
+        """The cell as this preset measures it."""
+        return replace(key, **{name: self.substitute(name, value) for name, value in key.as_dict().items()})
+
     def pixels(self, backbone: str, /) -> int:
         """The image size a backbone works at."""
         return self.image_size or (224 if backbone in LARGE else 32)
@@ -102,12 +98,8 @@ class Preset:
         return replace(self, focus=tuple(check_choice(name, (*METHODS, *BACKBONES), "only") for name in names))
 
     def changed(self, **options: int | None) -> Preset:
-        """The preset with some numbers replaced; None leaves them."""
+        """The preset with some numbers replaced; None leaves one as it is."""
         return replace(self, **{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for the result file."""
-        return asdict(self)
 
 
 _SMOKE_SETS: Final = {"cifar10": "digits", "cifar100": "digits", "imagenet": "digits"}

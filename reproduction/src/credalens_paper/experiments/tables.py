@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from credalens_paper.experiments.cells import CellKey, cells
+from credalens_paper.experiments.keys import CellKey, cells
 
 __all__ = ["TABLES", "Table"]
 
@@ -37,11 +37,16 @@ class Table:
     many: bool = False
     regime: str = ""
 
+    @property
+    def is_cost(self) -> bool:
+        """Whether the table is about time and size: nothing is trained for it."""
+        return all(cell.id_set is None for cell in self.cells)
+
 
 def _main() -> Table:
     wrapped = {"backbone": SMALL, "method": WRAPPED, "variant": BOTH, "N": 5, "id_set": C10}
     edd = {"backbone": SMALL, "method": "EDD", "id_set": C10}
-    found = tuple(
+    printed = tuple(
         cell
         for models in (wrapped, edd)
         for cell in (
@@ -55,7 +60,7 @@ def _main() -> Table:
         *cells(**wrapped, ood_set="cifar10-c", metric="NLL"),
         *cells(**wrapped, measure="EU", ood_set="cifar10-c", metric=SCORES),
     )
-    return Table("OODMain", found, extra)
+    return Table("OODMain", printed, extra)
 
 
 def _large(label: str, backbone: str | tuple[str, ...], measure: str, *, imagenet: bool) -> Table:
@@ -64,7 +69,7 @@ def _large(label: str, backbone: str | tuple[str, ...], measure: str, *, imagene
     Exact measures need no reduction: they are the extra cells.
     """
     models = {"backbone": backbone, "method": "DE", "N": 5, "measure": measure, "metric": SCORES}
-    found = [
+    printed = [
         *cells(**models, variant=BOTH, id_set=C10, ood_set=OOD),
         *cells(**models, variant="classical", id_set=C100, ood_set=OOD),
         *cells(**models, variant="credal", J=20, id_set=C100, ood_set=OOD),
@@ -72,9 +77,9 @@ def _large(label: str, backbone: str | tuple[str, ...], measure: str, *, imagene
     extra = cells(**models, variant="credal", id_set=C100, ood_set=OOD)
     if imagenet:
         extra += cells(**models, variant="credal", id_set="imagenet", ood_set="imagenet-o")
-        found += cells(**models, variant="classical", id_set="imagenet", ood_set="imagenet-o")
-        found += cells(**models, variant="credal", J=50, id_set="imagenet", ood_set="imagenet-o")
-    return Table(label, tuple(found), extra)
+        printed += cells(**models, variant="classical", id_set="imagenet", ood_set="imagenet-o")
+        printed += cells(**models, variant="credal", J=50, id_set="imagenet", ood_set="imagenet-o")
+    return Table(label, tuple(printed), extra)
 
 
 def _detection(
@@ -90,16 +95,16 @@ def _detection(
 
 def _pia(label: str, measure: str) -> Table:
     models = {"backbone": "resnet50", "method": "DE", "variant": "credal", "N": 5, "J": REDUCED, "id_set": C100}
-    found = cells(**models, measure=measure, ood_set=OOD, metric=SCORES)
+    printed = cells(**models, measure=measure, ood_set=OOD, metric=SCORES)
     if measure == "EU":
-        found += cells(**models, metric="time_ms")
-    return Table(label, found, layout=("J", "ood_set", "measure", "metric"))
+        printed += cells(**models, metric="time_ms")
+    return Table(label, printed, layout=("J", "ood_set", "measure", "metric"))
 
 
 def _hartley() -> Table:
     models = {"backbone": "vgg16", "method": WRAPPED, "N": 5, "id_set": C10, "ood_set": OOD, "metric": SCORES}
-    found = cells(**models, variant="classical", measure="EU") + cells(**models, variant="credal", measure="GH")
-    return Table("GHComparison", found, cells(**models, variant="credal", measure="EU"))
+    printed = cells(**models, variant="classical", measure="EU") + cells(**models, variant="credal", measure="GH")
+    return Table("GHComparison", printed, cells(**models, variant="credal", measure="EU"))
 
 
 def _thousand() -> Table:

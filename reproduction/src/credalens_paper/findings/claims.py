@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from credalens_paper.experiments.names import display_name
 from credalens_paper.experiments.tables import OOD, SIZES
-from credalens_paper.findings.cells import Gap, Kind, gaps, spread_text
+from credalens_paper.findings.lookup import Gap, Kind, gaps, is_better, spread_text
 from credalens_paper.findings.notes import weak_models
+from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import NONE, markdown_table
-from credalens_paper.results.rendering.names import shown
 
 __all__ = ["CLAIMS", "Claim", "claims_table", "verdict"]
 
-Result = Mapping[str, Any]
 SAME: Final = ("backbone", "method", "N", "id_set", "ood_set", "measure", "metric")
 DETECTION: Final = ("AUROC", "AUPRC")
 ABSENT: Final = None
@@ -22,7 +22,7 @@ ABSENT: Final = None
 
 @dataclass(frozen=True)
 class Claim:
-    """The first kind of cells is better than the second; or, with a limit, no further from it than that."""
+    """The first kind of numbers is better than the second; or, with a limit, no further from it than that."""
 
     text: str
     first: Kind
@@ -30,9 +30,9 @@ class Claim:
     on: tuple[str, ...] = SAME
     limit: float | None = None
 
-    def holds(self, gap: Gap, difference: float, /) -> bool:
+    def holds(self, metric: str, difference: float, /) -> bool:
         """Whether one difference bears the claim out."""
-        return gap.better(difference) if self.limit is None else abs(difference) <= self.limit
+        return is_better(metric, difference) if self.limit is None else abs(difference) <= self.limit
 
 
 def _credal(text: str, label: str, /, *, limit: float | None = None, **keys: Any) -> Claim:
@@ -132,35 +132,40 @@ def claims_table(results: Sequence[Result], /) -> str:
 
 
 def _row(results: Sequence[Result], claim: Claim) -> list[str]:
-    found = gaps(results, claim.first, claim.second, on=claim.on)
-    ours = [gap for gap in found if gap.ours is not None]
-    counts = sorted({gap.n for gap in ours})
-    runs = " to ".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))) if counts else NONE
+    compared = gaps(results, claim.first, claim.second, on=claim.on)
+    counts = sorted({gap.n for gap in compared if gap.ours is not None})
+    runs = " to ".join(dict.fromkeys((str(counts[0]), str(counts[-1])))) if counts else NONE
     labels = ", ".join(f"`{label}`" for label in dict.fromkeys((claim.first.label, claim.second.label)))
-    paper = _share(claim, [(gap, gap.paper) for gap in found if gap.paper is not None])
-    holds = f"{verdict(results, claim)}{_caution(results, claim) if ours else ''}"
-    return [claim.text, labels, paper, _share(claim, [(gap, gap.ours) for gap in ours]), runs, holds]
+    caution = _caution(results, claim) if counts else ""
+    shares = [_share(claim, compared, source) for source in ("paper", "ours")]
+    return [claim.text, labels, *shares, runs, f"{verdict(results, claim)}{caution}"]
 
 
 def _caution(results: Sequence[Result], claim: Claim) -> str:
     """Which networks of a method that a claim names are not as good here as the paper's."""
-    named = {kind.keys.get("method") for kind in (claim.first, claim.second)}
-    weak = [(backbone, method) for backbone, method in weak_models(results) if method in named]
-    return "".join(f"; {method} on {shown(backbone)} is weaker here" for backbone, method in weak)
+    methods = {kind.keys.get("method") for kind in (claim.first, claim.second)}
+    weak = [(backbone, method) for backbone, method in weak_models(results) if method in methods]
+    return "".join(f"; {method} on {display_name(backbone)} is weaker here" for backbone, method in weak)
 
 
-def _share(claim: Claim, differences: Sequence[tuple[Gap, Any]]) -> str:
+def _share(claim: Claim, compared: Sequence[Gap], source: str) -> str:
+    differences = _differences(compared, source)
     if not differences:
         return NONE
-    holding = sum(claim.holds(gap, difference) for gap, difference in differences)
-    sizes = spread_text([difference for _, difference in differences], differences[0][0].metric)
+    holding = sum(claim.holds(metric, difference) for metric, difference in differences)
+    sizes = spread_text([difference for _, difference in differences], differences[0][0])
     return f"{holding} of {len(differences)} cells, {sizes}"
+
+
+def _differences(compared: Sequence[Gap], source: str) -> list[tuple[str, float]]:
+    """(metric, difference) of the gaps that have one, in "ours" or in the "paper"."""
+    return [(gap.metric, getattr(gap, source)) for gap in compared if getattr(gap, source) is not None]
 
 
 def verdict(results: Sequence[Result], claim: Claim, /) -> str:
     """ "yes" where all measured cells bear the claim out, "no" where none does, else "partly"; "not measured"."""
-    found = [gap for gap in gaps(results, claim.first, claim.second, on=claim.on) if gap.ours is not None]
-    holding = [claim.holds(gap, gap.ours) for gap in found if gap.ours is not None]
+    compared = gaps(results, claim.first, claim.second, on=claim.on)
+    holding = [claim.holds(metric, difference) for metric, difference in _differences(compared, "ours")]
     if not holding:
         return "not measured"
     return "yes" if all(holding) else "partly" if any(holding) else "no"

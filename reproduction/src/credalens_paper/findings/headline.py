@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from credalens_paper.experiments.numbers import HIGHER
+from credalens_paper.experiments.names import display_name
 from credalens_paper.experiments.tables import BOTH, SMALL
+from credalens_paper.findings.lookup import Kind, is_better, numbers_of
+from credalens_paper.results.records import Result, read_result
 from credalens_paper.results.rendering.markdown import markdown_table
-from credalens_paper.results.rendering.names import shown
 from credalens_paper.results.rendering.values import value_text
-from credalens_paper.results.store import read_json
 
-__all__ = ["headline"]
+__all__ = ["headline", "headline_table"]
 
 ROWS: Final = (
     ("OOD AUROC by EU, SVHN", "svhn", "AUROC"),
@@ -25,23 +25,29 @@ ROWS: Final = (
 )
 
 
-def headline(result: str | Path, /) -> str:
-    """Deep ensembles of five, averaged against credal, from the result file of the table OODMain: a Markdown table."""
-    cells = read_json(Path(result))["cells"]
+def headline(path: str | Path, /) -> str:
+    """The table of `headline_table` from the result file of OODMain."""
+    result = read_result(Path(path))
+    if result is None:
+        raise ValueError(f"{path} is no result file")
+    return headline_table(result)
+
+
+def headline_table(result: Result, /) -> str:
+    """Deep ensembles of five, averaged against credal: a Markdown table from the result of OODMain."""
     rows = []
     for backbone in SMALL:
         for title, ood_set, metric in ROWS:
-            classical, credal = (_runs(cells, backbone, kind, ood_set, metric) for kind in BOTH)
-            better = int(((credal > classical) if metric in HIGHER else (credal < classical)).sum())
-            values = [value_text(runs.mean(), metric) for runs in (classical, credal)]
-            rows.append([shown(backbone), title, *values, f"{better} of {len(credal)} runs"])
+            classical, credal = (_runs(result, backbone, variant, ood_set, metric) for variant in BOTH)
+            better = sum(is_better(metric, difference) for difference in np.subtract(credal, classical))
+            values = [value_text(float(np.mean(runs)), metric) for runs in (classical, credal)]
+            rows.append([display_name(backbone), title, *values, f"{better} of {len(credal)} runs"])
     return markdown_table(["backbone", "", "averaging", "credal", "credal better in"], rows)
 
 
-def _runs(cells: list[dict[str, Any]], backbone: str, variant: str, ood_set: str | None, metric: str) -> Any:
-    wanted = {"backbone": backbone, "method": "DE", "variant": variant, "ood_set": ood_set, "metric": metric}
-    for cell in cells:
-        keys = cell["keys"]
-        if all(keys.get(key) == value for key, value in wanted.items()) and keys.get("measure") in (None, "EU"):
-            return np.array(cell["runs"])
-    raise ValueError(f"the result file has no cell {wanted}")
+def _runs(result: Result, backbone: str, variant: str, ood_set: str | None, metric: str) -> tuple[float, ...]:
+    keys = {"backbone": backbone, "method": "DE", "variant": variant, "ood_set": ood_set, "metric": metric}
+    for number in numbers_of([result], Kind(result.label, {**keys, "measure": (None, "EU")})):
+        if number.ours is not None:
+            return number.ours.runs
+    raise ValueError(f"the result {result.label} has no measured cell {keys}")

@@ -2,47 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from credalens_paper.findings.cells import Cell, Kind, find_cells, model_name
+from credalens_paper.experiments.names import display_name
+from credalens_paper.findings.lookup import Kind, Number, model_name, numbers_of
+from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import NONE
-from credalens_paper.results.rendering.names import shown
 from credalens_paper.results.rendering.values import value_text
 
 __all__ = ["corner_note", "corruption_note", "weak_models", "weakness_note"]
 
-Result = Mapping[str, Any]
 WEAK: Final = 2.0
 """Per cent points of clean accuracy below the paper's from which on a network is no longer like the paper's."""
 FAR: Final = 10.0
 """Per cent points of accuracy on corrupted images from which on they are no longer like the paper's."""
 
 
-def _accuracies(results: Sequence[Result], ood_set: str | None) -> list[Cell]:
-    """Accuracy of averaged and of distilled predictions, where both we and the paper have it."""
+def _accuracies(results: Sequence[Result], ood_set: str | None) -> list[tuple[Number, float, float]]:
+    """Averaged and distilled predictions with their accuracy, ours and the paper's, where both are known."""
     kind = Kind("OODMain", {"variant": ("classical", None), "metric": "ACC", "ood_set": ood_set})
-    return [cell for cell in find_cells(results, kind) if "mean" in cell and cell["paper"]]
-
-
-def _weak(results: Sequence[Result]) -> list[Cell]:
-    return [cell for cell in _accuracies(results, None) if cell["mean"] < cell["paper"]["mean"] - WEAK]
+    numbers = numbers_of(results, kind)
+    return [(number, number.ours.mean, number.paper.mean) for number in numbers if number.ours and number.paper]
 
 
 def weak_models(results: Sequence[Result], /) -> list[tuple[str, str]]:
     """Backbones and methods whose networks are well below the paper's accuracy."""
-    return [(cell["keys"]["backbone"], cell["keys"]["method"]) for cell in _weak(results)]
+    accuracies = _accuracies(results, None)
+    return [
+        (number.keys["backbone"], number.keys["method"]) for number, ours, paper in accuracies if ours < paper - WEAK
+    ]
 
 
 def weakness_note(results: Sequence[Result], /) -> str:
     """Which networks are well below the paper's accuracy; claims about them are marked."""
-    named = [
-        f"{model_name(cell['keys'])} ({_accuracy(cell['mean'])}, in the paper {_accuracy(cell['paper']['mean'])})"
-        for cell in _weak(results)
+    weak = [
+        f"{model_name(number.keys)} ({_accuracy(ours)}, in the paper {_accuracy(paper)})"
+        for number, ours, paper in _accuracies(results, None)
+        if ours < paper - WEAK
     ]
-    if not named:
+    if not weak:
         return ""
-    return f"Less accurate than the paper's, so that what is said of them counts for less: {'; '.join(named)}."
+    return f"Less accurate than the paper's, so that what is said of them counts for less: {'; '.join(weak)}."
 
 
 def _accuracy(value: float) -> str:
@@ -51,28 +52,24 @@ def _accuracy(value: float) -> str:
 
 def corruption_note(results: Sequence[Result], /) -> str:
     """That effects on corrupted images cannot be compared in size where the accuracy on them is another one."""
-    cells = _accuracies(results, "cifar10-c")
-    if not any(abs(cell["mean"] - cell["paper"]["mean"]) > FAR for cell in cells):
+    pairs = [(ours, paper) for _, ours, paper in _accuracies(results, "cifar10-c")]
+    if not any(abs(ours - paper) > FAR for ours, paper in pairs):
         return ""
-    ours, paper = (_span([one["mean"] for one in found]) for found in (cells, [cell["paper"] for cell in cells]))
+    here, there = (f"{min(values):.0f} to {max(values):.0f} %" for values in zip(*pairs, strict=True))
     return (
-        f"On corrupted images accuracy is {ours} here and {paper} in the paper. It averages over all corruptions and\n"
+        f"On corrupted images accuracy is {here} here and {there} in the paper. It averages over all corruptions and\n"
         "severities as we do and gives no reason. Signs of effects on these images can be compared, sizes cannot."
     )
 
 
-def _span(values: Sequence[float]) -> str:
-    return f"{min(values):.0f} to {max(values):.0f} %"
-
-
 def corner_note(results: Sequence[Result], /) -> str:
     """That EU and TU are one number where a member is one-hot, and that the paper's are not."""
-    by_measure = [find_cells(results, Kind("Overconfident", {"variant": "credal", "measure": m})) for m in ("EU", "TU")]
+    by_measure = [numbers_of(results, Kind("Overconfident", {"variant": "credal", "measure": m})) for m in ("EU", "TU")]
     pairs = list(zip(*by_measure, strict=True))
-    if not pairs or not all("mean" in eu and eu["runs"] == tu["runs"] for eu, tu in pairs):
+    if not pairs or not all(eu.ours and tu.ours and eu.ours.runs == tu.ours.runs for eu, tu in pairs):
         return ""
     printed = "; ".join(
-        f"{shown(eu['keys']['ood_set'])} {eu['keys']['metric']} {_paper(eu)} and {_paper(tu)}" for eu, tu in pairs
+        f"{display_name(eu.keys['ood_set'])} {eu.keys['metric']} {_paper(eu)} and {_paper(tu)}" for eu, tu in pairs
     )
     return (
         "In `Overconfident` credal EU and credal TU are the same score: a one-hot member puts a corner of the simplex into\n"
@@ -81,5 +78,5 @@ def corner_note(results: Sequence[Result], /) -> str:
     )
 
 
-def _paper(cell: Cell) -> str:
-    return value_text(cell["paper"]["mean"], cell["keys"]["metric"]) if cell["paper"] else NONE
+def _paper(number: Number) -> str:
+    return value_text(number.paper.mean, number.keys["metric"]) if number.paper else NONE

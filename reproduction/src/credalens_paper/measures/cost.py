@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from credalens.core.intervals import probability_intervals
 from credalens.prediction import wrap
-from credalens_paper.experiments.cells import CellKey
+from credalens_paper.experiments.keys import CellKey
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.measures.solver import slsqp_entropies
 
@@ -125,16 +125,18 @@ class _Networks:
 
 
 def _inference(cell: CellKey, preset: Preset, networks: _Networks) -> list[float] | str:
-    own = cell.measured(preset)
-    backbone, method, N = str(cell.backbone), str(cell.method), own.N or 1
-    if own.metric == "uncertainty_ms":
+    measured = preset.substituted(cell)
+    backbone, method, N = str(cell.backbone), str(cell.method), measured.N or 1
+    if measured.metric == "uncertainty_ms":
         members = np.random.default_rng(N).dirichlet(np.full(10, CONCENTRATION), N)
         return _repeats(lambda _: wrap(members).epistemic, preset.repeats, calls=CALLS)
     bayesian = method in ESTIMATORS
     members_of = networks.get(backbone, method, 1 if bayesian else N)
-    if own.metric == "model_size_mb":
+    if measured.metric == "model_size_mb":
         return [sum(map(_bytes, members_of)) / 1e6]
-    return _predictions(members_of * N if bayesian else members_of, own.metric, preset.pixels(backbone), preset.repeats)
+    return _predictions(
+        members_of * N if bayesian else members_of, measured.metric, preset.pixels(backbone), preset.repeats
+    )
 
 
 def _bytes(network: nn.Module) -> int:

@@ -21,8 +21,9 @@ from credalens.core.intervals import (
     intersection_probability,
 )
 from credalens.evaluation import ood_metrics
+from credalens_paper.json_records import named
 
-__all__ = ["Reduced", "detection_by_reduction", "empty_sets", "printed_intervals", "reduce_rows"]
+__all__ = ["Reduced", "ReductionEffect", "empty_sets", "printed_intervals", "reduce_rows", "reduction_effect"]
 
 Array = NDArray[np.float64]
 Intervals = tuple[NDArray[np.floating], NDArray[np.floating]]
@@ -38,6 +39,21 @@ class Reduced:
     exact: Array
     sound: Array
     printed: Array
+
+
+@dataclass(frozen=True)
+class ReductionEffect:
+    """AUROC (%) by EU of each reduction, and the shares of empty printed sets.
+
+    :ivar left_sound_auroc: on the inputs whose printed set is not empty; None where there are too few.
+    """
+
+    inside_empty: float = named("inside.empty")
+    outside_empty: float = named("outside.empty")
+    exact_auroc: float = named("exact.AUROC")
+    sound_auroc: float = named("sound.AUROC")
+    left_sound_auroc: float | None = named("left.sound.AUROC")
+    left_printed_auroc: float | None = named("left.printed.AUROC")
 
 
 def printed_intervals(lower: Array, upper: Array, classes: int, /) -> tuple[Array, Array]:
@@ -80,22 +96,25 @@ def reduce_rows(intervals: Intervals, classes: int, /, *, threads: int | None = 
 
 
 def _epistemic(intervals: ProbabilityIntervals, threads: int | None) -> Array:
-    found = upper_entropy(*intervals, threads=threads) - lower_entropy(*intervals, threads=threads)
-    return np.maximum(np.asarray(found), 0)
+    epistemic = upper_entropy(*intervals, threads=threads) - lower_entropy(*intervals, threads=threads)
+    return np.maximum(np.asarray(epistemic), 0)
 
 
-def detection_by_reduction(inside: Reduced, outside: Reduced, /) -> dict[str, float | None]:
-    """AUROC (%) by EU of each reduction; `left` ones are on the inputs whose printed set is not empty (None: too few)."""
-    numbers: dict[str, float | None] = {
-        "inside.empty": float(inside.empty.mean()),
-        "outside.empty": float(outside.empty.mean()),
-        "exact.AUROC": _auroc(inside.exact, outside.exact),
-        "sound.AUROC": _auroc(inside.sound, outside.sound),
-    }
-    for name in ("sound", "printed"):
-        left = [getattr(one, name)[~one.empty] for one in (inside, outside)]
-        numbers[f"left.{name}.AUROC"] = _auroc(*left) if min(map(len, left)) else None
-    return numbers
+def reduction_effect(inside: Reduced, outside: Reduced, /) -> ReductionEffect:
+    """Detection of the outside inputs by EU, without PIA and with either form of it."""
+    left, beyond = ~inside.empty, ~outside.empty
+    return ReductionEffect(
+        inside_empty=float(inside.empty.mean()),
+        outside_empty=float(outside.empty.mean()),
+        exact_auroc=_auroc(inside.exact, outside.exact),
+        sound_auroc=_auroc(inside.sound, outside.sound),
+        left_sound_auroc=_auroc_of_some(inside.sound[left], outside.sound[beyond]),
+        left_printed_auroc=_auroc_of_some(inside.printed[left], outside.printed[beyond]),
+    )
+
+
+def _auroc_of_some(inside: Array, outside: Array) -> float | None:
+    return _auroc(inside, outside) if len(inside) and len(outside) else None
 
 
 def _auroc(inside: Array, outside: Array) -> float:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.core.entropy import lower_entropy, upper_entropy
 from credalens.evaluation import compare_auroc, ood_metrics
+from credalens_paper.json_records import from_json, named
 
-__all__ = ["WRONG", "Solved", "compare_solvers", "detection_by_solver", "slsqp_entropies", "solve", "solver_errors"]
+__all__ = [
+    "WRONG", "Solved", "SolverEffect", "SolverErrors", "compare_solvers", "slsqp_entropies", "solve", "solver_effect",
+    "solver_errors",
+]  # fmt: skip
 
 Array = NDArray[np.float64]
 Intervals = tuple[NDArray[np.floating], NDArray[np.floating]]
@@ -32,6 +36,38 @@ class Solved:
     seconds: float
 
 
+@dataclass(frozen=True)
+class SolverErrors:
+    """How far the local solver is from the exact entropies, in bits, and its time for an input.
+
+    :ivar wrong: the shares of lower entropies off by more than each size in `WRONG`.
+    """
+
+    samples: int
+    wrong: tuple[float, ...]
+    mean_error: float
+    largest_error: float
+    largest_upper_error: float
+    ms_per_input: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolverEffect:
+    """AUROC and AUPRC (%) by EU and TU of either solver, and exact less SLSQP by EU with DeLong's 95 % interval."""
+
+    exact_eu_auroc: float = named("exact.EU.AUROC")
+    exact_eu_auprc: float = named("exact.EU.AUPRC")
+    exact_tu_auroc: float = named("exact.TU.AUROC")
+    exact_tu_auprc: float = named("exact.TU.AUPRC")
+    slsqp_eu_auroc: float = named("SLSQP.EU.AUROC")
+    slsqp_eu_auprc: float = named("SLSQP.EU.AUPRC")
+    slsqp_tu_auroc: float = named("SLSQP.TU.AUROC")
+    slsqp_tu_auprc: float = named("SLSQP.TU.AUPRC")
+    difference: float
+    low: float
+    high: float
+
+
 def slsqp_entropies(lower: Array, upper: Array, /) -> tuple[float, float]:
     """(upper, lower) entropy in bits of one interval system as a local solver finds them, from the intersection probability.
 
@@ -44,7 +80,7 @@ def slsqp_entropies(lower: Array, upper: Array, /) -> tuple[float, float]:
     width = upper - lower
     start = lower + (1 - lower.sum()) / max(width.sum(), np.finfo(float).tiny) * width
     constraint = {"type": "eq", "fun": lambda p: p.sum() - 1, "jac": np.ones_like}
-    found = []
+    entropies = []
     for sign in (-1.0, 1.0):
         with np.errstate(all="ignore"):
             result = minimize(
@@ -54,8 +90,8 @@ def slsqp_entropies(lower: Array, upper: Array, /) -> tuple[float, float]:
                 bounds=list(zip(lower, upper, strict=True)),
                 constraints=[constraint],
             )
-        found.append(_entropy(np.clip(result.x, lower, upper)))
-    return found[0], found[1]
+        entropies.append(_entropy(np.clip(result.x, lower, upper)))
+    return entropies[0], entropies[1]
 
 
 def _entropy(p: Array) -> float:
@@ -74,37 +110,36 @@ def solve(intervals: Intervals, samples: int, rng: np.random.Generator, /) -> So
     return Solved(exact, local, time.perf_counter() - begun)
 
 
-def solver_errors(solved: Solved, /) -> dict[str, Any]:
-    """How far the local solver is from the exact lower and upper entropy, in bits, and its time for an input.
-
-    `wrong` are the shares of lower entropies off by more than each size in `WRONG`.
-    """
+def solver_errors(solved: Solved, /) -> SolverErrors:
+    """How far the local solver is from the exact lower and upper entropy."""
     upper, lower = np.abs(solved.local - solved.exact).T
-    return {
-        "samples": len(lower),
-        "wrong": [float((lower > size).mean()) for size in WRONG],
-        "mean_error": float(lower.mean()),
-        "largest_error": float(lower.max()),
-        "largest_upper_error": float(upper.max()),
-        "ms_per_input": 1000 * solved.seconds / len(lower),
-    }
+    return SolverErrors(
+        samples=len(lower),
+        wrong=tuple(float((lower > size).mean()) for size in WRONG),
+        mean_error=float(lower.mean()),
+        largest_error=float(lower.max()),
+        largest_upper_error=float(upper.max()),
+        ms_per_input=1000 * solved.seconds / len(lower),
+    )
 
 
-def detection_by_solver(inside: Solved, outside: Solved, /) -> dict[str, float]:
-    """AUROC and AUPRC (%) by EU and TU of either solver, and exact less SLSQP by EU with DeLong's 95 % interval."""
+def solver_effect(inside: Solved, outside: Solved, /) -> SolverEffect:
+    """What either solver makes of the detection of the outside inputs."""
     exact, local = _scores(inside.exact, outside.exact), _scores(inside.local, outside.local)
-    change = compare_auroc(*exact["EU"], *local["EU"])
-    return {
-        **_metrics("exact", exact),
-        **_metrics("SLSQP", local),
-        "difference": 100 * change.difference,
-        "low": 100 * change.low,
-        "high": 100 * change.high,
-    }
+    change = compare_auroc(*exact[0], *local[0])
+    numbers = {"difference": 100 * change.difference, "low": 100 * change.low, "high": 100 * change.high}
+    for solver, scores in (("exact", exact), ("SLSQP", local)):
+        for measure, pair in zip(("EU", "TU"), scores, strict=True):
+            metrics = ood_metrics(*pair)
+            numbers[f"{solver}.{measure}.AUROC"] = 100 * metrics.auroc
+            numbers[f"{solver}.{measure}.AUPRC"] = 100 * metrics.auprc
+    return from_json(SolverEffect, numbers)
 
 
-def compare_solvers(inside: Intervals, outside: Intervals, /, *, samples: int, seed: int = 0) -> dict[str, Any]:
-    """Both solvers on `samples` random inputs of each set, given as (lower, upper): detection, errors, time."""
+def compare_solvers(
+    inside: Intervals, outside: Intervals, /, *, samples: int, seed: int = 0
+) -> tuple[SolverErrors, SolverEffect]:
+    """Both solvers on `samples` random inputs of each set, given as (lower, upper)."""
     rng = np.random.default_rng(seed)
     first, second = solve(inside, samples, rng), solve(outside, samples, rng)
     both = Solved(
@@ -112,17 +147,10 @@ def compare_solvers(inside: Intervals, outside: Intervals, /, *, samples: int, s
         np.concatenate([first.local, second.local]),
         first.seconds + second.seconds,
     )
-    return {**solver_errors(both), **detection_by_solver(first, second)}
+    return solver_errors(both), solver_effect(first, second)
 
 
-def _scores(inside: Array, outside: Array) -> dict[str, tuple[Array, Array]]:
-    epistemic = tuple(np.maximum(found[:, 0] - found[:, 1], 0) for found in (inside, outside))
-    return {"EU": (epistemic[0], epistemic[1]), "TU": (inside[:, 0], outside[:, 0])}
-
-
-def _metrics(solver: str, scores: dict[str, tuple[Array, Array]]) -> dict[str, float]:
-    numbers: dict[str, float] = {}
-    for measure, pair in scores.items():
-        found = ood_metrics(*pair)
-        numbers |= {f"{solver}.{measure}.AUROC": 100 * found.auroc, f"{solver}.{measure}.AUPRC": 100 * found.auprc}
-    return numbers
+def _scores(inside: Array, outside: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """EU and TU of the (upper, lower) entropies of either set."""
+    epistemic = [np.maximum(entropies[:, 0] - entropies[:, 1], 0) for entropies in (inside, outside)]
+    return (epistemic[0], epistemic[1]), (inside[:, 0], outside[:, 0])

@@ -1,11 +1,11 @@
-"""Where networks come from: what the reproduction asks of a training engine, and the one that uses torch."""
+"""Where networks come from: the training loop, on one device or on a pool of workers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,69 +14,19 @@ from credalens_paper.data import normalization
 from credalens_paper.training.spec import TrainSpec
 
 if TYPE_CHECKING:
+    from credalens_paper.pipeline.ray import RayPool
     from credalens_paper.training.images import TrainingData
 
-__all__ = ["Crew", "Engine", "TorchEngine"]
+__all__ = ["TorchEngine"]
 
 Pixels = NDArray[np.uint8]
-
-
-class Crew(Protocol):
-    """Does pieces of work at once, in other processes that reach the same store, each with so many threads."""
-
-    threads: int
-
-    def each(self, models: Any, work: Callable[[Any, Any], None], items: Sequence[Any], /, *, on_device: bool) -> None:
-        """Call ``work(models, item)`` for each item, with models made like these there; ends when all have ended."""
-        ...
-
-    def about(self) -> dict[str, Any]:
-        """Who they are, for the provenance."""
-        ...
-
-
-class Engine(Protocol):
-    """Trains networks into a folder, and predicts with them; a crew, where there is one, does that elsewhere."""
-
-    side_by_side: int
-    crew: Crew | None
-
-    def trained(self, spec: TrainSpec, folder: Path, /) -> bool:
-        """Whether the network is finished; an error where it belongs to another configuration."""
-        ...
-
-    def train(self, specs: Sequence[TrainSpec], data: TrainingData, folder: Path, /) -> None:
-        """Train what is not finished; FloatingPointError, naming the network, where one diverges."""
-        ...
-
-    def load(self, spec: TrainSpec, folder: Path, /) -> Any:
-        """A finished network."""
-        ...
-
-    def predict(
-        self, network: Any, spec: TrainSpec, images: Pixels, /, *, samples: int, seed: int
-    ) -> NDArray[np.float32]:
-        """Probabilities (samples, images, classes); the seed decides what a Bayesian network draws."""
-        ...
-
-    def concentrations(self, network: Any, spec: TrainSpec, images: Pixels, /) -> NDArray[np.float32]:
-        """Dirichlet concentrations (images, classes) of a distilled network."""
-        ...
-
-    def training_record(self, spec: TrainSpec, folder: Path, /) -> dict[str, Any]:
-        """How a finished network was trained: schedule, device, seconds."""
-        ...
-
-    def about(self) -> dict[str, Any]:
-        """The device and how it is used, for the provenance."""
-        ...
 
 
 class TorchEngine:
     """The training loop of `credalens_paper.training` on one device; by default CUDA where there is one.
 
     `compile` fuses the steps of training with torch.compile: half a minute for each kind of network, once, and less
-    time for each of many. A `crew` trains, predicts and evaluates in its own processes.
+    time for each of many. A `pool` of workers trains, predicts and evaluates in other processes.
     """
 
     def __init__(
@@ -87,7 +37,7 @@ class TorchEngine:
         precision: str = "auto",
         progress: bool = False,
         compile: bool = False,  # noqa: A002  (torch's word for it)
-        crew: Crew | None = None,
+        pool: RayPool | None = None,
     ) -> None:
         from credalens_paper.training.devices import find_device, find_precision
 
@@ -95,10 +45,10 @@ class TorchEngine:
             raise ValueError(f"at least one network is trained at a time, got side_by_side={side_by_side}")
         self.device = find_device(device)
         self.precision = find_precision(precision, self.device)
-        self.side_by_side, self.progress, self.compile, self.crew = side_by_side, progress, compile, crew
+        self.side_by_side, self.progress, self.compile, self.pool = side_by_side, progress, compile, pool
 
     def trained(self, spec: TrainSpec, folder: Path, /) -> bool:
-        """Whether the network is there, trained by the schedule that its spec means today."""
+        """Whether the network is finished; an error where it was trained by another schedule than its spec means today."""
         from credalens_paper.training.network_folder import is_finished
         from credalens_paper.training.schedules import schedule_for
 
@@ -106,7 +56,7 @@ class TorchEngine:
         return is_finished(folder / spec.key, asked)
 
     def train(self, specs: Sequence[TrainSpec], data: TrainingData, folder: Path, /) -> None:
-        """Train what is not finished, resuming what is half done."""
+        """Train what is not finished, resuming what is half done; FloatingPointError, naming the network, if one diverges."""
         from credalens_paper.backbones import build_backbone
         from credalens_paper.training.run import train_models
 
@@ -151,11 +101,11 @@ class TorchEngine:
         return {"schedule": note["schedule"], "seconds": seconds, "provenance": note["provenance"]}
 
     def about(self) -> dict[str, Any]:
-        """Device and precision, and the crew."""
+        """The device, the precision and the pool, for the provenance."""
         from credalens_paper.training.devices import device_name
 
-        own = {"device": device_name(self.device), "precision": self.precision, "side_by_side": self.side_by_side}
-        return own if self.crew is None else {**own, **self.crew.about()}
+        device = {"device": device_name(self.device), "precision": self.precision, "side_by_side": self.side_by_side}
+        return device if self.pool is None else {**device, **self.pool.about()}
 
     def _options(self, spec: TrainSpec) -> dict[str, Any]:
         mean, std = normalization(spec.data)

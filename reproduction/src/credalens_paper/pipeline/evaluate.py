@@ -1,13 +1,13 @@
-"""From stored predictions to stored numbers: one file for each run, one entry for each set."""
+"""The third step: numbers of stored predictions, one file for each run, one entry for each set."""
 
 from __future__ import annotations
 
 import hashlib
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,22 +15,24 @@ from numpy.typing import NDArray
 
 from credalens.core.entropy import lower_entropy, upper_entropy
 from credalens.core.intervals import approximate_intervals, probability_intervals
-from credalens_paper.experiments.cells import Ensemble, EvaluationSet, spec_key
+from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, spec_key
+from credalens_paper.json_records import to_json
 from credalens_paper.measures import scores as measure
 from credalens_paper.measures.scores import Assessment
-from credalens_paper.measures.solver import compare_solvers
-from credalens_paper.pipeline.models import Models
+from credalens_paper.pipeline.job import Job
+from credalens_paper.pipeline.predict import stored_members, stored_summary, training_record
 from credalens_paper.results.provenance import hardware
 
-__all__ = ["Evaluation", "Evaluator", "Numbers"]
+__all__ = ["Evaluator", "Run", "evaluate_all"]
 
 Array = NDArray[Any]
 Numbers = dict[str, float]
+Work = tuple["Run", list[EvaluationSet], frozenset[str]]
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """One run measured in one way: with the classes that PIA keeps, or with an overconfident member."""
+class Run:
+    """One ensemble measured in one way: with the classes that PIA keeps, or with an overconfident member."""
 
     ensemble: Ensemble
     id_set: str
@@ -49,145 +51,160 @@ class Evaluation:
         return EvaluationSet(self.id_set)
 
 
+def evaluate_all(evaluator: Evaluator, wanted: list[Work], /) -> None:
+    """Store the numbers of these names of these runs on these sets."""
+    job = evaluator.job
+    if job.engine.pool is not None:
+        threads = evaluator.threads or job.engine.pool.threads
+        job.engine.pool.each(job, partial(_evaluate, threads=threads), wanted, on_device=False)
+        for run, _, _ in wanted:
+            evaluator.forget(run)
+        return
+    for done, (run, sets, names) in enumerate(wanted, start=1):
+        job.log(f"evaluating {run.key} ({done} of {len(wanted)})")
+        evaluator.evaluate(run, sets, names)
+
+
+def _evaluate(job: Job, work: Work, /, *, threads: int) -> None:
+    job.log(f"evaluating {work[0].key}")
+    Evaluator(job, threads).evaluate(*work)
+
+
 @dataclass(eq=False)
 class Evaluator:
     """Evaluates runs into the store, set by set; numbers of other predictions than the stored ones are made again."""
 
-    models: Models
+    job: Job
     threads: int | None = None
     _records: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _fingerprints: dict[tuple[str, str], str] = field(default_factory=dict)
+    _fingerprints: dict[tuple[str, str, bool], str] = field(default_factory=dict)
     _inside: tuple[str, bool, Assessment] | None = None
 
-    def numbers(self, evaluation: Evaluation, one: EvaluationSet, names: Iterable[str], /) -> Numbers | None:
+    def numbers(self, run: Run, images: EvaluationSet, names: Iterable[str], /) -> Numbers | None:
         """The stored numbers of a run on a set, if all names are among them and they are of today's predictions."""
-        entry = self._record(evaluation).get("sets", {}).get(one.key)
+        entry = self._record(run).get("sets", {}).get(images.key)
         if entry is None or not set(names) <= entry["numbers"].keys():
             return None
-        today = self._fingerprint(evaluation.ensemble, one)
+        today = self.fingerprint(run.ensemble, images)
         return dict(entry["numbers"]) if today in (None, entry["fingerprint"]) else None
 
-    def evaluate(self, evaluation: Evaluation, sets: Iterable[EvaluationSet], names: frozenset[str], /) -> None:
+    def evaluate(self, run: Run, sets: Iterable[EvaluationSet], names: frozenset[str], /) -> None:
         """Make the missing numbers; with a name of the Hartley measure among `names` that one too."""
         hartley = any(".GH." in name for name in names)
-        record = self._record(evaluation)
-        record |= {"ensemble": _described(evaluation.ensemble), "hardware": hardware()}
-        record["training"] = [self.models.training_record(spec) for spec in evaluation.ensemble.specs]
+        record = self._record(run)
+        record |= {"ensemble": _described(run.ensemble), "hardware": to_json(hardware())}
+        record["training"] = [training_record(self.job, spec) for spec in run.ensemble.specs]
+        stored = record.setdefault("sets", {})
         try:
-            for one in sets:
-                self.models.deadline.check()
-                self._add(record, evaluation, one, hartley)
+            for images in sets:
+                self.job.deadline.check()
+                fingerprint = self.fingerprint(run.ensemble, images)
+                before = stored.get(images.key, {"fingerprint": None, "numbers": {}})
+                kept = before["numbers"] if before["fingerprint"] == fingerprint else {}
+                made = self._numbers(run, images, hartley)
+                stored[images.key] = {"fingerprint": fingerprint, "numbers": kept | made}
         finally:
-            self.models.store.save_evaluation(evaluation.key, record)
+            self.job.store.write_json(f"evaluations/{run.key}.json", record)
 
-    def _add(self, record: dict[str, Any], evaluation: Evaluation, one: EvaluationSet, hartley: bool) -> None:
-        fingerprint = self._fingerprint(evaluation.ensemble, one)
-        entry = record.setdefault("sets", {}).get(one.key)
-        kept = entry["numbers"] if entry is not None and entry["fingerprint"] == fingerprint else {}
-        made = self._numbers(evaluation, one, hartley)
-        record["sets"][one.key] = {"fingerprint": fingerprint, "numbers": kept | made}
-
-    def assess(self, evaluation: Evaluation, one: EvaluationSet, /, *, hartley: bool = False) -> Assessment:
+    def assess(self, run: Run, images: EvaluationSet, /, *, hartley: bool = False) -> Assessment:
         """Scores and point predictions of a run on a set."""
-        ensemble = evaluation.ensemble
         options: dict[str, Any] = {"hartley": hartley, "threads": self.threads}
-        if ensemble.dirichlet:
-            return measure.assess_concentrations(self.models.members(ensemble, one)[0])
-        if self._summed(ensemble):
-            return measure.assess_summary(self.models.summary(ensemble, one), **options)
-        return measure.assess_members(self.members(evaluation, one), J=evaluation.J, **options)
+        if run.ensemble.dirichlet:
+            return measure.assess_concentrations(stored_members(self.job, run.ensemble, images)[0])
+        if self._summed(run.ensemble):
+            return measure.assess_summary(stored_summary(self.job, run.ensemble, images), **options)
+        return measure.assess_members(self.members(run, images), J=run.J, **options)
 
-    def members(self, evaluation: Evaluation, one: EvaluationSet, /) -> Array:
-        """The members' predictions, one of them made overconfident where the evaluation says so."""
-        members = self.models.members(evaluation.ensemble, one)
-        if evaluation.regime != "overconfident":
+    def members(self, run: Run, images: EvaluationSet, /) -> Array:
+        """The members' predictions, one of them made overconfident where the run says so."""
+        members = stored_members(self.job, run.ensemble, images)
+        if run.regime != "overconfident":
             return members
-        rng = np.random.default_rng(zlib.crc32(f"{evaluation.key} {one.key}".encode()))
+        rng = np.random.default_rng(zlib.crc32(f"{run.key} {images.key}".encode()))
         return measure.overconfident(members, rng)
 
-    def compare_solvers(self, evaluation: Evaluation, one: EvaluationSet, /) -> dict[str, float]:
-        """Our measures and the paper's solver on a subsample of a run, made once."""
-        record = self._record(evaluation)
-        known = record.get("solvers", {}).get(one.key)
-        if known is not None:
-            return dict(known)
-        pair = (self._intervals(evaluation, evaluation.inside), self._intervals(evaluation, one))
-        found = compare_solvers(*pair, samples=self.models.preset.solver_samples)
-        record.setdefault("solvers", {})[one.key] = found
-        self.models.store.save_evaluation(evaluation.key, record)
-        return found
-
-    def training(self, evaluation: Evaluation, /) -> list[dict[str, Any] | None]:
-        """How the networks of a run were trained."""
-        return list(self._record(evaluation).get("training", []))
-
-    def reread(self, evaluation: Evaluation, /) -> None:
-        """Forget the numbers of a run, which another process has stored anew."""
-        self._records.pop(evaluation.key, None)
-
-    def _record(self, evaluation: Evaluation) -> dict[str, Any]:
-        if evaluation.key not in self._records:
-            self._records[evaluation.key] = self.models.store.evaluation(evaluation.key)
-        return self._records[evaluation.key]
-
-    def _numbers(self, evaluation: Evaluation, one: EvaluationSet, hartley: bool) -> Numbers:
-        inside = self._assess_inside(evaluation, hartley)
-        if one == evaluation.inside:
-            assessment, made = inside, self._time(evaluation)
-        else:
-            assessment = self.assess(evaluation, one, hartley=hartley)
-            made = measure.detection_numbers(inside, assessment)
-        if one.name.removesuffix("-c") == evaluation.id_set:
-            made |= measure.prediction_numbers(assessment, self.models.images.labels(evaluation.id_set))
-        return made
-
-    def _assess_inside(self, evaluation: Evaluation, hartley: bool) -> Assessment:
-        """The test set's scores, kept while the other sets of the same run are compared with them."""
-        if self._inside is None or self._inside[:2] != (evaluation.key, hartley):
-            self._inside = evaluation.key, hartley, self.assess(evaluation, evaluation.inside, hartley=hartley)
-        return self._inside[2]
-
-    def _intervals(self, evaluation: Evaluation, one: EvaluationSet) -> tuple[Array, Array]:
-        lower, upper = probability_intervals(self.members(evaluation, one))
-        if evaluation.J is not None:
-            lower, upper = approximate_intervals(lower, upper, evaluation.J)
+    def intervals(self, run: Run, images: EvaluationSet, /) -> tuple[Array, Array]:
+        """The bounds of the credal sets of a run, of the classes that PIA keeps."""
+        lower, upper = probability_intervals(self.members(run, images), threads=self.threads)
+        if run.J is not None:
+            lower, upper = approximate_intervals(lower, upper, run.J)
         return lower, upper
 
-    def _time(self, evaluation: Evaluation) -> Numbers:
+    def once(self, run: Run, part: str, name: str, make: Callable[[], Any], /) -> Any:
+        """Something else about a run, from the store or made now."""
+        record = self._record(run)
+        parts = record.setdefault(part, {})
+        if name not in parts:
+            parts[name] = make()
+            self.job.store.write_json(f"evaluations/{run.key}.json", record)
+        return parts[name]
+
+    def training(self, run: Run, /) -> list[dict[str, Any] | None]:
+        """How the networks of a run were trained; from beside the predictions where it was not evaluated yet."""
+        records = self._record(run).get("training") or [None] * len(run.ensemble.specs)
+        specs = run.ensemble.specs
+        return [record or training_record(self.job, spec) for spec, record in zip(specs, records, strict=True)]
+
+    def is_evaluated(self, run: Run, /) -> bool:
+        """Whether any number of the run is stored."""
+        return "training" in self._record(run)
+
+    def forget(self, run: Run, /) -> None:
+        """Forget the numbers of a run, which another process has stored anew."""
+        self._records.pop(run.key, None)
+
+    def fingerprint(self, ensemble: Ensemble, images: EvaluationSet, /) -> str | None:
+        """Of all predictions behind a number; None where they are not there (only the numbers were kept)."""
+        parts = [self._fingerprint(spec_key(spec), images.key, self._summed(ensemble)) for spec in ensemble.specs]
+        stored = [part for part in parts if part is not None]
+        return hashlib.sha256("".join(stored).encode()).hexdigest()[:16] if len(stored) == len(parts) else None
+
+    def _fingerprint(self, model: str, name: str, summed: bool) -> str | None:
+        """Looked up once, as soon as it is there."""
+        if (model, name, summed) not in self._fingerprints:
+            store = self.job.store
+            stored = store.summary_fingerprint(model, name) if summed else store.fingerprint(model, name)
+            if stored is None:
+                return None
+            self._fingerprints[model, name, summed] = stored
+        return self._fingerprints[model, name, summed]
+
+    def _record(self, run: Run) -> dict[str, Any]:
+        if run.key not in self._records:
+            self._records[run.key] = self.job.store.read_json(f"evaluations/{run.key}.json") or {}
+        return self._records[run.key]
+
+    def _numbers(self, run: Run, images: EvaluationSet, hartley: bool) -> Numbers:
+        inside = self._assess_inside(run, hartley)
+        if images == run.inside:
+            assessment, made = inside, self._time(run)
+        else:
+            assessment = self.assess(run, images, hartley=hartley)
+            made = measure.detection_numbers(inside, assessment)
+        if images.name.removesuffix("-c") == run.id_set:
+            made |= measure.prediction_numbers(assessment, self.job.images.labels(run.id_set))
+        return made
+
+    def _assess_inside(self, run: Run, hartley: bool) -> Assessment:
+        """The test set's scores, kept while the other sets of the same run are compared with them."""
+        if self._inside is None or self._inside[:2] != (run.key, hartley):
+            self._inside = run.key, hartley, self.assess(run, run.inside, hartley=hartley)
+        return self._inside[2]
+
+    def _time(self, run: Run) -> Numbers:
         """Milliseconds for each input of PIA and both entropies, on one thread."""
-        if evaluation.J is None or evaluation.ensemble.dirichlet:
+        if run.J is None or run.ensemble.dirichlet:
             return {}
-        lower, upper = probability_intervals(self.members(evaluation, evaluation.inside))
+        lower, upper = probability_intervals(self.members(run, run.inside))
         begun = time.perf_counter()
-        reduced = approximate_intervals(lower, upper, evaluation.J)
+        reduced = approximate_intervals(lower, upper, run.J)
         upper_entropy(*reduced, threads=1)
         lower_entropy(*reduced, threads=1)
         return {"credal.time_ms": 1000 * (time.perf_counter() - begun) / len(lower)}
 
     def _summed(self, ensemble: Ensemble) -> bool:
         """Whether only sums over its samples are stored."""
-        return self.models.preset.keep < ensemble.N and ensemble.samples > 1
-
-    def _fingerprint(self, ensemble: Ensemble, one: EvaluationSet) -> str | None:
-        """Of all predictions behind a number; None where they are not at hand (only the numbers were kept)."""
-        key = (ensemble.key, one.key)
-        if key not in self._fingerprints:
-            parts = [self._one_fingerprint(spec_key(spec), one.key, self._summed(ensemble)) for spec in ensemble.specs]
-            known = [part for part in parts if part is not None]
-            if len(known) < len(parts):
-                return None
-            self._fingerprints[key] = hashlib.sha256("".join(known).encode()).hexdigest()[:16]
-        return self._fingerprints[key]
-
-    def _one_fingerprint(self, model: str, name: str, summed: bool) -> str | None:
-        key = (model, f"{name}.summary" if summed else name)
-        if key not in self._fingerprints:
-            store = self.models.store
-            found = (store.summary_fingerprint if summed else store.fingerprint)(model, name)
-            if found is None:
-                return None
-            self._fingerprints[key] = found
-        return self._fingerprints[key]
+        return self.job.preset.keep < ensemble.N and ensemble.samples > 1
 
 
 def _described(ensemble: Ensemble) -> dict[str, Any]:

@@ -4,119 +4,106 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from credalens.core.intervals import probability_intervals
-from credalens_paper.experiments.cells import CellKey, EvaluationSet, evaluation_sets, spec_key
-from credalens_paper.experiments.exactness import OWN, Exactness
-from credalens_paper.measures.reduction import detection_by_reduction, reduce_rows
-from credalens_paper.measures.solver import WRONG, detection_by_solver, solve, solver_errors
-from credalens_paper.pipeline.evaluate import Evaluation
-from credalens_paper.pipeline.tables import ALL, about_cell, at_hand
-from credalens_paper.pipeline.work import Need, Workbench
+from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets, spec_key
+from credalens_paper.experiments.exactness import Exactness
+from credalens_paper.experiments.keys import CellKey
+from credalens_paper.json_records import from_json, to_json
+from credalens_paper.measures.reduction import reduce_rows, reduction_effect
+from credalens_paper.measures.solver import WRONG, solve, solver_effect, solver_errors
+from credalens_paper.pipeline.describe import closing, substitutes
+from credalens_paper.pipeline.evaluate import Run
+from credalens_paper.pipeline.plan import Plan, Workbench
+from credalens_paper.results.records import ExactnessPart, ExactnessResult, ReductionRun, SolverRun
 
 __all__ = ["exactness_result"]
 
-Record = dict[str, Any]
 Sets = tuple[EvaluationSet, ...]
-Bounds = tuple[NDArray[np.floating], NDArray[np.floating]]
 
 
-def exactness_result(work: Workbench, entry: Exactness, /) -> Record:
+def exactness_result(work: Workbench, entry: Exactness, /) -> ExactnessResult:
     """Both comparisons for every model whose predictions are stored or can be made; a reason for the others."""
-    sets = tuple(one for name in entry.ood_sets for one in evaluation_sets(name, work.preset))
-    plans = [(cell, kept, *_at_hand(work, cell, sets)) for cell, kept in entry.models]
-    work.predict([(run.ensemble, (run.inside, *sets)) for _, _, runs, _ in plans for run in runs])
-    parts = []
-    for cell, kept, runs, missing in plans:
-        whole = [run for run in runs if work.whole(run.ensemble)]
-        part = about_cell(work, cell) | ({"missing": missing} if missing else {})
-        parts.append(part | (_part(work, entry, whole, sets, kept) if whole else _nothing(missing, len(runs))))
-    return {
-        "label": entry.label,
-        "kind": "ours",
-        "description": OWN[entry.label],
-        "wrong_sizes": list(WRONG),
-        "parts": parts,
-    }
+    sets = tuple(images for name in entry.ood_sets for images in evaluation_sets(name, work.job.preset))
+    plans = [work.plan(cell, sets=sets) for cell, _ in entry.models]
+    work.make(plans)
+    parts = tuple(_part(work, entry, *model, plan) for model, plan in zip(entry.models, plans, strict=True))
+    return ExactnessResult(
+        label=entry.label,
+        kind="ours",
+        description=entry.description,
+        wrong_sizes=WRONG,
+        parts=parts,
+        **closing(work, plans, parts),
+    )
 
 
-def _at_hand(work: Workbench, cell: CellKey, sets: Sets) -> tuple[list[Evaluation], dict[str, str]]:
-    """The runs that are stored or can be made, and why the others are not."""
-    reason = work.excluded(cell)
-    if reason is not None:
-        return [], {ALL: reason}
-    found, missing = at_hand(work, [Need(run, (run.inside, *sets), "") for run in work.runs(cell)])
-    return [need.evaluation for need in found], missing
-
-
-def _nothing(missing: Mapping[str, str], runs: int) -> Record:
-    return {"reason": next(iter(missing.values()), f"all {runs} runs diverged")}
-
-
-def _part(work: Workbench, entry: Exactness, runs: Sequence[Evaluation], sets: Sets, kept: tuple[int, ...]) -> Record:
+def _part(work: Workbench, entry: Exactness, cell: CellKey, kept: tuple[int, ...], plan: Plan) -> ExactnessPart:
+    about: dict[str, Any] = {"keys": cell, "substitutes": substitutes(work, cell), "missing": plan.missing or None}
+    runs = work.whole_runs(plan)
+    if not runs:
+        return ExactnessPart(**about, reason=plan.reason)
     classes = runs[0].ensemble.specs[0].classes
-    samples = entry.samples(classes, work.preset)
-    sizes = dict.fromkeys(work.preset.substitute("J", J) for J in kept)
-    solved = [_solved(work, run, sets, samples) for run in runs[: entry.solver_runs]]
-    reduced = [_reduced(work, run, sets, tuple(J for J in sizes if classes > J)) for run in runs]
-    return {"classes": classes, "solver": solved, "reduction": reduced}
+    samples = entry.samples(classes, work.job.preset)
+    sizes = [J for J in dict.fromkeys(work.job.preset.substitute("J", J) for J in kept) if classes > J]
+    return ExactnessPart(
+        **about,
+        classes=classes,
+        solver=tuple(_solved(work, run, plan.sets, samples) for run in runs[: entry.solver_runs]),
+        reduction=tuple(_reduced(work, run, plan.sets, sizes) for run in runs),
+    )
 
 
-def _solved(work: Workbench, run: Evaluation, sets: Sets, samples: int) -> Record:
+def _solved(work: Workbench, run: Run, sets: Sets, samples: int) -> SolverRun:
     """The solver on random inputs of every set of a run: errors set by set, detection pair by pair."""
 
-    def make() -> Record:
-        found = {}
-        for one in (run.inside, *sets):
-            work.models.deadline.check()
-            work.models.log(f"the paper's solver on {samples} inputs of {one.key}: {run.key}")
-            rng = np.random.default_rng(zlib.crc32(f"{run.key} {one.key}".encode()))
-            found[one.name] = solve(_bounds(work, run, one), samples, rng)
-        inside = found[run.inside.name]
+    def make() -> dict[str, Any]:
+        solved = {}
+        for images in (run.inside, *sets):
+            work.job.deadline.check()
+            work.job.log(f"the paper's solver on {samples} inputs of {images.key}: {run.key}")
+            rng = np.random.default_rng(zlib.crc32(f"{run.key} {images.key}".encode()))
+            solved[images.name] = solve(work.evaluator.intervals(run, images), samples, rng)
+        inside = solved[run.inside.name]
         return {
-            "sets": {name: solver_errors(solved) for name, solved in found.items()},
-            "pairs": {one.name: detection_by_solver(inside, found[one.name]) for one in sets},
+            "sets": {name: to_json(solver_errors(rows)) for name, rows in solved.items()},
+            "pairs": {images.name: to_json(solver_effect(inside, solved[images.name])) for images in sets},
         }
 
-    return {"seeds": run.ensemble.seeds, **_once(work, run, sets, f"solver-{samples}", make)}
+    stored = _once(work, run, sets, f"solver-{samples}", make)
+    return from_json(SolverRun, {"seeds": run.ensemble.seeds, **stored})
 
 
-def _reduced(work: Workbench, run: Evaluation, sets: Sets, kept: tuple[int, ...]) -> Record:
-    """PIA of both forms on all inputs of a run: J -> OOD set -> numbers."""
+def _reduced(work: Workbench, run: Run, sets: Sets, kept: Sequence[int]) -> ReductionRun:
+    """PIA of both forms on all inputs of a run: J -> OOD set -> effect."""
 
-    def make() -> Record:
-        work.models.deadline.check()
-        work.models.log(f"both forms of PIA: {run.key}")
-        bounds = {one: _bounds(work, run, one) for one in (run.inside, *sets)}
-        found: Record = {}
+    def make() -> dict[str, Any]:
+        work.job.deadline.check()
+        work.job.log(f"both forms of PIA: {run.key}")
+        intervals = {images: work.evaluator.intervals(run, images) for images in (run.inside, *sets)}
+        effects: dict[str, Any] = {}
         for J in kept:
-            rows = {one: reduce_rows(bound, J, threads=work.evaluator.threads) for one, bound in bounds.items()}
-            found[str(J)] = {one.name: detection_by_reduction(rows[run.inside], rows[one]) for one in sets}
-        return found
+            rows = {images: reduce_rows(pair, J, threads=work.evaluator.threads) for images, pair in intervals.items()}
+            effects[str(J)] = {
+                images.name: to_json(reduction_effect(rows[run.inside], rows[images])) for images in sets
+            }
+        return effects
 
-    name = f"pia-{'-'.join(map(str, kept))}"
-    return {"seeds": run.ensemble.seeds, "J": _once(work, run, sets, name, make)}
-
-
-def _bounds(work: Workbench, run: Evaluation, one: EvaluationSet) -> Bounds:
-    lower, upper = probability_intervals(work.evaluator.members(run, one), threads=work.evaluator.threads)
-    return lower, upper
+    stored = _once(work, run, sets, f"pia-{'-'.join(map(str, kept))}", make)
+    return from_json(ReductionRun, {"seeds": run.ensemble.seeds, "J": stored})
 
 
-def _once(work: Workbench, run: Evaluation, sets: Sets, name: str, make: Callable[[], Record]) -> Record:
+def _once(work: Workbench, run: Run, sets: Sets, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What was made before of the same predictions, or made now and stored."""
-    store, key = work.models.store, f"{run.key}-{name}"
+    store, file = work.job.store, f"evaluations/{run.key}-{name}.json"
     specs = [spec_key(spec) for spec in run.ensemble.specs]
-    prints = [store.fingerprint(spec, one.key) or "" for spec in specs for one in (run.inside, *sets)]
+    prints = [store.fingerprint(spec, images.key) or "" for spec in specs for images in (run.inside, *sets)]
     today = hashlib.sha256("".join(prints).encode()).hexdigest()[:16]
-    known = store.evaluation(key)
-    if known.get("fingerprint") == today:
-        return dict(known["found"])
-    found = make()
-    store.save_evaluation(key, {"fingerprint": today, "found": found})
-    return found
+    stored = store.read_json(file)
+    if stored is None or stored["fingerprint"] != today:
+        stored = {"fingerprint": today, "found": make()}
+        store.write_json(file, stored)
+    return dict(stored["found"])

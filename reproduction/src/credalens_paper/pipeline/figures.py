@@ -2,48 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.plots.saving import save_figure
+from credalens.plots import save_figure
 from credalens_paper.experiments import figures as declared
-from credalens_paper.experiments.cells import CellKey, EvaluationSet, evaluation_sets
-from credalens_paper.experiments.numbers import describe
-from credalens_paper.pipeline.evaluate import Evaluation
-from credalens_paper.pipeline.figure_inputs import bars_panels, simplex_panels
-from credalens_paper.pipeline.tables import ALL, about_cell, at_hand, statistics
-from credalens_paper.pipeline.work import Need, Workbench
-from credalens_paper.results import drawing as drawing
-from credalens_paper.results.rendering.names import shown
+from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets
+from credalens_paper.experiments.keys import CellKey
+from credalens_paper.experiments.names import display_name
+from credalens_paper.experiments.numbers import PAPER_FIGURES
+from credalens_paper.pipeline.describe import closing, substitutes
+from credalens_paper.pipeline.evaluate import Run
+from credalens_paper.pipeline.plan import ALL, Plan, Workbench
+from credalens_paper.pipeline.single_inputs import bars_panels, simplex_panels
+from credalens_paper.pipeline.tables import statistics
+from credalens_paper.results import drawing
+from credalens_paper.results.records import FigureResult, Line, Panel
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["figure_result"]
 
-Array = NDArray[Any]
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-Made = tuple[Any, list[dict[str, Any]]]
+Scores = Mapping[str, NDArray[Any]]
+QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def figure_result(work: Workbench, figure: declared.Figure, /) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Measured:
+    """What a figure shows, the plans it comes from, and its picture; None where nothing can be shown."""
+
+    plans: Sequence[Plan]
+    panels: Sequence[Panel]
+    picture: Figure | None
+
+
+def figure_result(work: Workbench, figure: declared.Figure, /) -> FigureResult:
     """Make what a figure shows, draw it into the store, and give its numbers; a reason where nothing can be shown."""
-    drawn, panels = _make(work, figure)
+    measured = _measure(work, figure)
     files = []
-    if drawn is not None:
-        for form in work.preset.formats:
-            path = work.models.store.figure(figure.label, form)
-            files.append(save_figure(drawn, path, dpi=work.preset.dpi).name)
-    return {
-        "label": figure.label,
-        "kind": "figure",
-        "description": describe(figure.label),
-        "files": files,
-        "panels": panels,
-    }
+    if measured.picture is not None:
+        for form in work.job.preset.formats:
+            path = work.job.store.figure(figure.label, form)
+            files.append(save_figure(measured.picture, path, dpi=work.job.preset.dpi).name)
+    panels = tuple(measured.panels)
+    return FigureResult(
+        label=figure.label,
+        kind="figure",
+        description=PAPER_FIGURES[figure.label],
+        files=tuple(files),
+        panels=panels,
+        **closing(work, measured.plans, panels),
+    )
 
 
-def _make(work: Workbench, figure: declared.Figure) -> Made:
+def _measure(work: Workbench, figure: declared.Figure) -> Measured:
     match figure:
         case declared.SeverityFigure():
             return _severities(work, figure)
@@ -52,141 +69,110 @@ def _make(work: Workbench, figure: declared.Figure) -> Made:
         case declared.PiaFigure():
             return _pia(work, figure)
         case declared.SimplexFigure():
-            return simplex_panels(work, figure)
+            return Measured(*simplex_panels(work, figure))
         case declared.BarsFigure():
-            return bars_panels(work, figure)
+            return Measured(*bars_panels(work, figure))
         case declared.ConceptFigure():
-            panels = [{"title": title, "members": [list(m) for m in figure.members]} for title, _ in figure.panels]
-            return drawing.draw_concept(figure.members, figure.classes, figure.panels), panels
+            panels = [Panel(title=title, members=figure.members) for title, _ in figure.panels]
+            return Measured((), panels, drawing.draw_concept(figure.members, figure.classes, figure.panels))
 
 
-def _drawn(panels: list[dict[str, Any]], draw: Any, *options: Any) -> Any:
-    """The figure, unless none of its panels could be measured."""
-    return draw(panels, *options) if any("reason" not in panel for panel in panels) else None
+def _titled(work: Workbench, title: str, cell: CellKey) -> Panel:
+    """A panel under the name of the backbone that was measured."""
+    backbone = work.job.preset.substitute("backbone", cell.backbone)
+    title = title.replace(display_name(cell.backbone), display_name(backbone))
+    return Panel(title=title, keys=cell, substitutes=substitutes(work, cell))
 
 
-def _severities(work: Workbench, figure: declared.SeverityFigure) -> Made:
+def _severities(work: Workbench, figure: declared.SeverityFigure) -> Measured:
     """All numbers are made before the first line is drawn, so that a run can be stopped after a stage."""
-    plans = [[(name, *_plan(work, cell, many=figure.many)) for name, cell in panel.series] for panel in figure.panels]
-    work.make(need for lines in plans for _, needs, _ in lines for level in needs for need in level)
+    plans = [{name: work.plan(cell, many=figure.many) for name, cell in panel.series} for panel in figure.panels]
+    every = [plan for lines in plans for plan in lines.values()]
+    work.make(every)
     panels = [_severity_panel(work, panel, lines) for panel, lines in zip(figure.panels, plans, strict=True)]
-    return _drawn(panels, drawing.draw_severities, figure.columns), panels
+    drawn = any(panel.series for panel in panels)
+    return Measured(every, panels, drawing.draw_severities(panels, figure.columns) if drawn else None)
 
 
-def _about(work: Workbench, title: str, cell: CellKey) -> dict[str, Any]:
-    """A panel's title with the backbone that was measured, and what the preset puts in the place of the paper's."""
-    own = work.preset.substitute("backbone", cell.backbone)
-    return {"title": title.replace(shown(cell.backbone), shown(own)), **about_cell(work, cell)}
-
-
-def _plan(work: Workbench, cell: CellKey, *, many: bool) -> tuple[list[list[Need]], dict[str, str]]:
-    """The numbers that a line needs at each severity, of the runs at hand, and what is in the way of the others."""
-    reason = work.excluded(cell, many=many)
-    if reason is not None:
-        return [], {ALL: reason}
-    found, missing = at_hand(work, work.needs(cell, many=many))
-    levels = [evaluation_sets(str(cell.ood_set), work.preset, severity=level) for level in work.preset.severities]
-    return [[Need(need.evaluation, sets, need.name) for need in found] for sets in levels] if found else [], missing
-
-
-def _severity_panel(
-    work: Workbench, panel: declared.Panel, lines: list[tuple[str, list[list[Need]], dict[str, str]]]
-) -> dict[str, Any]:
-    about = {**_about(work, panel.title, panel.series[0][1]), "metric": panel.metric}
-    series: list[dict[str, Any]] = []
+def _severity_panel(work: Workbench, panel: declared.Panel, plans: Mapping[str, Plan]) -> Panel:
+    first = panel.series[0][1]
+    titled = replace(_titled(work, panel.title, first), metric=panel.metric)
+    lines = {name: _line(work, name, cell, plans[name]) for name, cell in panel.series if work.whole_runs(plans[name])}
     missing: dict[str, str] = {}
-    own = {name for name, cell in panel.series if cell.method == panel.series[0][1].method}
-    for name, needs, lacking in lines:
-        missing |= {name if runs == ALL else f"{name}, {runs}": reason for runs, reason in lacking.items()}
-        if needs and any(work.whole(need.evaluation.ensemble) for need in needs[0]):
-            series.append({"name": name, **_line(work, needs)})
-        elif needs:
-            missing[name] = f"all {len(needs[0])} runs diverged"
-    if not own & {line["name"] for line in series}:  # the line of another method alone is no panel of this one
-        return {**about, "reason": next(iter(missing.values()))}
-    return {**about, "series": series, "missing": missing}
+    for name, plan in plans.items():
+        missing |= {name if runs == ALL else f"{name}, {runs}": reason for runs, reason in plan.missing.items()}
+        if plan.available and name not in lines:
+            missing[name] = plan.reason
+    if not any(name in lines for name, cell in panel.series if cell.method == first.method):
+        # The line of another method alone is no panel of this one.
+        return replace(titled, reason=next(iter(missing.values())))
+    return replace(titled, series=tuple(lines.values()), missing=missing)
 
 
-def _line(work: Workbench, needs: list[list[Need]]) -> dict[str, Any]:
-    points = []
-    for level in needs:
-        values = [value for need in level if (value := work.value(need)) is not None]
-        points.append(statistics(values))
-    line = {part: [point[part] for point in points] for part in ("mean", "std", "n")}
-    return {"x": list(work.preset.severities), **line}
+def _line(work: Workbench, name: str, cell: CellKey, plan: Plan) -> Line:
+    preset = work.job.preset
+    levels = [evaluation_sets(str(cell.ood_set), preset, severity=severity) for severity in preset.severities]
+    points = [statistics(list(work.values(plan, sets).values())) for sets in levels]
+    means, stds, counts = zip(*((point.mean, point.std, point.n) for point in points), strict=True)
+    return Line(name, preset.severities, means, stds, counts)
 
 
-def _densities(work: Workbench, figure: declared.DensityFigure) -> Made:
-    sets = tuple(one for name in figure.ood_sets for one in evaluation_sets(name, work.preset))
-    plans = work.ready([(model, sets) for model in figure.models])
-    panels = [
-        panel
-        for model, (runs, reason) in zip(figure.models, plans, strict=True)
-        for panel in _density_panels(work, model, runs, sets, reason)
-    ]
-    told = [{key: value for key, value in panel.items() if key not in ("inside", "outside")} for panel in panels]
-    return _drawn(panels, drawing.draw_densities, 2), told
+def _densities(work: Workbench, figure: declared.DensityFigure) -> Measured:
+    plans = [work.plan(model, sets=_ood_sets(work, figure.ood_sets)) for model in figure.models]
+    work.make(plans)
+    panels = [panel for model, plan in zip(figure.models, plans, strict=True) for panel in _density(work, model, plan)]
+    drawn = [(panel, scores) for panel, scores in panels if scores]
+    picture = drawing.draw_densities(drawn, 2) if drawn else None
+    return Measured(plans, [panel for panel, _ in panels], picture)
 
 
-def _density_panels(
-    work: Workbench, model: CellKey, runs: list[Evaluation], sets: tuple[EvaluationSet, ...], reason: str | None
-) -> list[dict[str, Any]]:
-    kinds = [(variant, measure) for measure in ("EU", "TU") for variant in ("classical", "credal")]
-    abouts = [_about(work, f"{shown(model.backbone)}, {variant} {measure}", model) for variant, measure in kinds]
-    if reason is not None:
-        return [{**about, "reason": reason} for about in abouts]
-    scores = _pooled_scores(work, runs, (runs[0].inside, *sets))
-    return [
-        {
-            **about,
-            **_density(measure, {name: found[f"{variant}.{measure}"] for name, found in scores.items()}, len(runs)),
-        }
-        for about, (variant, measure) in zip(abouts, kinds, strict=True)
-    ]
+def _ood_sets(work: Workbench, names: Sequence[str]) -> tuple[EvaluationSet, ...]:
+    return tuple(images for name in names for images in evaluation_sets(name, work.job.preset))
 
 
-def _density(measure: str, scores: dict[str, Array], n: int) -> dict[str, Any]:
-    id_name, *others = scores
-    return {
-        "measure": measure,
-        "n": n,
-        "id_name": id_name,
-        "inside": scores[id_name],
-        "outside": {name: scores[name] for name in others},
-        "quantiles": {name: _quantiles(values) for name, values in scores.items()},
-    }
+def _density(work: Workbench, model: CellKey, plan: Plan) -> list[tuple[Panel, Scores]]:
+    """A panel with its scores for each measure, classical and credal; without scores where nothing was measured."""
+    runs = work.whole_runs(plan)
+    scores = _pooled_scores(work, runs, plan.sets)
+    panels: list[tuple[Panel, Scores]] = []
+    for variant, measure in ((variant, measure) for measure in ("EU", "TU") for variant in ("classical", "credal")):
+        panel = _titled(work, f"{display_name(model.backbone)}, {variant} {measure}", model)
+        if not runs:
+            panels.append((replace(panel, reason=plan.reason), {}))
+            continue
+        chosen = {name: values[f"{variant}.{measure}"] for name, values in scores.items()}
+        quantiles = {name: _quantiles(values) for name, values in chosen.items()}
+        panel = replace(panel, measure=measure, n=len(runs), id_name=next(iter(chosen)), quantiles=quantiles)
+        panels.append((replace(panel, missing=plan.missing or None), chosen))
+    return panels
 
 
-def _pooled_scores(
-    work: Workbench, runs: list[Evaluation], sets: tuple[EvaluationSet, ...]
-) -> dict[str, dict[str, Array]]:
-    """Set -> score -> values of all runs one after another."""
-    pooled = {}
-    for one in sets:
-        found = [work.evaluator.assess(run, one).scores for run in runs]
-        pooled[shown(one.name)] = {name: np.concatenate([scores[name] for scores in found]) for name in found[0]}
+def _pooled_scores(work: Workbench, runs: Sequence[Run], sets: tuple[EvaluationSet, ...]) -> dict[str, Scores]:
+    """Set, the one inside the distribution first -> score -> values of all runs one after another."""
+    pooled: dict[str, Scores] = {}
+    for images in (runs[0].inside, *sets) if runs else ():
+        scores = [work.evaluator.assess(run, images).scores for run in runs]
+        pooled[display_name(images.name)] = {name: np.concatenate([one[name] for one in scores]) for name in scores[0]}
     return pooled
 
 
-def _quantiles(values: Array) -> dict[str, float]:
+def _quantiles(values: NDArray[Any]) -> dict[str, float]:
     return {f"{share:g}": float(value) for share, value in zip(QUANTILES, np.quantile(values, QUANTILES), strict=True)}
 
 
-def _pia(work: Workbench, figure: declared.PiaFigure) -> Made:
-    sets = tuple(one for name in figure.ood_sets for one in evaluation_sets(name, work.preset))
-    cells = [replace(figure.model, J=kept) for kept in figure.kept]
-    plans = work.ready([(cell, sets) for cell in cells])
-    reason = next((reason for _, reason in plans if reason is not None), None)
-    if reason is not None:
-        return None, [{"title": "PIA", "reason": reason}]
-    scores = {str(runs[0].J): _pooled_scores(work, runs, (runs[0].inside, *sets)) for runs, _ in plans}
-    n = min(len(runs) for runs, _ in plans)
-    panels = [{**_pia_panel(measure, scores), "n": n} for measure in ("EU", "TU")]
-    told = [{key: value for key, value in panel.items() if key != "scores"} for panel in panels]
-    return drawing.draw_pia(panels), told
+def _pia(work: Workbench, figure: declared.PiaFigure) -> Measured:
+    plans = [work.plan(replace(figure.model, J=J), sets=_ood_sets(work, figure.ood_sets)) for J in figure.kept]
+    work.make(plans)
+    runs = [work.whole_runs(plan) for plan in plans]
+    for plan, whole in zip(plans, runs, strict=True):
+        if not whole:
+            return Measured(plans, [Panel(title="PIA", reason=plan.reason)], None)
+    scores = {str(whole[0].J): _pooled_scores(work, whole, plan.sets) for plan, whole in zip(plans, runs, strict=True)}
+    panels = [_pia_panel(measure, min(map(len, runs)), scores) for measure in ("EU", "TU")]
+    return Measured(plans, [panel for panel, _ in panels], drawing.draw_pia(panels))
 
 
-def _pia_panel(measure: str, scores: dict[str, dict[str, dict[str, Array]]]) -> dict[str, Any]:
-    by_kept = {J: {name: found[f"credal.{measure}"] for name, found in row.items()} for J, row in scores.items()}
-    quantiles = {J: {name: _quantiles(values) for name, values in row.items()} for J, row in by_kept.items()}
-    return {"title": f"Credal {measure}", "measure": measure, "scores": by_kept, "quantiles": quantiles}
+def _pia_panel(measure: str, n: int, scores: Mapping[str, Mapping[str, Scores]]) -> tuple[Panel, dict[str, Scores]]:
+    chosen = {J: {name: values[f"credal.{measure}"] for name, values in row.items()} for J, row in scores.items()}
+    quantiles = {J: {name: _quantiles(values) for name, values in row.items()} for J, row in chosen.items()}
+    return Panel(title=f"Credal {measure}", measure=measure, n=n, quantiles=quantiles), dict(chosen)

@@ -22,9 +22,9 @@ from credalens_paper.data import (
     open_images,
 )
 from credalens_paper.data.catalog import CORRUPTED
-from credalens_paper.experiments.cells import EvaluationSet
+from credalens_paper.experiments.ensembles import EvaluationSet
 from credalens_paper.experiments.presets import Preset
-from credalens_paper.results.store import Store, read_json, write_json
+from credalens_paper.results.store import Store
 
 if TYPE_CHECKING:
     from credalens_paper.training.images import TrainingData
@@ -44,30 +44,29 @@ class Images:
 
     def __init__(self, store: Store, preset: Preset, folder: str | Path | None, /) -> None:
         self.store, self.preset, self.folder = store, preset, folder
-        self._found: dict[tuple[str, str, int | None], ImageSet | ImageSource | FileNotFoundError] = {}
+        self._opened: dict[tuple[str, str, int | None], ImageSet | ImageSource | FileNotFoundError] = {}
 
     def reason(self, name: str, /, *, split: str = "test", pixels: int = 32) -> str | None:
         """Why a set cannot be had, with what to download; None where it can."""
         clean = name.removesuffix("-c")
-        found = self._find(clean, split, _loaded_size(clean, pixels))
-        if not isinstance(found, FileNotFoundError):
+        if not isinstance(self._find(clean, split, _loaded_size(clean, pixels)), FileNotFoundError):
             return None
         entry = DATA_SETS[clean]
         if self.folder is None:
             return f"no data folder given for {entry.title}; download {entry.download} and pass its folder as --data-folder"
         return f"{entry.title} not found; download {entry.download} into the data folder"
 
-    def known(self, name: str, /) -> bool:
-        """Whether a set was at hand earlier, though no folder is given now: its labels are in the store."""
+    def was_available(self, name: str, /) -> bool:
+        """Whether a set was there earlier, though no folder is given now: its labels are in the store."""
         return self.folder is None and self.store.array("labels", name.removesuffix("-c")) is not None
 
     def prepare(self, wanted: Iterable[EvaluationSet], pixels: int, /) -> None:
         """Generate the corrupted images that are missing, several sets at a time."""
-        corrupted = [one for one in wanted if one.corruption]
+        corrupted = [images for images in wanted if images.corruption]
         if corrupted:
             self.test(EvaluationSet(corrupted[0].name.removesuffix("-c")), pixels)  # read once, before the threads
         with ThreadPoolExecutor(min(MOST_THREADS, usable_cores())) as pool:
-            for _ in pool.map(lambda one: self.test(one, pixels), corrupted):
+            for _ in pool.map(lambda images: self.test(images, pixels), corrupted):
                 pass
 
     def test(self, wanted: EvaluationSet, pixels: int, /) -> Pixels:
@@ -85,12 +84,12 @@ class Images:
         return self._stored(key)
 
     def labels(self, name: str, /) -> NDArray[np.int64]:
-        """The labels of a test set, kept in the store with its class names for when the set itself is not at hand."""
+        """The labels of a test set, kept in the store with its class names for when the set itself is not there."""
         clean = name.removesuffix("-c")
         stored = self.store.array("labels", clean)
         if stored is None:
-            stored = self._labels(clean, "test", _loaded_size(clean, self.preset.image_size or 32))
-            write_json(self._names(clean), list(self.class_names(clean)))
+            stored = self._have(clean, "test", _loaded_size(clean, self.preset.image_size or 32)).labels
+            self.store.write_json(f"labels/{clean}.json", list(self.class_names(clean)))
             self.store.save_array("labels", clean, stored)
         return stored
 
@@ -99,19 +98,15 @@ class Images:
         from credalens_paper.training.images import TrainingData
 
         mean, std = normalization(name)
-        labels = self._labels(name, "train", _loaded_size(name, pixels))
+        labels = self._have(name, "train", _loaded_size(name, pixels)).labels
         return TrainingData(self._pixels(name, "train", pixels), labels, mean, std)
 
     def class_names(self, name: str, /) -> tuple[str, ...]:
-        """The names of the classes of a set, or their numbers where they are neither at hand nor stored."""
-        found = self._find(name, "test", _loaded_size(name, self.preset.image_size or 32))
-        if not isinstance(found, FileNotFoundError):
-            return found.class_names
-        stored = self._names(name)
-        return tuple(read_json(stored) if stored.is_file() else map(str, range(DATA_SETS[name].classes)))
-
-    def _names(self, name: str) -> Path:
-        return self.store.folder / "labels" / f"{name}.json"
+        """The names of the classes of a set, or their numbers where they are neither there nor stored."""
+        images = self._find(name, "test", _loaded_size(name, self.preset.image_size or 32))
+        if not isinstance(images, FileNotFoundError):
+            return images.class_names
+        return tuple(self.store.read_json(f"labels/{name}.json") or map(str, range(DATA_SETS[name].classes)))
 
     def _official(self, wanted: EvaluationSet) -> Pixels | None:
         if self.folder is None or wanted.name not in CORRUPTED or self.preset.test_images is not None:
@@ -129,32 +124,29 @@ class Images:
 
     def _pixels(self, name: str, split: str, pixels: int) -> Pixels:
         size = _loaded_size(name, pixels)
-        found = self._have(name, split, size)
-        if isinstance(found, ImageSet):
-            return found.images
+        source = self._have(name, split, size)
+        if isinstance(source, ImageSet):
+            return source.images
         key = f"{name}.{split}.{size or 'native'}"
         if self.store.array("images", key) is None:
-            first = found.take([0]).images.shape[1:]
-            self.store.save_chunks("images", key, (len(found), *first), _chunks(found))
+            first = source.take([0]).images.shape[1:]
+            self.store.save_chunks("images", key, (len(source), *first), _chunks(source))
         return self._stored(key)
 
-    def _labels(self, name: str, split: str, size: int | None) -> NDArray[np.int64]:
-        return self._have(name, split, size).labels
-
     def _have(self, name: str, split: str, size: int | None) -> ImageSet | ImageSource:
-        found = self._find(name, split, size)
-        if isinstance(found, FileNotFoundError):
-            raise found
-        return found
+        images = self._find(name, split, size)
+        if isinstance(images, FileNotFoundError):
+            raise images
+        return images
 
     def _find(self, name: str, split: str, size: int | None) -> ImageSet | ImageSource | FileNotFoundError:
         key = (name, split, size)
-        if key not in self._found:
+        if key not in self._opened:
             try:
-                self._found[key] = self._open(name, split, size)
+                self._opened[key] = self._open(name, split, size)
             except FileNotFoundError as error:
-                self._found[key] = error
-        return self._found[key]
+                self._opened[key] = error
+        return self._opened[key]
 
     def _open(self, name: str, split: str, size: int | None) -> ImageSet | ImageSource:
         if name not in DATA_SETS:

@@ -13,19 +13,18 @@ from credalens.engines.cluster import machines
 from credalens.engines.tasks import Done, for_each
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.pipeline.engine import TorchEngine
-from credalens_paper.pipeline.images import Images
-from credalens_paper.pipeline.models import Deadline, Models
+from credalens_paper.pipeline.job import Deadline, Job
 from credalens_paper.results.store import Store
 from credalens_paper.training.ray import member_request
 
-__all__ = ["RayCrew"]
+__all__ = ["RayPool"]
 
-Work = Callable[[Models, Any], None]
+Work = Callable[[Job, Any], None]
 
 
 @final
-class RayCrew:
-    """Tasks of the Ray that this process is connected to, for ``TorchEngine(crew=...)``.
+class RayPool:
+    """Tasks of the Ray that this process is connected to, for ``TorchEngine(pool=...)``.
 
     A network takes ``cpus`` and ``gpus`` while it is trained or used, and ``cpus`` while it is evaluated. The store, the
     data folder and pretrained weights must be the same on all machines.
@@ -45,16 +44,15 @@ class RayCrew:
         self.request = member_request(device, cpus=cpus, gpus=gpus, max_retries=max_retries)
         self.threads = self.request.cpus
 
-    def each(self, models: Models, work: Work, items: Sequence[Any], /, *, on_device: bool) -> None:
-        """Do the work for each item in a task; what it logs is told when it ends."""
-        site = _Site.of(models, self.engine)
+    def each(self, job: Job, work: Work, items: Sequence[Any], /, *, on_device: bool) -> None:
+        """Call ``work(job, item)`` for each item in a task, with a job made like this one; ends when all have ended."""
         request = self.request if on_device else replace(self.request, gpus=0)
 
-        def tell(one: Done[Any, list[str]]) -> None:
-            for line in one.result or ():
-                models.log(line)
+        def log_lines(done: Done[Any, list[str]]) -> None:
+            for line in done.result or ():
+                job.log(line)
 
-        for_each(partial(_do, work=work, site=site), items, request, done=tell)
+        for_each(partial(_do, work=work, remote=_RemoteJob.of(job, self.engine)), items, request, done=log_lines)
 
     def about(self) -> dict[str, Any]:
         """How much each task has, and how large the cluster is."""
@@ -62,40 +60,38 @@ class RayCrew:
 
 
 @dataclass(frozen=True)
-class _Site:
-    """What a task needs to make the same models: paths and settings, and the hour at which time is up."""
+class _RemoteJob:
+    """What a task needs to make the same job: paths and settings, and the hour at which time is up."""
 
     folder: Path
     dtype: str
     preset: Preset
-    data: Path | None
+    data_folder: Path | None
     engine: dict[str, Any]
     limit: float | None
     ends: float
 
     @classmethod
-    def of(cls, models: Models, engine: dict[str, Any], /) -> _Site:
-        deadline, images = models.deadline, models.images
-        passed = time.monotonic() - deadline.begun
+    def of(cls, job: Job, engine: dict[str, Any], /) -> _RemoteJob:
+        passed = time.monotonic() - job.deadline.begun
         return cls(
-            folder=models.store.folder.absolute(),
-            dtype=models.store.dtype.name,
-            preset=models.preset,
-            data=None if images.folder is None else Path(images.folder).absolute(),
+            folder=job.store.folder.absolute(),
+            dtype=job.store.dtype.name,
+            preset=job.preset,
+            data_folder=None if job.data_folder is None else Path(job.data_folder).absolute(),
             engine=engine,
-            limit=deadline.seconds,
-            ends=time.time() + (deadline.seconds or 0) - passed,
+            limit=job.deadline.seconds,
+            ends=time.time() + (job.deadline.seconds or 0) - passed,
         )
 
-    def models(self, log: Callable[[str], None], /) -> Models:
+    def job(self, log: Callable[[str], None], /) -> Job:
         """Clocks of two machines agree on the hour only, so the deadline is moved to this one's clock."""
-        store = Store(self.folder, dtype=self.dtype)
         begun = time.monotonic() + (self.ends - time.time()) - (self.limit or 0)
-        images = Images(store, self.preset, self.data)
-        return Models(store, self.preset, images, TorchEngine(**self.engine), Deadline(self.limit, begun), log)
+        store, engine = Store(self.folder, dtype=self.dtype), TorchEngine(**self.engine)
+        return Job(store, self.preset, self.data_folder, engine, Deadline(self.limit, begun), log)
 
 
-def _do(item: Any, /, *, work: Work, site: _Site) -> list[str]:
+def _do(item: Any, /, *, work: Work, remote: _RemoteJob) -> list[str]:
     lines: list[str] = []
-    work(site.models(lines.append), item)
+    work(remote.job(lines.append), item)
     return lines

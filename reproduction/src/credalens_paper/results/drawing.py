@@ -1,9 +1,9 @@
-"""Drawing the figures from what was measured: plain data in, a matplotlib Figure out."""
+"""Drawing the figures from what was measured: panels in, a matplotlib Figure out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from credalens.plots import (
     plot_simplex_panel,
     plot_uncertainty_histograms,
 )
+from credalens_paper.results.records import Panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,21 +24,18 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_bars", "draw_concept", "draw_densities", "draw_pia", "draw_severities", "draw_simplex"]
 
-Panel = Mapping[str, Any]
-LEAST_DENSITY = 1e-3
-MEASURES = {"EU": "Epistemic uncertainty (bits)", "TU": "Total uncertainty (bits)"}
+Scores = Mapping[str, Any]
+LEAST_DENSITY: Final = 1e-3
+MEASURES: Final = {"EU": "Epistemic uncertainty (bits)", "TU": "Total uncertainty (bits)"}
 
 
-def _grid(
-    panels: Sequence[Panel], columns: int, size: tuple[float, float], draw: Callable[[Panel, Axes], Any]
-) -> Figure:
-    """All measured panels on one figure, in full rows where that can be; the result names the others."""
-    measured = [panel for panel in panels if "reason" not in panel]
-    columns = _columns(len(measured), columns)
-    rows = -(-len(measured) // columns)
+def _draw_grid(draws: Sequence[Callable[[Axes], Any]], columns: int, size: tuple[float, float]) -> Figure:
+    """Panels on one figure, in full rows where that can be."""
+    columns = _columns(len(draws), columns)
+    rows = -(-len(draws) // columns)
     figure = new_figure(size=(size[0] * columns, size[1] * rows))
-    for place, panel in enumerate(measured, start=1):
-        draw(panel, figure.add_subplot(rows, columns, place))
+    for place, draw in enumerate(draws, start=1):
+        draw(figure.add_subplot(rows, columns, place))
     return figure
 
 
@@ -52,79 +50,69 @@ def _columns(panels: int, most: int) -> int:
 
 
 def draw_severities(panels: Sequence[Panel], columns: int, /) -> Figure:
-    """Lines over severities: every panel has a title, a metric and series of means and deviations."""
+    """Lines over severities, of the panels that have any."""
 
-    def draw(panel: Panel, ax: Axes) -> None:
-        series = {one["name"]: (one["mean"], [s or 0.0 for s in one["std"]]) for one in panel["series"]}
-        severities = panel["series"][0]["x"]
-        plot_against_severity(series, panel["metric"], severities=severities, title=panel["title"], ax=ax)
+    def draw(panel: Panel) -> Callable[[Axes], Any]:
+        lines = panel.series or ()
+        series = {line.name: (line.mean, [std or 0.0 for std in line.std]) for line in lines}
+        options: dict[str, Any] = {"severities": lines[0].x, "title": panel.title}
+        return lambda ax: plot_against_severity(series, panel.metric or "", ax=ax, **options)
 
-    return _grid(panels, columns, (4.4, 3.3), draw)
-
-
-def draw_densities(panels: Sequence[Panel], columns: int, /) -> Figure:
-    """Histograms: every panel has the scores of the inside set and of each outside set."""
-
-    def draw(panel: Panel, ax: Axes) -> None:
-        plot_uncertainty_histograms(
-            panel["inside"],
-            panel["outside"],
-            measure=MEASURES[panel["measure"]],
-            id_name=panel["id_name"],
-            title=panel["title"],
-            ax=ax,
-        )
-        # Most test images have hardly any uncertainty; on a linear axis their first bin hides all the others.
-        ax.set_yscale("log")
-        ax.set_ylim(bottom=LEAST_DENSITY)
-
-    return _grid(panels, columns, (4.4, 3.0), draw)
+    return _draw_grid([draw(panel) for panel in panels if panel.series], columns, (4.4, 3.3))
 
 
-def draw_pia(panels: Sequence[Panel], /) -> Figure:
-    """Quantiles by J: every panel has J -> (set -> scores)."""
+def draw_densities(panels: Sequence[tuple[Panel, Scores]], columns: int, /) -> Figure:
+    """Histograms of the scores of every set, the first of which is the one inside the distribution."""
 
-    def draw(panel: Panel, ax: Axes) -> None:
-        plot_pia(panel["scores"], measure=MEASURES[panel["measure"]], title=panel["title"], ax=ax)
+    def draw(panel: Panel, scores: Scores) -> Callable[[Axes], Any]:
+        (id_name, inside), *outside = scores.items()
+        options: dict[str, Any] = {"measure": MEASURES[panel.measure or ""], "id_name": id_name, "title": panel.title}
 
-    return _grid(panels, 2, (5.2, 3.6), draw)
+        def on(ax: Axes) -> None:
+            plot_uncertainty_histograms(inside, dict(outside), ax=ax, **options)
+            # Most test images have hardly any uncertainty; on a linear axis their first bin hides all the others.
+            ax.set_yscale("log")
+            ax.set_ylim(bottom=LEAST_DENSITY)
+
+        return on
+
+    return _draw_grid([draw(*pair) for pair in panels], columns, (4.4, 3.0))
 
 
-def draw_simplex(samples: Mapping[str, Any], labels: Sequence[str], columns: int, /) -> Figure:
-    """Triangles: title -> members of three classes."""
-    axes = plot_simplex_panel(samples, labels=labels, columns=columns, hull=False, zoom=True)
-    return _figure(axes[0])
+def draw_pia(panels: Sequence[tuple[Panel, Mapping[str, Scores]]], /) -> Figure:
+    """Quantiles of the scores of every set, by the number of classes that PIA keeps."""
+
+    def draw(panel: Panel, scores: Mapping[str, Scores]) -> Callable[[Axes], Any]:
+        return lambda ax: plot_pia(scores, measure=MEASURES[panel.measure or ""], title=panel.title, ax=ax)
+
+    return _draw_grid([draw(*pair) for pair in panels], 2, (5.2, 3.6))
+
+
+def draw_simplex(panels: Sequence[Panel], labels: Sequence[str], columns: int, /) -> Figure:
+    """Triangles. Panels that share a title, as of sizes that a preset makes equal, are drawn once."""
+    samples: dict[str, Any] = {}
+    for panel in panels:
+        samples.setdefault(panel.title, panel.members)
+    figure = new_figure(size=(max(3.1 * columns, 4.4), 3.3 * -(-len(samples) // columns) + 0.6))
+    plot_simplex_panel(samples, labels=labels, columns=columns, hull=False, zoom=True, figure=figure)
+    return figure
 
 
 def draw_bars(panels: Sequence[Panel], /) -> Figure:
     """Members' probabilities, class by class, of one image in two versions."""
 
-    def draw(panel: Panel, ax: Axes) -> None:
-        plot_member_bars(
-            np.asarray(panel["members"]),
-            class_names=panel["class_names"],
-            true_class=panel["true_class"],
-            title=panel["title"],
-            ax=ax,
-        )
+    def draw(panel: Panel) -> Callable[[Axes], Any]:
+        members, names, true_class = np.asarray(panel.members), panel.class_names or (), panel.true_class
+        return lambda ax: plot_member_bars(members, class_names=names, true_class=true_class, title=panel.title, ax=ax)
 
-    return _grid(panels, 2, (5.6, 5.0), draw)
+    return _draw_grid([draw(panel) for panel in panels], 2, (5.6, 5.0))
 
 
 def draw_concept(members: Sequence[Sequence[float]], classes: Sequence[str], panels: Any, /) -> Figure:
     """The same members with different layers shown."""
-    figure = new_figure(size=(5.6 * len(panels), 4.4))
-    for place, (title, layers) in enumerate(panels, start=1):
-        shown: dict[str, Any] = {layer: layer in layers for layer in ("intervals", "polygon", "hull", "points")}
-        ax = figure.add_subplot(1, len(panels), place)
-        plot_simplex(np.asarray(members), labels=classes, title=title, ax=ax, **shown)
-    return figure
 
+    def draw(title: str, layers: Sequence[str]) -> Callable[[Axes], Any]:
+        layers_shown: dict[str, Any] = {name: name in layers for name in ("intervals", "polygon", "hull", "points")}
+        return lambda ax: plot_simplex(np.asarray(members), labels=classes, title=title, ax=ax, **layers_shown)
 
-def _figure(ax: Axes) -> Figure:
-    from matplotlib.figure import Figure
-
-    figure = ax.figure
-    if not isinstance(figure, Figure):
-        raise TypeError("the panels of a figure of the paper must lie on a Figure of their own")
-    return figure
+    return _draw_grid([draw(*panel) for panel in panels], len(panels), (5.6, 4.4))

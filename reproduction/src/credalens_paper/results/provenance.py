@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from credalens.core.batches import usable_cores
 from credalens.storage.provenance import commit, processor
+from credalens_paper.experiments.presets import Preset
+from credalens_paper.results.records import Hardware, Provenance
 
-__all__ = ["hardware", "provenance", "versions"]
+__all__ = ["hardware", "make_provenance"]
 
 PACKAGES: Final = ("credalens", "numpy", "numba", "scipy", "scikit-learn", "torch", "transformers", "matplotlib")
 
 
-def provenance(**more: Any) -> dict[str, Any]:
-    """Everything but the numbers: when, on what, with which versions, and what the caller adds."""
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": commit(),
-        "hardware": hardware(),
-        "versions": versions(),
-        **more,
-    }
+def make_provenance(preset: Preset, engine: Mapping[str, Any], /) -> Provenance:
+    """Everything but the numbers: when, on what, with which versions and settings."""
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    return Provenance(date, commit(), hardware(), _versions(), preset, engine)
 
 
-def versions() -> dict[str, str]:
+def _versions() -> dict[str, str]:
     """Versions of Python and of the packages that touch the numbers, as far as they are installed."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
-def hardware() -> dict[str, Any]:
+def hardware() -> Hardware:
     """The processor and how many of its cores this process may use."""
-    return {"cpu": processor(), "cores": usable_cores(), "system": platform.system()}
+    return Hardware(processor(), usable_cores(), platform.system())

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
+from credalens_paper.experiments.names import display_name
+from credalens_paper.measures.reduction import ReductionEffect
+from credalens_paper.results.records import ExactnessPart, ExactnessResult
 from credalens_paper.results.rendering.markdown import NONE, markdown_table
-from credalens_paper.results.rendering.names import shown
 
-__all__ = [
-    "effect_sentence",
-    "error_sentence",
-    "exactness_parts",
-    "reduction_sentence",
-    "reduction_table",
-    "solver_effect_table",
-    "solver_error_table",
-]
+__all__ = ["effect_sentence", "error_sentence", "exactness_parts", "reduction_sentence"]
 
-Result = Mapping[str, Any]
 SOLVER: Final = (
     "Lower entropy by SciPy's SLSQP, started at the intersection probability, against the exact minimum: the share of\n"
     "values that are off by more than so many bits, on random inputs of each set."
@@ -36,150 +29,131 @@ REDUCTION: Final = (
 )
 
 
-def exactness_parts(result: Result, /) -> list[str]:
+def exactness_parts(result: ExactnessResult, /) -> list[str]:
     """The three tables, each after what it shows; none where nothing was measured."""
-    tables = ((SOLVER, solver_error_table), (EFFECT, solver_effect_table), (REDUCTION, reduction_table))
+    tables = ((SOLVER, _error_table), (EFFECT, _effect_table), (REDUCTION, _reduction_table))
     return [part for text, table in tables if (made := table(result)) for part in (text, made)]
 
 
-def solver_error_table(result: Result, /) -> str:
+def _error_table(result: ExactnessResult) -> str:
     """For every model and set the share of wrong lower entropies by the size of the error."""
-    sizes = result["wrong_sizes"]
     rows = []
-    for part in _measured(result):
-        for name in part["solver"][0]["sets"]:
-            found = [run["sets"][name] for run in part["solver"]]
-            wrong = np.mean([one["wrong"] for one in found], axis=0)
+    for part in result.parts:
+        solver = part.solver or ()
+        for name in solver[0].sets if solver else ():
+            errors = [run.sets[name] for run in solver]
+            wrong = np.mean([one.wrong for one in errors], axis=0)
             rows.append([
                 _model(part),
-                shown(name),
+                display_name(name),
                 *(f"{100 * share:.1f} %" for share in wrong),
-                f"{np.mean([one['mean_error'] for one in found]):.4f}",
-                f"{max(one['largest_error'] for one in found):.3f}",
-                f"{len(found)} x {found[0]['samples']:,}",
-                f"{np.mean([one['ms_per_input'] for one in found]):.1f}",
+                f"{np.mean([one.mean_error for one in errors]):.4f}",
+                f"{max(one.largest_error for one in errors):.3f}",
+                f"{len(errors)} x {errors[0].samples:,}",
+                f"{np.mean([one.ms_per_input for one in errors]):.1f}",
             ])  # fmt: skip
-    head = [
-        "Model",
-        "Set",
-        *(f"> {size:g} bit" for size in sizes),
-        "Mean error",
-        "Worst",
-        "Runs x inputs",
-        "ms an input",
-    ]
-    return markdown_table(head, rows) if rows else ""
+    sizes = [f"> {size:g} bit" for size in result.wrong_sizes]
+    return markdown_table(["Model", "Set", *sizes, "Mean error", "Worst", "Runs x inputs", "ms an input"], rows)
 
 
-def solver_effect_table(result: Result, /) -> str:
+def _effect_table(result: ExactnessResult) -> str:
     """For every model and OOD set the AUROC by EU, exact and by the local solver."""
     rows = []
-    for part in _measured(result):
-        for name in part["solver"][0]["pairs"]:
-            found = [run["pairs"][name] for run in part["solver"]]
-            better = sum(one["low"] > 0 for one in found)
+    for part in result.parts:
+        solver = part.solver or ()
+        for name in solver[0].pairs if solver else ():
+            effects = [run.pairs[name] for run in solver]
             rows.append([
                 _model(part),
-                shown(name),
-                _mean(found, "exact.EU.AUROC"),
-                _mean(found, "SLSQP.EU.AUROC"),
-                _mean(found, "difference", sign="+"),
-                f"{min(one['low'] for one in found):+.2f} to {max(one['high'] for one in found):+.2f}",
-                f"{better} of {len(found)} runs",
+                display_name(name),
+                _mean([effect.exact_eu_auroc for effect in effects]),
+                _mean([effect.slsqp_eu_auroc for effect in effects]),
+                _mean([effect.difference for effect in effects], sign="+"),
+                f"{min(effect.low for effect in effects):+.2f} to {max(effect.high for effect in effects):+.2f}",
+                f"{sum(effect.low > 0 for effect in effects)} of {len(effects)} runs",
             ])  # fmt: skip
     head = ["Model", "OOD set", "AUROC, exact", "AUROC, SLSQP", "Difference", "95 % interval", "Surely better in"]
-    return markdown_table(head, rows) if rows else ""
+    return markdown_table(head, rows)
 
 
-def reduction_table(result: Result, /) -> str:
+def _reduction_table(result: ExactnessResult) -> str:
     """For every model, OOD set and J the AUROC by EU of both forms of PIA, and how many printed sets are empty."""
-    rows = []
-    for part in _measured(result):
-        for J, name, found in _reductions(part):
-            rows.append([
-                _model(part),
-                shown(name),
-                J,
-                _mean(found, "exact.AUROC"),
-                _mean(found, "sound.AUROC"),
-                _percent(found, "inside.empty"),
-                _percent(found, "outside.empty"),
-                _mean(found, "left.sound.AUROC"),
-                _mean(found, "left.printed.AUROC"),
-                str(len(found)),
-            ])  # fmt: skip
+    rows = [
+        [
+            _model(part),
+            display_name(name),
+            J,
+            _mean([effect.exact_auroc for effect in effects]),
+            _mean([effect.sound_auroc for effect in effects]),
+            f"{100 * np.mean([effect.inside_empty for effect in effects]):.1f} %",
+            f"{100 * np.mean([effect.outside_empty for effect in effects]):.1f} %",
+            _mean([effect.left_sound_auroc for effect in effects]),
+            _mean([effect.left_printed_auroc for effect in effects]),
+            str(len(effects)),
+        ]
+        for part, name, J, effects in _reductions(result)
+    ]
     head = ["Model", "OOD set", "J", "AUROC, no PIA", "Sound PIA", "Printed: empty, ID", "empty, OOD"]
-    head += ["Left: sound", "Left: printed", "n"]
-    return markdown_table(head, rows) if rows else ""
+    return markdown_table([*head, "Left: sound", "Left: printed", "n"], rows)
 
 
-def _measured(result: Result) -> list[Result]:
-    return [part for part in result["parts"] if "solver" in part]
+def _reductions(result: ExactnessResult) -> Iterator[tuple[ExactnessPart, str, str, list[ReductionEffect]]]:
+    """(model, OOD set, J, effect in every run)."""
+    for part in result.parts:
+        runs = [run.J for run in part.reduction or ()]
+        sets = dict.fromkeys(name for by_set in runs[0].values() for name in by_set) if runs else {}
+        for name in sets:
+            for J in runs[0]:
+                yield part, name, J, [run[J][name] for run in runs]
 
 
-def _reductions(part: Result) -> Iterator[tuple[str, str, list[Result]]]:
-    runs = [run["J"] for run in part["reduction"]]
-    sets = dict.fromkeys(name for found in runs[0].values() for name in found)
-    for name in sets:
-        for J in runs[0]:
-            yield J, name, [run[J][name] for run in runs]
+def _model(part: ExactnessPart) -> str:
+    keys = {**part.keys.as_dict(), **part.substitutes}
+    return f"{display_name(keys['backbone'])} {keys['method']}, N = {keys['N']}, {display_name(keys['id_set'])}"
 
 
-def _model(part: Result) -> str:
-    own = {**part["keys"], **part["measured"]}
-    return f"{shown(own['backbone'])} {own['method']}, N = {own['N']}, {shown(own['id_set'])}"
-
-
-def _mean(found: Sequence[Result], name: str, *, sign: str = "") -> str:
-    values = [one[name] for one in found if one[name] is not None]
-    if len(values) < len(found):
+def _mean(values: Sequence[float | None], *, sign: str = "") -> str:
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values):
         return NONE
-    spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
-    return f"{np.mean(values):{sign}.2f}{spread}"
+    spread = f" ± {np.std(numbers, ddof=1):.2f}" if len(numbers) > 1 else ""
+    return f"{np.mean(numbers):{sign}.2f}{spread}"
 
 
-def _percent(found: Sequence[Result], name: str) -> str:
-    return f"{100 * np.mean([one[name] for one in found]):.1f} %"
-
-
-def error_sentence(result: Result, /) -> str:
+def error_sentence(result: ExactnessResult, /) -> str:
     """How often the local solver is wrong, inside and outside the distribution."""
-    shares: dict[bool, list[float]] = {True: [], False: []}
-    for part in _measured(result):
-        for run in part["solver"]:
-            inside, *outside = run["sets"].values()
-            shares[True].append(inside["wrong"][0])
-            shares[False] += [one["wrong"][0] for one in outside]
-    if not shares[True]:
+    runs = [list(run.sets.values()) for part in result.parts for run in part.solver or ()]
+    if not runs:
         return ""
-    inside_text, outside_text = (_range(shares[side]) for side in (True, False))
-    size = f"{result['wrong_sizes'][0]:g} bit"
+    inside = _range([sets[0].wrong[0] for sets in runs])
+    outside = _range([errors.wrong[0] for sets in runs for errors in sets[1:]])
     return (
-        f"The paper's local solver misses the lowest entropy by more than {size} on {inside_text} of the test inputs and on "
-        f"{outside_text} of the OOD inputs, by run."
+        f"The paper's local solver misses the lowest entropy by more than {result.wrong_sizes[0]:g} bit on {inside} of the "
+        f"test inputs and on {outside} of the OOD inputs, by run."
     )
 
 
-def effect_sentence(result: Result, /) -> str:
+def effect_sentence(result: ExactnessResult, /) -> str:
     """What exact lower entropy changes in OOD detection."""
-    found = [one for part in _measured(result) for run in part["solver"] for one in run["pairs"].values()]
-    if not found:
+    effects = [effect for part in result.parts for run in part.solver or () for effect in run.pairs.values()]
+    if not effects:
         return ""
-    differences, sure = [one["difference"] for one in found], sum(one["low"] > 0 for one in found)
+    differences, sure = [effect.difference for effect in effects], sum(effect.low > 0 for effect in effects)
     return (
         f"Exact lower entropy changes AUROC by EU by {min(differences):+.2f} to {max(differences):+.2f} points, by run; the "
-        f"gain is beyond chance in {sure} of {len(found)} comparisons."
+        f"gain is beyond chance in {sure} of {len(effects)} comparisons."
     )
 
 
-def reduction_sentence(result: Result, /) -> str:
+def reduction_sentence(result: ExactnessResult, /) -> str:
     """How many sets the printed PIA leaves empty."""
-    found = [one for part in _measured(result) for _, _, runs in _reductions(part) for one in runs]
-    if not found:
+    effects = [effect for *_, runs in _reductions(result) for effect in runs]
+    if not effects:
         return ""
-    empty = [_range([one[f"{side}.empty"] for one in found]) for side in ("inside", "outside")]
+    inside = _range([effect.inside_empty for effect in effects])
+    outside = _range([effect.outside_empty for effect in effects])
     return (
-        f"PIA as printed gives an empty set for {empty[0]} of the test inputs and {empty[1]} of the OOD inputs, by run "
+        f"PIA as printed gives an empty set for {inside} of the test inputs and {outside} of the OOD inputs, by run "
         f"and J; the sound form gives none."
     )
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["NONE", "anchor", "markdown_table"]
+__all__ = ["NONE", "anchor", "joined", "markdown_table"]
 
 NONE: Final = "–"
 """Stands where there is no number."""
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], /) -> str:
-    """A Markdown table whose columns line up, so that it reads as plain text too.
+    """A Markdown table whose columns line up, so that it reads as plain text too; nothing where there are no rows.
 
     >>> print(markdown_table(["N", "AUROC"], [["5", "93.50"]]))
     | N | AUROC |
     |---|-------|
     | 5 | 93.50 |
     """
+    if not rows:
+        return ""
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     lines = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in (head, *rows)]
     rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
@@ -33,3 +35,8 @@ def anchor(heading: str, /) -> str:
     '#concept-comparisons'
     """
     return "#" + heading.lower().replace(" ", "-")
+
+
+def joined(*parts: str) -> str:
+    """Paragraphs and tables, those that are not empty, with a blank line between them."""
+    return "\n\n".join(part for part in parts if part)

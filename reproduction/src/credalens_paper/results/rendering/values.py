@@ -1,19 +1,17 @@
-"""Numbers of result files as text: digits by metric, the spread over runs, and who has the better one."""
+"""Numbers of result files as text: digits by metric, the spread over runs, and which side is better."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from credalens_paper.results.records import Difference, PaperDifference, PaperNumber, Runs
 from credalens_paper.results.rendering.markdown import NONE
 
-__all__ = ["DIGITS", "difference_text", "number_text", "paper_difference_text", "value_text"]
+__all__ = ["DIGITS", "count_text", "difference_text", "number_text", "paper_difference_text", "value_text"]
 
 DIGITS: Final = {"ACC": 2, "AUROC": 2, "AUPRC": 2, "ECE": 3, "NLL": 3}
 WORDS: Final = {"credal": "win", "classical": "loss", "equal": "tie"}
-
-Result = Mapping[str, Any]
 
 
 def value_text(value: float, metric: str, /, *, sign: str = "") -> str:
@@ -32,30 +30,41 @@ def _digits(value: float, metric: str) -> int:
     return max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
 
 
-def number_text(found: Result | None, metric: str, /) -> str:
+def number_text(number: Runs | PaperNumber | None, metric: str, /) -> str:
     """Mean and spread of a cell, ours or the paper's; a dash where there is none.
 
-    >>> number_text({"mean": 93.5, "std": 0.25}, "AUROC"), number_text({"mean": 1275.2, "std": 241.3}, "cpu_ms")
+    >>> number_text(PaperNumber(93.5, 0.25), "AUROC"), number_text(PaperNumber(1275.2, 241.3), "cpu_ms")
     ('93.50 ± 0.25', '1275 ± 241')
     """
-    if found is None or "mean" not in found:
+    if number is None:
         return NONE
-    text = value_text(found["mean"], metric)
-    if found["std"] is None and metric not in DIGITS and "." in text:
-        text = text.rstrip("0").rstrip(".")  # the digits of a single value are its own
-    return f"{text}{_spread(found, metric)}"
+    text = value_text(number.mean, metric)
+    if number.std is None and metric not in DIGITS and "." in text:
+        text = text.rstrip("0").rstrip(".")  # a single value is printed with its significant digits only
+    return f"{text}{_spread(number, metric)}"
 
 
-def difference_text(entry: Result, metric: str, /) -> str:
+def difference_text(difference: Difference, metric: str, /) -> str:
     """A paired difference, its spread, and in how many runs credal is better."""
-    size = f"{value_text(entry['mean'], metric, sign='+')}{_spread(entry, metric)}"
-    return f"{size} ({WORDS[entry['better']]}, {entry['wins']} of {entry['n']} runs)"
+    size = f"{value_text(difference.mean, metric, sign='+')}{_spread(difference, metric)}"
+    return f"{size} ({WORDS[difference.better]}, {difference.wins} of {difference.n} runs)"
 
 
-def paper_difference_text(found: Result | None, metric: str, /) -> str:
+def paper_difference_text(difference: PaperDifference | None, metric: str, /) -> str:
     """The paper's difference and its sign; a dash where it prints none."""
-    return NONE if found is None else f"{value_text(found['mean'], metric, sign='+')} ({WORDS[found['better']]})"
+    if difference is None:
+        return NONE
+    return f"{value_text(difference.mean, metric, sign='+')} ({WORDS[difference.better]})"
 
 
-def _spread(found: Result, metric: str) -> str:
-    return "" if found["std"] is None else f" ± {found['std']:.{_digits(found['mean'], metric)}f}"
+def _spread(number: Runs | PaperNumber | Difference, metric: str) -> str:
+    return "" if number.std is None else f" ± {number.std:.{_digits(number.mean, metric)}f}"
+
+
+def count_text(number: int, word: str, /) -> str:
+    """A number of things.
+
+    >>> count_text(1, "run"), count_text(3, "run")
+    ('1 run', '3 runs')
+    """
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

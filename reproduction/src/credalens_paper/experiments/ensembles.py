@@ -1,0 +1,140 @@
+"""Which networks and which images stand behind a cell: ensembles, their runs, and the sets they are tested on."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+
+from credalens_paper.data import DATA_SETS
+from credalens_paper.experiments.keys import CellKey
+from credalens_paper.experiments.presets import Preset
+from credalens_paper.training.spec import TrainSpec
+
+__all__ = ["Ensemble", "EvaluationSet", "distinct_combinations", "ensembles", "evaluation_sets", "spec_key"]
+
+TRAINED_AS: Final = {"DE": "snn", "BNNR": "bnnr", "BNNF": "bnnf", "EDD": "edd", "EDD-Fair": "edd_fair"}
+
+
+@dataclass(frozen=True, order=True)
+class EvaluationSet:
+    """A test set, or one corruption of it at one severity."""
+
+    name: str
+    corruption: str = ""
+    severity: int = 0
+
+    @property
+    def key(self) -> str:
+        """A readable file name.
+
+        >>> EvaluationSet("cifar10-c", "fog", 3).key
+        'cifar10-c.fog.3'
+        """
+        return f"{self.name}.{self.corruption}.{self.severity}" if self.corruption else self.name
+
+
+def evaluation_sets(name: str, preset: Preset, /, *, severity: int | None = None) -> tuple[EvaluationSet, ...]:
+    """The sets behind a name of the paper: one, or all corruptions (at one severity or at all) of a corrupted set."""
+    substitute = preset.substitute("ood_set", name)
+    if not substitute.endswith("-c"):
+        return (EvaluationSet(substitute),)
+    severities = preset.severities if severity is None else (severity,)
+    return tuple(EvaluationSet(substitute, kind, level) for kind in preset.corruptions for level in severities)
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """One run of a method: N networks, or one network of which N samples are drawn, or one that gives a Dirichlet."""
+
+    method: str
+    specs: tuple[TrainSpec, ...]
+    N: int
+
+    @property
+    def samples(self) -> int:
+        """Samples of each network."""
+        return self.N if self.method.startswith("BNN") else 1
+
+    @property
+    def dirichlet(self) -> bool:
+        """Whether the network predicts concentrations."""
+        return self.method.startswith("EDD")
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of its networks."""
+        return [spec.seed for spec in self.specs]
+
+    @cached_property
+    def key(self) -> str:
+        """A readable file name, unique for networks and number of samples."""
+        first = self.specs[0]
+        digest = hashlib.sha256("\n".join(map(spec_key, self.specs)).encode()).hexdigest()[:10]
+        return f"{first.data}-{first.backbone}-{self.method.lower()}-n{self.N}-{digest}"
+
+
+@cache
+def spec_key(spec: TrainSpec, /) -> str:
+    """The key of a network, which is asked for at every look into the store."""
+    return spec.key
+
+
+def distinct_combinations(pool: Sequence[int], N: int, count: int, /, *, seed: int = 0) -> list[tuple[int, ...]]:
+    """`count` different choices of N members (all, where there are no more), drawn so that members share the work.
+
+    Random orders of the pool are cut into blocks of N, so that members are used about equally often.
+
+    >>> distinct_combinations([0, 1, 2], 2, 15)
+    [(0, 1), (0, 2), (1, 2)]
+    """
+    if not 1 <= N <= len(pool):
+        raise ValueError(f"an ensemble of N = {N} needs at least {N} trained members, there are {len(pool)}")
+    if math.comb(len(pool), N) <= count:
+        return list(combinations(sorted(pool), N))
+    rng = np.random.default_rng([seed, len(pool), N])
+    choices: dict[tuple[int, ...], None] = {}
+    while len(choices) < count:
+        order = rng.permutation(np.asarray(pool))
+        blocks = (order[start : start + N] for start in range(0, len(order) - N + 1, N))
+        choices |= {tuple(sorted(map(int, block))): None for block in blocks}
+    return list(choices)[:count]
+
+
+def ensembles(key: CellKey, preset: Preset, /, *, pool: int, pretrained: str | None = None) -> list[Ensemble]:
+    """The runs behind a cell. `pool` is how many networks are trained for deep ensembles."""
+    cell = preset.substituted(key)
+    if cell.method is None or cell.backbone is None or cell.id_set is None:
+        raise ValueError(f"the cell {key.as_dict()} names no model")
+    method, N = cell.method, cell.N or 1
+    if method == "DE":
+        choices = distinct_combinations(range(pool), N, preset.runs)
+        return [Ensemble(method, tuple(_spec(cell, preset, seed, (), pretrained) for seed in c), N) for c in choices]
+    if method.startswith("BNN"):
+        return [Ensemble(method, (_spec(cell, preset, seed),), N) for seed in range(preset.sampled_runs(N))]
+    teachers = distinct_combinations(range(pool), preset.substitute("N", 5), preset.runs)[: preset.edd_runs]
+    return [Ensemble(method, (_spec(cell, preset, seed, choice),), 1) for seed, choice in enumerate(teachers)]
+
+
+def _spec(
+    cell: CellKey, preset: Preset, seed: int, teachers: tuple[int, ...] = (), pretrained: str | None = None
+) -> TrainSpec:
+    backbone, data = str(cell.backbone), str(cell.id_set)
+    return TrainSpec(
+        data=data,
+        backbone=backbone,
+        method=TRAINED_AS[str(cell.method)],
+        seed=seed,
+        schedule=preset.schedule,
+        classes=DATA_SETS[data].classes if data in DATA_SETS else 10,
+        width=preset.width,
+        image_size=preset.pixels(backbone),
+        teachers=teachers,
+        pretrained=pretrained if data == "imagenet" else None,
+    )

@@ -1,0 +1,44 @@
+"""The words that readers know: names of models, sets and metrics as the literature spells them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+__all__ = ["display_name"]
+
+_NAMES: Final = {
+    "vgg16": "VGG16",
+    "resnet18": "ResNet-18",
+    "resnet50": "ResNet-50",
+    "efficientnet_b2": "EffB2",
+    "vit_base": "ViT-B",
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "imagenet": "ImageNet",
+    "imagenet-o": "ImageNet-O",
+    "svhn": "SVHN",
+    "tiny-imagenet": "Tiny-ImageNet",
+    "cifar10-c": "CIFAR-10-C",
+    "cifar100-c": "CIFAR-100-C",
+    "backbone": "Backbone",
+    "method": "Method",
+    "id_set": "ID",
+    "ood_set": "Set",
+    "measure": "Measure",
+    "metric": "Metric",
+    "variant": "Variant",
+    "time_ms": "time (ms)",
+    "cpu_ms": "CPU (ms)",
+    "gpu_ms": "GPU (ms)",
+    "uncertainty_ms": "uncertainty (ms)",
+    "model_size_mb": "size (MB)",
+}
+
+
+def display_name(value: Any, /) -> str:
+    """A key or value as readers know it.
+
+    >>> display_name("resnet18"), display_name(5), display_name("digits")
+    ('ResNet-18', '5', 'digits')
+    """
+    return _NAMES.get(str(value), str(value))

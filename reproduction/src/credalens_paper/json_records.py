@@ -1,0 +1,100 @@
+"""Frozen dataclasses as JSON and back: the fields are declared once, and code reads attributes.
+
+A field is written under its own name, or under the one that `named` gives. `optional` fields are left out where they
+are None. An `inline` field is a record whose fields stand among those of its owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, field, fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+__all__ = ["from_json", "inline", "named", "optional", "to_json"]
+
+Record = TypeVar("Record")
+
+
+def optional(name: str | None = None, /) -> Any:
+    """A field that is left out where it is None."""
+    return field(default=None, metadata={"optional": True} | ({"name": name} if name else {}))
+
+
+def inline() -> Any:
+    """A record, or None, whose fields stand among those of its owner."""
+    return field(default=None, metadata={"inline": True})
+
+
+def named(name: str, /) -> Any:
+    """A field that has another name in JSON."""
+    return field(metadata={"name": name})
+
+
+def to_json(value: Any, /) -> Any:
+    """Plain dictionaries, lists and numbers.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Point:
+    ...     x: float
+    ...     label: str | None = optional()
+    >>> to_json(Point(1.0)), from_json(Point, {"x": 2.0, "label": "p"})
+    ({'x': 1.0}, Point(x=2.0, label='p'))
+    """
+    if is_dataclass(value):
+        return {name: content for one in fields(value) for name, content in _written(one, getattr(value, one.name))}
+    if isinstance(value, Mapping):
+        return {key: to_json(content) for key, content in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [to_json(content) for content in value]
+    return value
+
+
+def _written(one: Field[Any], content: Any) -> list[tuple[str, Any]]:
+    if content is None and {"optional", "inline"} & one.metadata.keys():
+        return []
+    if "inline" in one.metadata:
+        return list(to_json(content).items())
+    return [(_name(one), to_json(content))]
+
+
+def from_json(kind: type[Record], content: Any, /) -> Record:
+    """The record of this kind that `to_json` wrote; fields that it does not have are ignored."""
+    read: Any = _read(kind, content)
+    return read
+
+
+def _read(kind: Any, content: Any) -> Any:
+    if is_dataclass(kind):
+        return _read_record(kind, content)
+    arguments = get_args(kind)
+    if isinstance(kind, UnionType):
+        return None if content is None else _read(arguments[0], content)
+    if get_origin(kind) is tuple:
+        return tuple(_read(arguments[0], part) for part in content)
+    if get_origin(kind) is Mapping:
+        return {key: _read(arguments[1], part) for key, part in content.items()}
+    return content
+
+
+def _read_record(kind: Any, content: Mapping[str, Any]) -> Any:
+    present = [one for one in fields(kind) if "inline" in one.metadata or _name(one) in content]
+    return kind(**{one.name: _read_field(one, _hints(kind)[one.name], content) for one in present})
+
+
+def _read_field(one: Field[Any], kind: Any, content: Mapping[str, Any]) -> Any:
+    if "inline" not in one.metadata:
+        return _read(kind, content[_name(one)])
+    first = fields(get_args(kind)[0])[0]
+    return _read(kind, content) if _name(first) in content else None
+
+
+def _name(one: Field[Any]) -> str:
+    return str(one.metadata.get("name", one.name))
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind)

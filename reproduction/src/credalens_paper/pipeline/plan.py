@@ -1,0 +1,176 @@
+"""From a cell to its numbers: which runs it needs, which of them lack an input, and the work that makes the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from credalens_paper.backbones import BACKBONES
+from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, ensembles, evaluation_sets
+from credalens_paper.experiments.keys import CellKey
+from credalens_paper.experiments.names import display_name
+from credalens_paper.experiments.presets import METHODS
+from credalens_paper.measures.scores import number_name
+from credalens_paper.pipeline.evaluate import Evaluator, Run, evaluate_all
+from credalens_paper.pipeline.job import Job
+from credalens_paper.pipeline.predict import missing_predictions, predict
+from credalens_paper.pipeline.train import is_diverged, is_trained, is_whole, train
+
+__all__ = ["LEFT_OUT", "Plan", "StopHere", "Workbench"]
+
+ALL: Final = "all runs"
+LEFT_OUT: Final = "is left out of this run"
+NOT_STORED: Final = "no predictions of these networks are stored, and no data folder is given to make them from"
+
+
+class StopHere(Exception):  # noqa: N818  (not an error: the caller asked for the first stages only)
+    """The stages that were asked for are done."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a cell takes: its runs, the sets that it averages over, and the name of its number.
+
+    :ivar name: empty where the predictions are all that is needed.
+    :ivar available: the runs that are stored or can be made.
+    :ivar missing: for the other runs the reason, by how many of them it concerns.
+    """
+
+    runs: tuple[Run, ...] = ()
+    sets: tuple[EvaluationSet, ...] = ()
+    name: str = ""
+    available: tuple[Run, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def reason(self) -> str:
+        """Why there is no number at all, where there is none."""
+        return next(iter(self.missing.values()), f"all {len(self.available)} runs diverged")
+
+
+@dataclass(frozen=True, eq=False)
+class Workbench:
+    """Plans what cells need, and makes it.
+
+    :ivar stop_after: "train" or "predict" to end after that stage.
+    :ivar pretrained: the folder of ResNet-50 weights that the ImageNet entries start from.
+    """
+
+    job: Job
+    evaluator: Evaluator
+    pretrained: str | None = None
+    stop_after: str | None = None
+    _reasons: dict[tuple[str, tuple[EvaluationSet, ...]], str | None] = field(default_factory=dict)
+
+    def plan(
+        self,
+        cell: CellKey,
+        /,
+        *,
+        sets: tuple[EvaluationSet, ...] | None = None,
+        many: bool = False,
+        regime: str = "",
+        most: int | None = None,
+    ) -> Plan:
+        """What a cell needs, and what is missing for it. `most` limits the runs that are made."""
+        preset = self.job.preset
+        pool = preset.many_members if many else preset.members
+        excluded = self._excluded(cell, pool)
+        if excluded is not None:
+            return Plan(missing={ALL: excluded})
+        measured = preset.substituted(cell)
+        chosen = ensembles(cell, preset, pool=pool, pretrained=self.pretrained)
+        runs = tuple(Run(ensemble, str(measured.id_set), measured.J, regime) for ensemble in chosen)
+        if sets is None:
+            sets = (runs[0].inside,) if cell.ood_set is None else evaluation_sets(cell.ood_set, preset)
+        name = number_name(cell.variant, cell.measure, cell.metric) if cell.metric else ""
+        reasons = {run: self._missing_input(run, sets, name) for run in runs[:most]}
+        counts = Counter(reason for reason in reasons.values() if reason is not None)
+        missing = {ALL if n == len(reasons) else f"{n} of {len(reasons)} runs": why for why, n in counts.items()}
+        return Plan(runs, sets, name, tuple(run for run, reason in reasons.items() if reason is None), missing)
+
+    def make(self, plans: Iterable[Plan], /) -> None:
+        """Train, predict and evaluate what is available and not stored yet, stage by stage."""
+        names: dict[Run, dict[EvaluationSet, set[str]]] = {}
+        for plan in plans:
+            for run in plan.available:
+                for images in self._unmeasured(run, plan.sets, plan.name):
+                    names.setdefault(run, {}).setdefault(images, set()).add(plan.name)
+        missing = missing_predictions(self.job, [(run.ensemble, (run.inside, *sets)) for run, sets in names.items()])
+        train(self.job, missing)
+        self._stop("train")
+        predict(self.job, missing)
+        self._stop("predict")
+        wanted = [
+            (run, sorted(images for images, asked in sets.items() if any(asked)), frozenset().union(*sets.values()))
+            for run, sets in names.items()
+            if any(map(any, sets.values())) and is_whole(self.job, run.ensemble)
+        ]
+        evaluate_all(self.evaluator, wanted)
+
+    def values(self, plan: Plan, /, sets: tuple[EvaluationSet, ...] | None = None) -> dict[str, float]:
+        """The number of every run that did not diverge, averaged over the plan's sets or some of them."""
+        values = {}
+        for run in plan.available:
+            numbers = [self.evaluator.numbers(run, images, [plan.name]) for images in sets or plan.sets]
+            if all(numbers):
+                values[run.ensemble.key] = float(np.mean([found[plan.name] for found in numbers if found]))
+        return values
+
+    def whole_runs(self, plan: Plan, /) -> list[Run]:
+        """The available runs that did not diverge."""
+        return [run for run in plan.available if is_whole(self.job, run.ensemble)]
+
+    def _excluded(self, cell: CellKey, pool: int) -> str | None:
+        """Why this preset does not measure a cell at all."""
+        preset = self.job.preset
+        for name in map(str, (cell.backbone, cell.id_set, cell.method)):
+            if name in preset.left_out:
+                return preset.left_out[name]
+        measured = preset.substituted(cell)
+        if measured.id_set == "imagenet" and self.pretrained is None:
+            return "ImageNet needs the folder of a pretrained ResNet-50; pass --pretrained FOLDER"
+        if measured.method == "DE" and (measured.N or 1) > pool:
+            return f"ensembles of N = {measured.N} need as many trained members, this run trains {pool}"
+        return None
+
+    def _unmeasured(self, run: Run, sets: tuple[EvaluationSet, ...], name: str) -> tuple[EvaluationSet, ...]:
+        return tuple(images for images in sets if not name or self.evaluator.numbers(run, images, [name]) is None)
+
+    def _missing_input(self, run: Run, sets: tuple[EvaluationSet, ...], name: str) -> str | None:
+        """What is not there to make the number of a run; None where it is stored or can be made."""
+        unmeasured = self._unmeasured(run, sets, name)
+        if not unmeasured:
+            return None
+        key = (run.ensemble.key, (run.inside, *unmeasured))
+        if key not in self._reasons:  # what data there are does not change during a run
+            self._reasons[key] = self._out_of_focus(run.ensemble) or self._missing_data(run.ensemble, key[1])
+        return self._reasons[key]
+
+    def _out_of_focus(self, ensemble: Ensemble) -> str | None:
+        """Whether this run is about other methods or backbones."""
+        for kind, name in ((METHODS, ensemble.method), (BACKBONES, ensemble.specs[0].backbone)):
+            focus = set(self.job.preset.focus) & set(kind)
+            if focus and name not in focus:
+                return f"{display_name(name)} {LEFT_OUT}, which is about {', '.join(map(display_name, sorted(focus)))}"
+        return None
+
+    def _missing_data(self, ensemble: Ensemble, sets: Iterable[EvaluationSet]) -> str | None:
+        job = self.job
+        for spec, missing in missing_predictions(job, [(ensemble, sets)]).items():
+            needed = [(name, "test") for name in sorted({images.name for images in missing})]
+            if not is_diverged(job, spec) and not is_trained(job, spec):
+                needed.append((spec.data, "train"))
+            for name, split in needed:
+                reason = job.images.reason(name, split=split, pixels=spec.image_size)
+                if reason is not None:
+                    return NOT_STORED if job.images.was_available(spec.data) else reason
+        return None
+
+    def _stop(self, stage: str) -> None:
+        if self.stop_after == stage:
+            raise StopHere(stage)

@@ -1,0 +1,163 @@
+"""The second step: predictions of trained networks on the sets that are asked for, stored once."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.arrays import NUMPY
+from credalens.core.members import MemberSummary
+from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, spec_key
+from credalens_paper.pipeline.job import Job
+from credalens_paper.pipeline.train import is_diverged
+from credalens_paper.training.spec import TrainSpec
+
+__all__ = ["is_predicted", "missing_predictions", "predict", "stored_members", "stored_summary", "training_record"]
+
+Array = NDArray[Any]
+Sets = Mapping[EvaluationSet, int]
+"""Evaluation sets, each with the number of samples that are asked for."""
+
+
+def is_predicted(job: Job, spec: TrainSpec, images: EvaluationSet, samples: int, /) -> bool:
+    """Whether so many predictions are stored, or their sums where there are too many to keep."""
+    if samples > job.preset.keep:
+        sums = job.store.summary(spec_key(spec), images.key)
+        return sums is not None and int(sums["count"]) >= samples
+    return job.store.predictions(spec_key(spec), images.key, samples) is not None
+
+
+def missing_predictions(
+    job: Job, wanted: Iterable[tuple[Ensemble, Iterable[EvaluationSet]]], /
+) -> dict[TrainSpec, dict[EvaluationSet, int]]:
+    """What is not stored of these ensembles on these sets, network by network."""
+    most: dict[tuple[TrainSpec, EvaluationSet], int] = {}
+    for ensemble, sets in wanted:
+        for spec in ensemble.specs:
+            for images in sets:
+                most[spec, images] = max(most.get((spec, images), 0), ensemble.samples)
+    missing: dict[TrainSpec, dict[EvaluationSet, int]] = {}
+    for (spec, images), samples in most.items():
+        if not is_predicted(job, spec, images, samples):
+            missing.setdefault(spec, {})[images] = samples
+    return missing
+
+
+def predict(job: Job, missing: Mapping[TrainSpec, Sets], /) -> None:
+    """Predict with all networks that are trained."""
+    trained = [(spec, sets) for spec, sets in missing.items() if not is_diverged(job, spec)]
+    if job.engine.pool is not None:
+        job.engine.pool.each(job, predict_network, trained, on_device=True)
+        return
+    for item in trained:
+        predict_network(job, item)
+
+
+def predict_network(job: Job, item: tuple[TrainSpec, Sets], /) -> None:
+    """Store the predictions of one network on some sets."""
+    spec, sets = item
+    job.deadline.check()
+    network = job.engine.load(spec, job.store.models)
+    job.store.write_json(_record(spec), job.engine.training_record(spec, job.store.models))
+    job.log(f"predicting {spec_key(spec)} on {len(sets)} sets")
+    job.images.prepare(sets, spec.image_size)
+    for images, samples in sets.items():
+        job.deadline.check()
+        pixels = job.images.test(images, spec.image_size)
+        if samples > job.preset.keep:
+            _sum_samples(job, network, spec, images, pixels, samples)
+        else:
+            _store_samples(job, network, spec, images, pixels, samples)
+
+
+def _store_samples(job: Job, network: Any, spec: TrainSpec, images: EvaluationSet, pixels: Array, samples: int) -> None:
+    if spec.distilled:
+        predictions = job.engine.concentrations(network, spec, pixels)[None]
+    elif not spec.bayesian:
+        predictions = job.engine.predict(network, spec, pixels, samples=1, seed=0)
+    else:
+        predictions = _draw(job, network, spec, images, pixels, samples)
+    # Concentrations reach beyond the range of float16.
+    dtype = "float32" if spec.distilled else None
+    job.store.save_predictions(spec_key(spec), images.key, predictions, dtype=dtype, engine=job.engine.about())
+
+
+def _draw(job: Job, network: Any, spec: TrainSpec, images: EvaluationSet, pixels: Array, samples: int) -> Array:
+    """Samples in groups of `draws`, each under its own seed: more samples later leave the first as they are."""
+    parts = []
+    for group in range(-(-samples // job.preset.draws)):
+        start = group * job.preset.draws
+        stored = job.store.predictions(spec_key(spec), images.key, start + job.preset.draws)
+        parts.append(stored[start:] if stored is not None else _group(job, network, spec, images, pixels, group))
+    return np.concatenate(parts)
+
+
+def _group(job: Job, network: Any, spec: TrainSpec, images: EvaluationSet, pixels: Array, group: int) -> Array:
+    seed = zlib.crc32(f"{spec_key(spec)} {images.key} {group}".encode())
+    return job.engine.predict(network, spec, pixels, samples=job.preset.draws, seed=seed)
+
+
+def _sum_samples(job: Job, network: Any, spec: TrainSpec, images: EvaluationSet, pixels: Array, samples: int) -> None:
+    """Sums over many samples, stored as they grow: a thousand samples need the memory of a few."""
+    sums = job.store.summary(spec_key(spec), images.key)
+    summary = MemberSummary() if sums is None else _summary(sums)
+    while summary.count < samples:
+        job.deadline.check()
+        drawn = _group(job, network, spec, images, pixels, summary.count // job.preset.draws)
+        summary.update(drawn[: samples - summary.count].astype(np.float64))
+        job.store.save_summary(spec_key(spec), images.key, _sums(summary))
+
+
+def _sums(summary: MemberSummary) -> dict[str, Array]:
+    return {
+        "count": np.asarray(summary.count),
+        "lower": summary.lower,
+        "upper": summary.upper,
+        "probability": summary.sum_probability,
+        "entropy": summary.sum_entropy,
+    }
+
+
+def _summary(sums: Mapping[str, Array]) -> MemberSummary:
+    totals = {"sum_probability": sums["probability"], "sum_entropy": sums["entropy"]}
+    return MemberSummary(int(sums["count"]), sums["lower"], sums["upper"], **totals, array_kind=NUMPY)
+
+
+def stored_members(job: Job, ensemble: Ensemble, images: EvaluationSet, /) -> Array:
+    """Predictions of an ensemble, (N, inputs, classes)."""
+    parts = []
+    for spec in ensemble.specs:
+        stored = job.store.predictions(spec_key(spec), images.key, ensemble.samples)
+        if stored is None:
+            raise FileNotFoundError(
+                f"no {ensemble.samples} predictions of {spec_key(spec)} on {images.key}; run without --only-train first"
+            )
+        parts.append(stored)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def stored_summary(job: Job, ensemble: Ensemble, images: EvaluationSet, /) -> MemberSummary:
+    """Many samples of one network, from their sums."""
+    sums = job.store.summary(spec_key(ensemble.specs[0]), images.key)
+    if sums is None:
+        raise FileNotFoundError(f"no predictions of {spec_key(ensemble.specs[0])} on {images.key}")
+    return _summary(sums)
+
+
+def training_record(job: Job, spec: TrainSpec, /) -> dict[str, Any] | None:
+    """How a network was trained, as far as it is known here, with the device that it predicted on."""
+    record = job.store.read_json(_record(spec))
+    if record is None:
+        return None
+    folder = (job.store.folder / _record(spec)).parent
+    notes = [job.store.read_json(str(path.relative_to(job.store.folder))) for path in sorted(folder.glob("*.json"))]
+    device = next((note["engine"]["device"] for note in notes if note.get("engine")), None)
+    return dict(record) if device is None else {**record, "provenance": {**record["provenance"], "device": device}}
+
+
+def _record(spec: TrainSpec) -> str:
+    return f"predictions/{spec_key(spec)}/training.json"

@@ -1,0 +1,48 @@
+"""Small reproductions with networks that need no training, for tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from credalens_paper.experiments.ensembles import ensembles
+from credalens_paper.experiments.keys import CellKey
+from credalens_paper.experiments.presets import get_preset
+from credalens_paper.pipeline.evaluate import Evaluator
+from credalens_paper.pipeline.job import Job
+from credalens_paper.pipeline.plan import Workbench
+from credalens_paper.pipeline.predict import missing_predictions, predict
+from credalens_paper.pipeline.reproduce import reproduce
+from credalens_paper.pipeline.train import train
+from credalens_paper.results.store import Store
+from reproduction.tests.pipeline.fake_engine import FakeEngine
+
+SMOKE = replace(get_preset("smoke"), test_images=40)
+DE = CellKey(
+    metric="AUROC",
+    backbone="resnet18",
+    method="DE",
+    N=5,
+    id_set="cifar10",
+    variant="credal",
+    measure="EU",
+    ood_set="svhn",
+)
+
+
+def workbench(folder, *, preset=SMOKE, engine=None):
+    job = Job(Store(folder), preset, None, engine or FakeEngine(), log=lambda line: None)
+    return Workbench(job, Evaluator(job))
+
+
+def first_ensemble(cell, preset=SMOKE):
+    return ensembles(cell, preset, pool=preset.members)[0]
+
+
+def make_predictions(work, ensemble, *sets):
+    missing = missing_predictions(work.job, [(ensemble, sets)])
+    train(work.job, missing)
+    predict(work.job, missing)
+
+
+def run(folder, *labels, engine, preset=SMOKE, **options):
+    return reproduce(labels, preset=preset, out=folder, engine=engine, **options)

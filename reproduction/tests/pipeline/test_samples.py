@@ -1,0 +1,82 @@
+"""Samples of Bayesian networks: more of them leave the first as they are, and very many are stored as sums."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from credalens_paper.experiments.ensembles import EvaluationSet
+from credalens_paper.experiments.keys import CellKey
+from credalens_paper.pipeline.evaluate import Run
+from credalens_paper.pipeline.predict import stored_members
+from credalens_paper.results.store import Store
+from reproduction.tests.pipeline.fake_engine import FakeEngine
+from reproduction.tests.pipeline.runs import SMOKE, first_ensemble, make_predictions, workbench
+
+pytestmark = pytest.mark.usefixtures("hurry")
+
+
+def test_more_samples_leave_the_first_ones_as_they_are(tmp_path):
+    cell = CellKey(metric="ACC", backbone="vgg16", method="BNNR", N=5, id_set="cifar10")
+    few, many = (first_ensemble(replace(cell, N=N)) for N in (5, 50))
+    assert few.samples < many.samples
+    work, one = workbench(tmp_path), EvaluationSet("digits")
+    make_predictions(work, few, one)
+    before = stored_members(work.job, few, one).copy()
+    make_predictions(work, many, one)
+    after = stored_members(work.job, many, one)
+    np.testing.assert_array_equal(after[: few.N], before)
+    assert len(np.unique(after[:, 0, 0])) == many.N
+
+
+def test_a_thousand_samples_are_stored_as_sums_and_equal_the_samples(tmp_path):
+    cell = CellKey(metric="ACC", backbone="resnet18", method="BNNR", N=1000, id_set="cifar10")
+    thousand = first_ensemble(cell)
+    assert SMOKE.keep < thousand.N
+    kept = workbench(tmp_path / "kept", preset=replace(SMOKE, keep=100))
+    summed = workbench(tmp_path / "summed")
+    one, scores = EvaluationSet("digits"), []
+    for work in (kept, summed):
+        make_predictions(work, thousand, one)
+        scores.append(work.evaluator.assess(Run(thousand, "digits"), one, hartley=True).scores)
+    assert not (tmp_path / "summed" / "predictions" / thousand.specs[0].key / "digits.npy").exists()
+    for name, values in scores[0].items():
+        np.testing.assert_allclose(scores[1][name], values, atol=1e-5)
+
+
+def test_a_killed_summary_goes_on_where_it_was(tmp_path):
+    cell = CellKey(metric="ACC", backbone="resnet18", method="BNNR", N=1000, id_set="cifar10")
+    thousand, one = first_ensemble(cell), EvaluationSet("digits")
+    whole = workbench(tmp_path / "whole")
+    make_predictions(whole, thousand, one)
+
+    class Killed(FakeEngine):
+        def predict(self, *args, **options):
+            if len(self.predictions) == 2:
+                raise KeyboardInterrupt
+            return super().predict(*args, **options)
+
+    with pytest.raises(KeyboardInterrupt):
+        make_predictions(workbench(tmp_path / "killed", engine=Killed()), thousand, one)
+    rest = FakeEngine()
+    make_predictions(workbench(tmp_path / "killed", engine=rest), thousand, one)
+    assert len(rest.predictions) == thousand.N // SMOKE.draws - 2
+    found = Store(tmp_path / "killed").summary(thousand.specs[0].key, "digits")
+    for name, part in Store(tmp_path / "whole").summary(thousand.specs[0].key, "digits").items():
+        np.testing.assert_array_equal(found[name], part)
+
+
+def test_numbers_of_other_sums_are_not_taken_for_those_of_today(tmp_path):
+    cell = CellKey(metric="ACC", backbone="resnet18", method="BNNR", N=1000, id_set="cifar10")
+    thousand, one, names = first_ensemble(cell), EvaluationSet("digits"), frozenset({"credal.ACC"})
+    run, key = Run(thousand, "digits"), thousand.specs[0].key
+    work = workbench(tmp_path)
+    make_predictions(work, thousand, one)
+    work.evaluator.evaluate(run, [one], names)
+    assert workbench(tmp_path).evaluator.numbers(run, one, names) is not None
+    store = Store(tmp_path)
+    parts = store.summary(key, "digits")
+    store.save_summary(key, "digits", {**parts, "upper": np.minimum(parts["upper"] + 1e-3, 1)})
+    assert workbench(tmp_path).evaluator.numbers(run, one, names) is None

@@ -1,0 +1,62 @@
+"""Records are what the result files hold, no more and no less."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from credalens_paper.json_records import from_json, inline, named, optional, to_json
+from credalens_paper.results.records import TableResult, read_result, read_results
+
+FAST = Path(__file__).parents[3] / "results" / "fast"
+FILES = [path for path in sorted(FAST.rglob("*.json")) if read_result(path) is not None]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_measured_result_is_written_as_it_was_read_to_the_byte(path):
+    text = json.dumps(to_json(read_result(path)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_other_files_of_the_folder_are_no_results():
+    assert read_result(FAST / "bnn_gpu_ms.json") is None
+    assert len(FILES) == len(read_results(FAST)) + 1  # a table was measured twice
+    assert isinstance(read_results(FAST)[0], TableResult)
+
+
+def test_a_folder_without_results_is_an_error(tmp_path):
+    (tmp_path / "other.json").write_text("[1]")
+    with pytest.raises(FileNotFoundError, match="no result files"):
+        read_results(tmp_path)
+
+
+@dataclass(frozen=True)
+class Point:
+    x: float
+    y: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Owner:
+    points: tuple[Point, ...]
+    where: Point | None = inline()
+    note: str | None = optional()
+    share: float = named("the share")
+
+
+@pytest.mark.parametrize(
+    ("record", "content"),
+    [
+        (Owner(points=(), share=0.5), {"points": [], "the share": 0.5}),
+        (
+            Owner(points=(Point(1.0, None),), where=Point(2.0, 3.0), note="n", share=0.5),
+            {"points": [{"x": 1.0, "y": None}], "x": 2.0, "y": 3.0, "note": "n", "the share": 0.5},
+        ),
+    ],
+)
+def test_records_and_their_json_by_hand(record, content):
+    assert to_json(record) == content
+    assert from_json(Owner, {**content, "of a later version": 1}) == record
