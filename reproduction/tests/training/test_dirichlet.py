@@ -1,6 +1,5 @@
 """The Dirichlet head: closed forms against sampling, against scipy's definitions, and their laws."""
 
-import doctest
 import math
 
 import numpy as np
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 from torch.distributions import Dirichlet
 
-from credalens_paper.training import dirichlet
 from credalens_paper.training.dirichlet import concentration, dirichlet_uncertainty, expected_probability
 
 alphas = st.lists(st.floats(1e-2, 1e3), min_size=2, max_size=6).map(lambda a: torch.tensor(a, dtype=torch.double))
@@ -120,9 +118,3 @@ def test_errors():
         expected_probability(torch.tensor(1.0))
     with pytest.raises(ValueError, match="base must be finite and above 1"):
         dirichlet_uncertainty(torch.ones(2), base=1)
-
-
-def test_examples_run():
-    result = doctest.testmod(dirichlet)
-    assert result.attempted > 0
-    assert result.failed == 0

@@ -1,8 +1,6 @@
 """Distillation: the loss finds the Dirichlet that the members came from; schedules have the published shape."""
 
-import doctest
 import math
-from itertools import pairwise
 
 import pytest
 import torch
@@ -10,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.distributions import Dirichlet
 
-from credalens_paper.training import distillation
 from credalens_paper.training.dirichlet import concentration, dirichlet_uncertainty
-from credalens_paper.training.distillation import cyclic_lr, distillation_loss, temperature_schedule
+from credalens_paper.training.distillation import distillation_loss
 
 laws = settings(derandomize=True, deadline=None, max_examples=100)
 temperatures = st.floats(0.5, 20)
@@ -37,17 +34,6 @@ def test_loss_is_the_dirichlet_likelihood_of_the_heated_members(seed, temperatur
     expected = -Dirichlet((student / temperature).exp()).log_prob(smoothed).mean()
     loss = distillation_loss(student, members, temperature=temperature, smoothing=0.01)
     torch.testing.assert_close(loss, expected)
-
-
-@laws
-@given(st.integers(0, 10**6), temperatures)
-def test_probabilities_and_logits_are_the_same_members(seed, temperature):
-    student, members = random_case(seed)
-    from_logits = distillation_loss(student, members, temperature=temperature)
-    from_probabilities = distillation_loss(
-        student, members.softmax(-1), temperature=temperature, outputs="probabilities"
-    )
-    torch.testing.assert_close(from_logits, from_probabilities)
 
 
 @laws
@@ -110,7 +96,7 @@ def test_optimisation_recovers_the_dirichlet(alpha):
 
     def closure():
         optimizer.zero_grad()
-        loss = distillation_loss(logits, members, smoothing=0, outputs="probabilities")
+        loss = distillation_loss(logits, members.log(), smoothing=0)
         loss.backward()
         return loss
 
@@ -125,7 +111,7 @@ def test_gradient_points_back_to_the_true_concentrations():
     members = Dirichlet(alpha).sample((20_000,))
     for shift in (-0.5, 0.5):  # the precision alone is wrong: too low, too high
         logits = (alpha.log() + shift).requires_grad_(True)
-        distillation_loss(logits, members, smoothing=0, outputs="probabilities").backward()
+        distillation_loss(logits, members.log(), smoothing=0).backward()
         assert (logits.grad.sign() == math.copysign(1, shift)).all()
 
 
@@ -147,7 +133,7 @@ def test_smoothing_keeps_confident_members_finite():
     assert torch.isfinite(loss)
     assert torch.isfinite(student.grad).all()
     one_hot = torch.tensor([[[1.0, 0.0]]])
-    assert torch.isfinite(distillation_loss(torch.zeros(1, 2), one_hot, outputs="probabilities", temperature=10))
+    assert torch.isfinite(distillation_loss(torch.zeros(1, 2), one_hot.log(), temperature=10))
 
 
 def test_large_concentrations_do_not_lose_the_loss_in_single_precision():
@@ -162,45 +148,6 @@ def test_nan_in_is_nan_out():
     student, members = torch.zeros(1, 2), torch.zeros(2, 1, 2)
     assert distillation_loss(student * math.nan, members).isnan()
     assert distillation_loss(student, members * math.nan).isnan()
-
-
-def test_temperature_holds_then_falls_to_one():
-    schedule = [temperature_schedule(epoch, total=90, cycle=60, initial=10) for epoch in range(91)]
-    assert schedule[:31] == [10.0] * 31
-    assert schedule[45] == pytest.approx(5.5)
-    assert schedule[60:] == [1.0] * 31
-    falls = [a - b for a, b in pairwise(schedule[30:61])]
-    assert falls == pytest.approx([0.3] * 30)
-
-
-def test_learning_rate_goes_up_back_and_out():
-    schedule = [cyclic_lr(epoch, total=90, cycle=60) for epoch in range(91)]
-    assert [schedule[k] for k in (0, 15, 30, 45, 60, 75, 90)] == pytest.approx([1, 5.5, 10, 5.5, 1, 0.5005, 1e-3])
-    assert max(schedule) == schedule[30]
-    assert schedule[:31] == sorted(schedule[:31])
-    assert schedule[30:] == sorted(schedule[30:], reverse=True)
-    assert cyclic_lr(1000, total=90) == 1e-3, "held after the end"
-
-
-@laws
-@given(st.floats(0, 1), st.integers(1, 1000))
-def test_schedules_do_not_depend_on_the_unit(share, steps_per_epoch):
-    """The cycle is two thirds of the training by default, whether counted in epochs or steps."""
-    steps = 100 * steps_per_epoch
-    for schedule in (temperature_schedule, cyclic_lr):
-        assert schedule(share * steps, total=steps) == pytest.approx(schedule(share * 100, total=100))
-
-
-def test_drives_a_torch_scheduler():
-    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1e-3)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: cyclic_lr(epoch, total=9))
-    rates = []
-    for _ in range(9):
-        rates.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        scheduler.step()
-    rates.append(optimizer.param_groups[0]["lr"])
-    assert [rates[k] for k in (0, 3, 6, 9)] == pytest.approx([1e-3, 1e-2, 1e-3, 1e-6])
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
@@ -223,28 +170,3 @@ def test_other_errors():
         distillation_loss(student, members, limit=0)
     with pytest.raises(ValueError, match="smoothing must be at least 0 and below 1"):
         distillation_loss(student, members, smoothing=1.0)
-    with pytest.raises(ValueError, match="outputs must be one of"):
-        distillation_loss(student, members, outputs="votes")
-    members[2, 0, 1] = 3.0
-    with pytest.raises(ValueError, match=r"1 of 3 rows of members are not probability.*index \(2, 0\)"):
-        distillation_loss(student, members, outputs="probabilities")
-
-
-@pytest.mark.parametrize("schedule", [temperature_schedule, cyclic_lr])
-def test_bad_schedules(schedule):
-    with pytest.raises(ValueError, match="must not be negative, got -1"):
-        schedule(-1, total=10)
-    with pytest.raises(ValueError, match="total must be a positive"):
-        schedule(0, total=0)
-    for cycle in (0, 11):
-        with pytest.raises(ValueError, match="cycle must be above 0 and at most total=10"):
-            schedule(0, total=10, cycle=cycle)
-    name = "initial" if schedule is temperature_schedule else "peak"
-    with pytest.raises(ValueError, match=f"{name} must be a positive"):
-        schedule(0, total=10, **{name: -1.0})
-
-
-def test_examples_run():
-    result = doctest.testmod(distillation)
-    assert result.attempted > 0
-    assert result.failed == 0

@@ -105,7 +105,7 @@ def test_the_folder_says_what_was_trained_and_on_what(trained):
     folder, _ = trained
     assert files(folder, STUDENT) == {"spec.json", "history.json", "model.safetensors"}
     note = json.loads((folder / STUDENT.key / "spec.json").read_text())
-    assert TrainSpec.from_dict(note["spec"]) == STUDENT
+    assert TrainSpec(**note["spec"]) == STUDENT
     assert note["schedule"] == schedule_for(STUDENT, epochs=24).as_dict()
     assert note["data"] == blobs().fingerprint()
     assert {"torch", "device", "seed", "precision", "time", "credalens"} <= note["provenance"].keys()

@@ -1,6 +1,7 @@
 """Schedules: the numbers of the paper's appendix, and curves of the right shape."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from credalens_paper.training.schedules import COLD, Schedule, schedule_for
 from credalens_paper.training.spec import METHODS, SCHEDULES, TrainSpec
 
 CYCLE = Schedule("sgd", epochs=20, batch=512, rate=0.4, policy="one_cycle")
+STUDENT = Schedule("adam", epochs=90, batch=128, rate=1.0, policy="distillation", temperature=10.0)
 
 
 def spec(method="snn", schedule="paper", data="cifar10", backbone="resnet18"):
@@ -47,6 +49,30 @@ def test_both_students_cool_down(method, name):
 def test_the_student_of_the_original_paper_is_cool_after_its_cycle():
     student = schedule_for(spec("edd"))
     assert [student.heat(epoch) for epoch in (100 / 3, 50, 200 / 3)] == pytest.approx([10, 5.5, 1])
+
+
+def test_temperature_holds_then_falls_to_one():
+    heat = [STUDENT.heat(epoch) for epoch in range(91)]
+    assert heat[:31] == [10.0] * 31
+    assert heat[60:] == [1.0] * 31
+    assert [a - b for a, b in pairwise(heat[30:61])] == pytest.approx([0.3] * 30)
+
+
+def test_the_rate_of_a_student_goes_up_back_and_out():
+    rates = [STUDENT.learning_rate(epoch) for epoch in range(91)]
+    assert [rates[k] for k in (0, 15, 30, 45, 60, 75, 90)] == pytest.approx([1, 5.5, 10, 5.5, 1, 0.5005, 1e-3])
+    assert max(rates) == rates[30]
+    assert rates[:31] == sorted(rates[:31])
+    assert rates[30:] == sorted(rates[30:], reverse=True)
+    assert STUDENT.learning_rate(1000) == 1e-3, "held after the end"
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.floats(0, 1), st.integers(1, 1000))
+def test_a_stretched_schedule_has_the_same_curves(share, factor):
+    longer = STUDENT.lasting(90 * factor)
+    assert longer.heat(share * longer.epochs) == pytest.approx(STUDENT.heat(share * 90))
+    assert longer.learning_rate(share * longer.epochs) == pytest.approx(STUDENT.learning_rate(share * 90))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from contextlib import nullcontext
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,16 +16,19 @@ import typer
 
 from credalens.cli.engine import Address, Cpus, Device, Engine, Gpus, SideBySide, check_engine
 from credalens.cli.targets import check_file, check_folder
-from credalens_paper.cli.train_engine import LocalTrainer, RayTrainer
+from credalens.storage import save_predictions
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from credalens.engines.tasks import Done
     from credalens_paper.data import ImageSet
-    from credalens_paper.training.run import TrainResult, TrainSpec
+    from credalens_paper.training.run import TrainingData, TrainResult, TrainSpec
 
 __all__ = ["train"]
+
+Functions = tuple[Callable[..., Any], Callable[..., Any]]
 
 
 def train(
@@ -98,53 +104,88 @@ def train(
     on_ray = check_engine(engine, address=address, cpus=cpus, gpus=gpus)
     if on_ray and side_by_side != 1:
         raise typer.BadParameter("--side-by-side is for --engine local; on Ray, --gpus 0.2 puts five members on a GPU.")
+    if math.isinf(width):
+        raise typer.BadParameter("--width multiplies the number of channels and must be finite, got inf.")
     check_folder(out)
     _check_predictions(predictions)
-    _check_device(device, precision, elsewhere=on_ray)
+    _check_device(device, precision, on_ray=on_ray)
     pixels = size or _usual_size(data, backbone)
-    shape = {"backbone": backbone, "width": width, "image_size": pixels, "pretrained": pretrained}
-    specs_for = partial(_specs, method, members, data=data, schedule=schedule, **shape)
+    network = {"backbone": backbone, "width": width, "image_size": pixels, "pretrained": pretrained}
+    specs_for = partial(_specs, method, members, data=data, schedule=schedule, **network)
     specs_for(classes=2)  # whatever the data, so that bad options are refused before any are read
-    training, test = _load(data, folder, "train", pixels), _test_split(data, folder, pixels, predictions)
-    specs = specs_for(classes=len(training.class_names))
-    options: dict[str, Any] = {"device": device, "precision": precision}
-    local = nullcontext(LocalTrainer(side_by_side=side_by_side, shown=not as_json))
+    training, test = _load(data, folder, "train", pixels), _load_test(data, folder, pixels, predictions)
+    specs, tasks = specs_for(classes=len(training.class_names)), _Tasks(hidden=as_json)
+    examples, options = _training_data(training), {"device": device, "precision": precision}
+    predicting = {"samples": samples, "mean": examples.mean, "std": examples.std}
+    here, cluster = _local(side_by_side, hidden=as_json), _ray(address, cpus=cpus, gpus=gpus, done=tasks.add)
     try:
-        with RayTrainer.on(address, cpus=cpus, gpus=gpus, shown=not as_json) if on_ray else local as trainer:
-            results = trainer.train(specs, _training_data(training), out, epochs=epochs, **options)
-            probs = None
-            if test is not None:
-                predict = partial(_predict, out=out.absolute(), test=test, samples=samples, **options)
-                probs = trainer.predict(predict, specs)
+        with cluster if on_ray else here as (train_all, predict_all):
+            results = train_all(specs, examples, out, epochs=epochs, **options)
+            probs = predict_all(specs, test.images, out, **predicting, **options) if test is not None else []
     except KeyboardInterrupt:
         typer.echo(
             "interrupted; the same command goes on from the last checkpoints, which are made once a minute.", err=True
         )
         raise typer.Exit(130) from None
-    summary: dict[str, Any] = {"networks": [_row(result) for result in results], **trainer.about()}
-    if probs is not None and test is not None:
-        _add_accuracy(summary, specs, probs, test)
-        if predictions is not None:
-            _save(predictions, _members(specs, probs), test)
+    summary = _summary(results, probs, test) | (tasks.summary() if on_ray else {})
+    if predictions is not None and test is not None:
+        save_predictions(predictions, _members(results, probs), test.labels)
     typer.echo(json.dumps(summary)) if as_json else _print(summary, predictions)
 
 
-def _specs(method: str, members: int, **shared: Any) -> list[TrainSpec]:
+def _specs(method: str, members: int, **fields: Any) -> list[TrainSpec]:
     from credalens.checks.options import check_choice
     from credalens_paper.backbones import BACKBONES, check_pretrained
-    from credalens_paper.training.run import TrainSpec
+    from credalens_paper.training.spec import ensemble_specs
 
-    check_choice(method, ("ensemble", "bnnr", "bnnf", "edd", "edd_fair"), "method")
-    check_choice(shared["backbone"], BACKBONES, "backbone")
-    if shared["pretrained"] is not None:
-        check_pretrained(shared["pretrained"], shared["backbone"])
-    if math.isinf(shared["width"]):
-        raise typer.BadParameter("--width multiplies the number of channels and must be finite, got inf.")
-    kind = method if method.startswith("bnn") else "snn"
-    specs = [TrainSpec(method=kind, seed=seed, **shared) for seed in range(members)]
-    if not method.startswith("edd"):
-        return specs
-    return [*specs, TrainSpec(method=method, seed=0, teachers=tuple(range(members)), **shared)]
+    check_choice(fields["backbone"], BACKBONES, "backbone")
+    if fields["pretrained"] is not None:
+        check_pretrained(fields["pretrained"], fields["backbone"])
+    return ensemble_specs(method, members, **fields)
+
+
+@contextmanager
+def _local(side_by_side: int, *, hidden: bool) -> Iterator[Functions]:
+    """Training and prediction in this process; lines for epochs where there is no terminal for bars."""
+    from credalens_paper.backbones import build_backbone
+    from credalens_paper.training.run import predict_models, train_models
+
+    log = None if hidden or sys.stderr.isatty() else partial(typer.echo, err=True)
+    shown: dict[str, Any] = {"progress": not hidden, "log": log}
+    yield (
+        partial(train_models, build=build_backbone, side_by_side=side_by_side, **shown),
+        partial(predict_models, build=build_backbone),
+    )
+
+
+@contextmanager
+def _ray(address: str | None, **share: Any) -> Iterator[Functions]:
+    """Training and prediction in tasks of a Ray cluster, to which this process is connected meanwhile."""
+    from credalens.engines.cluster import ray_cluster
+    from credalens_paper.backbones import build_backbone
+    from credalens_paper.training.ray import predict_models_on_ray, train_models_on_ray
+
+    share["build"] = build_backbone
+    with ray_cluster(address):
+        yield partial(train_models_on_ray, **share), partial(predict_models_on_ray, **share)
+
+
+@dataclass
+class _Tasks:
+    """The tasks on Ray that have ended; a line for each unless hidden."""
+
+    hidden: bool
+    ended: list[Done[TrainSpec, Any]] = field(default_factory=list)
+
+    def add(self, task: Done[TrainSpec, Any]) -> None:
+        self.ended.append(task)
+        if not self.hidden:
+            typer.echo(f"{task.item.key}: done, {task.seconds:.1f} s on {task.worker}", err=True)
+
+    def summary(self) -> dict[str, int]:
+        """Workers that took part, and tasks that were begun again because one was lost."""
+        workers, retries = {task.worker for task in self.ended}, [task.retries for task in self.ended]
+        return {"workers": len(workers), "retries": sum(retries)}
 
 
 def _check_predictions(path: Path | None) -> None:
@@ -152,21 +193,21 @@ def _check_predictions(path: Path | None) -> None:
         raise typer.BadParameter(f"--predictions ends in .npz, .parquet or .safetensors, got {path}.")
 
 
-def _check_device(device: str | None, precision: str, *, elsewhere: bool) -> None:
+def _check_device(device: str | None, precision: str, *, on_ray: bool) -> None:
     """Other machines may have a device that this one lacks, but a name must be one."""
     from credalens.checks.options import check_choice
     from credalens_paper.training.devices import PRECISIONS, find_device, named_device
 
     check_choice(precision, PRECISIONS, "precision")
-    if not elsewhere:
+    if not on_ray:
         find_device(device)
     elif device is not None:
         named_device(device)
 
 
 def _usual_size(data: str, backbone: str) -> int:
+    from credalens_paper.backbones import LARGE
     from credalens_paper.data import DATA_SETS
-    from credalens_paper.training.schedules import LARGE
 
     if backbone in LARGE:
         return 224
@@ -181,7 +222,7 @@ def _load(data: str, folder: Path | None, split: str, pixels: int) -> ImageSet:
     return load_images(data, folder, split=split, size=pixels if needs_size else None)
 
 
-def _test_split(data: str, folder: Path | None, pixels: int, predictions: Path | None) -> ImageSet | None:
+def _load_test(data: str, folder: Path | None, pixels: int, predictions: Path | None) -> ImageSet | None:
     """The test split, or None where there is none and nobody asked for its predictions."""
     try:
         return _load(data, folder, "test", pixels)
@@ -191,7 +232,7 @@ def _test_split(data: str, folder: Path | None, pixels: int, predictions: Path |
         return None
 
 
-def _training_data(images: ImageSet) -> Any:
+def _training_data(images: ImageSet) -> TrainingData:
     from credalens_paper.data import normalization
     from credalens_paper.training.run import TrainingData
 
@@ -199,25 +240,14 @@ def _training_data(images: ImageSet) -> Any:
     return TrainingData(images.images, images.labels, mean, std)
 
 
-def _predict(
-    spec: TrainSpec, /, *, out: Path, test: ImageSet, samples: int, device: str | None, precision: str
-) -> NDArray[np.float32]:
-    """Class distributions (members, images, classes) of one network on the test split."""
-    import torch
-
-    from credalens_paper.backbones import build_backbone
-    from credalens_paper.data import normalization
-    from credalens_paper.training.dirichlet import expected_probability
-    from credalens_paper.training.run import load_model, predict_concentrations, predict_members
-
-    model = load_model(spec, out, build=build_backbone, device=device)
-    mean, std = normalization(spec.data)
-    options: dict[str, Any] = {"mean": mean, "std": std, "image_size": spec.image_size, "device": device}
-    if spec.distilled:
-        alpha = predict_concentrations(model, test.images, **options, precision=precision)
-        return expected_probability(torch.from_numpy(alpha)).numpy()[None]
-    count = samples if spec.bayesian else 1
-    return predict_members(model, test.images, **options, precision=precision, samples=count, seed=spec.seed)
+def _summary(results: list[TrainResult], probs: list[NDArray[np.float32]], test: ImageSet | None) -> dict[str, Any]:
+    rows = [_row(result) for result in results]
+    if test is None:
+        return {"networks": rows}
+    for row, values in zip(rows, probs, strict=True):
+        row["test_accuracy"] = _accuracy(values, test)
+    members = _members(results, probs)
+    return {"networks": rows, "members": len(members), "test_accuracy": _accuracy(members, test)}
 
 
 def _row(result: TrainResult) -> dict[str, Any]:
@@ -233,32 +263,17 @@ def _row(result: TrainResult) -> dict[str, Any]:
     }
 
 
-def _members(specs: list[TrainSpec], probs: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+def _members(results: list[TrainResult], probs: list[NDArray[np.float32]]) -> NDArray[np.float32]:
     """The predictions to use together: of all networks, or of the student alone."""
     import numpy as np
 
-    students = [values for spec, values in zip(specs, probs, strict=True) if spec.distilled]
+    students = [values for result, values in zip(results, probs, strict=True) if result.spec.distilled]
     return np.concatenate(students or probs)
-
-
-def _add_accuracy(
-    summary: dict[str, Any], specs: list[TrainSpec], probs: list[NDArray[np.float32]], test: ImageSet
-) -> None:
-    for row, values in zip(summary["networks"], probs, strict=True):
-        row["test_accuracy"] = _accuracy(values, test)
-    members = _members(specs, probs)
-    summary |= {"members": len(members), "test_accuracy": _accuracy(members, test)}
 
 
 def _accuracy(members: NDArray[np.float32], test: ImageSet) -> float:
     """Accuracy of the averaged prediction."""
     return float((members.mean(0).argmax(-1) == test.labels).mean())
-
-
-def _save(path: Path, members: NDArray[np.float32], test: ImageSet) -> None:
-    from credalens.storage import save_predictions
-
-    save_predictions(path, members, test.labels)
 
 
 def _print(summary: dict[str, Any], predictions: Path | None) -> None:

@@ -7,14 +7,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from credalens.engines.cluster import import_ray, ray_cluster
 from credalens.engines.tasks import Done, Request, for_each
 from credalens_paper.training.networks import Build
-from credalens_paper.training.run import TrainingData, TrainResult, TrainSpec, train_models
+from credalens_paper.training.run import (
+    TrainingData,
+    TrainResult,
+    TrainSpec,
+    check_distinct,
+    predict_model,
+    train_models,
+)
 
-__all__ = ["member_request", "train_models_on_ray"]
+__all__ = ["member_request", "predict_models_on_ray", "train_models_on_ray"]
 
 
 def train_models_on_ray(
@@ -28,27 +37,44 @@ def train_models_on_ray(
     cpus: int | None = None,
     gpus: float | None = None,
     max_retries: int = 3,
-    done: Callable[[Done[TrainSpec, TrainResult]], None] = lambda one: None,
+    done: Callable[[Done[TrainSpec, TrainResult]], None] = lambda task: None,
     device: str | None = None,
     **options: Any,
 ) -> list[TrainResult]:
-    """``credalens_paper.training.run.train_models`` with one Ray task for each network; ``done`` hears of each as it ends.
+    """``credalens_paper.training.run.train_models`` with one Ray task for each network, ``done`` called as each ends.
 
     ``folder`` must be the same on all machines. The results are those of one machine, to the bit on the same kind of
     CPU: a member uses as many threads as torch does here, or ``cpus``. It takes a GPU where the cluster has one, or
     the share ``gpus``. When its worker or machine is lost it goes on from its last checkpoint, up to ``max_retries``
     times. Students begin when all teachers are trained. The training set travels once to each machine.
     """
-    _check_distinct(specs)
-    place = Path(folder).absolute()
+    check_distinct(specs)
+    options |= {"build": build, "device": device, "progress": False}
     with ray_cluster(address):
         request = member_request(device, cpus=cpus, gpus=gpus, max_retries=max_retries)
-        work = partial(_train, data=data, folder=place, build=build, device=device, **options)
-        found: dict[TrainSpec, TrainResult] = {}
+        work = partial(_train, data=data, folder=Path(folder).absolute(), **options)
+        results: dict[TrainSpec, TrainResult] = {}
         for students in (False, True):
-            own = [spec for spec in specs if spec.distilled == students]
-            found |= zip(own, for_each(work, own, request, done=done), strict=True)
-    return [found[spec] for spec in specs]
+            stage = [spec for spec in specs if spec.distilled == students]
+            results |= zip(stage, for_each(work, stage, request, done=done), strict=True)
+    return [results[spec] for spec in specs]
+
+
+def predict_models_on_ray(
+    specs: Sequence[TrainSpec],
+    images: NDArray[np.uint8],
+    folder: str | Path,
+    /,
+    *,
+    cpus: int | None = None,
+    gpus: float | None = None,
+    done: Callable[[Done[TrainSpec, NDArray[np.float32]]], None] = lambda task: None,
+    **options: Any,
+) -> list[NDArray[np.float32]]:
+    """``credalens_paper.training.run.predict_models`` with one Ray task for each network."""
+    request = member_request(options.get("device"), cpus=cpus, gpus=gpus)
+    work = partial(predict_model, images=images, folder=Path(folder).absolute(), **options)
+    return for_each(work, specs, request, done=done)
 
 
 def member_request(
@@ -61,12 +87,5 @@ def member_request(
 
 
 def _train(spec: TrainSpec, /, *, data: TrainingData, folder: Path, **options: Any) -> TrainResult:
-    [result] = train_models([spec], data, folder, progress=False, **options)
+    [result] = train_models([spec], data, folder, **options)
     return result
-
-
-def _check_distinct(specs: Sequence[TrainSpec]) -> None:
-    """Two tasks must not train one network into one folder."""
-    twice = [spec.key for place, spec in enumerate(specs) if spec in specs[:place]]
-    if twice:
-        raise ValueError(f"{twice[0]} is asked for more than once; give each network another seed.")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, asdict, dataclass, fields, replace
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
 from credalens.checks.options import check_choice
-from credalens_paper.training.distillation import CYCLE, cyclic_lr, temperature_schedule
 from credalens_paper.training.spec import TrainSpec
 
 LARGE: Final = {"resnet50": (15, 20), "efficientnet_b2": (15, 20), "vit_base": (25, 25)}
@@ -27,6 +27,9 @@ accuracy of a cold one: at 1 a network of ten million weights pays hundreds of n
 INITIAL_STD: Final = 0.01
 """Deviations that start about as large as the weights of a wide layer; much larger ones drown them."""
 
+CYCLE: Final = 2 / 3
+"""Share of the training that the cycle of EDD takes: 60 of 90 epochs in the original experiments."""
+
 POLICIES: Final = ("steps", "one_cycle", "distillation")
 
 
@@ -34,15 +37,16 @@ POLICIES: Final = ("steps", "one_cycle", "distillation")
 class Schedule:
     """All numbers of a training, in epochs; goes into the records of the trained network.
 
-    ``rate`` is the base learning rate of the policies "steps" (a tenth of it after each milestone) and
-    "distillation" (see :func:`credalens_paper.training.distillation.cyclic_lr`) and the peak of "one_cycle" (linearly up
-    during ``warmup``, a share of the training, then linearly to zero). Weight decay leaves biases and normalisation
-    alone. The weight of the KL divergence is ``kl_scale`` / number of training images, after a linear rise over
-    ``kl_warmup`` epochs; the deviations of Bayesian weights start at ``initial_std``. Students start at ``temperature``,
-    which after half of the share ``cooled`` of the training sinks, and is 1 from its end on; ``limit`` is the longest
-    gradient of an image with respect to their logits. ``padding`` is the largest shift as a share of the image: 4 pixels
-    of 32. ``most_steps`` cuts an epoch short. Of ``views`` epochs of a student each has its order and augmentation, which
-    come back in turn, so that its teachers are asked about every batch once; None draws all epochs anew.
+    ``rate`` is the base learning rate of the policies "steps" (a tenth of it after each milestone) and "distillation"
+    (linearly up to ten times the rate and back within the share CYCLE of the training, then down to a thousandth) and the
+    peak of "one_cycle" (linearly up during ``warmup``, a share of the training, then linearly to zero). Weight decay
+    leaves biases and normalisation alone. The weight of the KL divergence is ``kl_scale`` / number of training images,
+    after a linear rise over ``kl_warmup`` epochs; the deviations of Bayesian weights start at ``initial_std``. Students
+    start at ``temperature``, which after half of the share ``cooled`` of the training sinks, and is 1 from its end on;
+    ``limit`` is the longest gradient of an image with respect to their logits. ``padding`` is the largest shift as a share
+    of the image: 4 pixels of 32. ``most_steps`` cuts an epoch short. Of ``views`` epochs of a student each has its order
+    and augmentation, which come back in turn, so that its teachers are asked about every batch once; None draws all
+    epochs anew.
     """
 
     optimizer: str
@@ -89,7 +93,8 @@ class Schedule:
         if self.policy == "one_cycle":
             corners = (0, self.warmup * self.epochs, self.epochs)
             return float(np.interp(epoch, corners, (0.1 * self.rate, self.rate, 0.0)))
-        return self.rate * cyclic_lr(epoch, total=self.epochs)
+        half = CYCLE * self.epochs / 2
+        return self.rate * _interpolate(epoch, (0, 1.0), (half, 10.0), (2 * half, 1.0), (self.epochs, 1e-3))
 
     def kl_weight(self, epoch: float, examples: int, /) -> float:
         """The weight of the KL divergence in the loss of one example."""
@@ -97,9 +102,14 @@ class Schedule:
         return share * self.kl_scale / examples
 
     def heat(self, epoch: float, /) -> float:
-        """The temperature of teachers and student."""
-        cycle = self.cooled * self.epochs
-        return temperature_schedule(epoch, total=self.epochs, cycle=cycle, initial=self.temperature)
+        """The temperature of teachers and student: constant for half of the share ``cooled``, then linearly down to 1.
+
+        >>> student = Schedule("adam", 90, 128, 1e-3, "distillation", temperature=10.0)
+        >>> [student.heat(epoch) for epoch in (0, 30, 45, 60, 89)]
+        [10.0, 10.0, 5.5, 1.0, 1.0]
+        """
+        half = self.cooled * self.epochs / 2
+        return _interpolate(epoch, (half, self.temperature), (2 * half, 1.0))
 
     def steps_per_epoch(self, examples: int, /) -> int:
         """Full batches in an epoch; what is left over comes up in another epoch's order."""
@@ -133,6 +143,16 @@ class Schedule:
         """
         later = {field.name: field.default for field in fields(Schedule) if field.default is not MISSING}
         return {**later, **stored}
+
+
+def _interpolate(epoch: float, *corners: tuple[float, float]) -> float:
+    """The piecewise linear function through the corners, constant before the first and after the last."""
+    if epoch <= corners[0][0]:
+        return corners[0][1]
+    for (start, low), (end, high) in pairwise(corners):
+        if epoch < end:
+            return low + (high - low) * (epoch - start) / (end - start)
+    return corners[-1][1]
 
 
 STUDENT: Final = Schedule("adam", 40, 256, 3e-3, "one_cycle", temperature=10.0, cooled=0.9, limit=10.0, views=8)

@@ -30,8 +30,6 @@ class TrainSpec:
     >>> spec = TrainSpec("cifar10", "resnet18", "snn", seed=0, schedule="fast", classes=10)
     >>> spec.key
     'cifar10-resnet18-snn-fast-seed0-552f89c5'
-    >>> TrainSpec.from_dict(spec.as_dict()) == spec
-    True
     """
 
     data: str
@@ -56,8 +54,8 @@ class TrainSpec:
     def key(self) -> str:
         """A folder name that says what it holds; its last part tells all fields apart."""
         width = "" if self.width == 1 else f"-w{self.width:g}"
-        telling = {name: value for name, value in self.as_dict().items() if value != _DEFAULTS.get(name, MISSING)}
-        digest = hashlib.sha256(json.dumps(telling, sort_keys=True).encode()).hexdigest()[:8]
+        distinctive = {name: value for name, value in self.as_dict().items() if value != _DEFAULTS.get(name, MISSING)}
+        digest = hashlib.sha256(json.dumps(distinctive, sort_keys=True).encode()).hexdigest()[:8]
         return f"{self.data}-{self.backbone}{width}-{self.method}-{self.schedule}-seed{self.seed}-{digest}"
 
     @property
@@ -78,23 +76,27 @@ class TrainSpec:
         """All fields, as JSON has them."""
         return {**asdict(self), "teachers": list(self.teachers)}
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any], /) -> TrainSpec:
-        """The spec that ``as_dict`` gave."""
-        names = {field.name for field in fields(cls)}
-        required = names - _DEFAULTS.keys()
-        if unknown := sorted(values.keys() - names):
-            raise ValueError(f"A training spec has no field {unknown[0]!r}; its fields are {', '.join(sorted(names))}.")
-        if missing := sorted(required - values.keys()):
-            raise ValueError(f"The training spec lacks {', '.join(missing)}; got {', '.join(sorted(values))}.")
-        return cls(**values)
-
 
 _DEFAULTS: Final[dict[str, Any]] = {
     field.name: [] if field.name == "teachers" else field.default
     for field in fields(TrainSpec)
     if field.default is not MISSING
 }
+
+
+def ensemble_specs(method: str, members: int, /, **fields: Any) -> list[TrainSpec]:
+    """The networks of an "ensemble", of "bnnr" or "bnnf" from the seeds 0 to ``members`` - 1, or a student and its teachers.
+
+    >>> fields = {"data": "cifar10", "backbone": "vgg16", "schedule": "fast", "classes": 10}
+    >>> [spec.method for spec in ensemble_specs("edd", 2, **fields)]
+    ['snn', 'snn', 'edd']
+    """
+    check_choice(method, ("ensemble", *METHODS[1:]), "method")
+    kind = method if method in ESTIMATORS else "snn"
+    specs = [TrainSpec(method=kind, seed=seed, **fields) for seed in range(members)]
+    if method in DISTILLED:
+        specs.append(TrainSpec(method=method, seed=0, teachers=tuple(range(members)), **fields))
+    return specs
 
 
 def _check_names(spec: TrainSpec) -> None:
