@@ -9,7 +9,7 @@ import pytest
 
 import credalens
 from credalens import lower_entropy, probability_intervals, upper_entropy, wrap
-from credalens.datasets import cifar10_ensemble
+from credalens.datasets import cifar10_ensemble, cifar100_ensemble
 from credalens.evaluation import ood_metrics
 from tests import oracles
 
@@ -20,8 +20,11 @@ def test_what_is_shipped():
     ensemble = cifar10_ensemble()
     assert [getattr(ensemble, name).shape for name in SETS] == [(5, 10_000, 10), (5, 26_032, 10), (5, 10_000, 10)]
     assert all(getattr(ensemble, name).dtype == np.float16 for name in SETS)
-    file = Path(credalens.__file__).parent / "data" / "cifar10_ensemble.npz"
-    assert file.stat().st_size <= 5_000_000
+    many = cifar100_ensemble()
+    shapes = [getattr(many, name).shape for name in ("cifar100", "svhn", "tiny_imagenet")]
+    assert shapes == [(5, 2000, 100), (5, 1000, 100), (5, 1000, 100)]
+    files = (Path(credalens.__file__).parent / "data").glob("*.npz")
+    assert sum(file.stat().st_size for file in files) <= 8_000_000
     with pytest.raises(ValueError, match="read-only"):
         ensemble.cifar10[0, 0, 0] = 1
 
@@ -43,6 +46,8 @@ def test_every_lower_entropy_is_certified_within_the_default_budget():
     for name in SETS:
         prediction = wrap(getattr(cifar10_ensemble(), name))
         assert (prediction.aleatoric - prediction.aleatoric_bound <= 1e-9).all()
+    prediction = wrap(cifar100_ensemble().svhn)
+    assert (prediction.aleatoric - prediction.aleatoric_bound <= 1e-9).all()
 
 
 def test_epistemic_uncertainty_finds_images_from_elsewhere():
