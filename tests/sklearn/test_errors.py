@@ -167,8 +167,11 @@ def test_parameters_that_cannot_be_trained(options, error, message):
     [
         (np.zeros(150), "sample_weight is zero for every row"),
         (np.ones(149), r"shape \(150,\), one number for each row; got shape \(149,\)"),
-        (np.where(np.arange(150) == 9, -1.0, 1.0), r"at least 0; it is -1\.0 at row 9"),
-        (np.where(np.arange(150) == 9, np.nan, 1.0), "finite and at least 0; it is nan at row 9"),
+        (
+            np.where(np.arange(150) == 9, -1.0, 1.0),
+            r"1 of 150 values of sample_weight are negative or not finite, .* index \(9,\): -1",
+        ),
+        (np.where(np.arange(150) == 9, np.nan, 1.0), r"negative or not finite, .* index \(9,\): nan"),
         ((Y == 1).astype(float), "needs at least two classes; y has 1 class.*sample_weight 0"),
     ],
 )

@@ -25,8 +25,8 @@ def to_bayesian(
     The given network is not touched (the copy is deep). The means start at its weights, so a trained network
     stays a good one; all standard deviations start at ``initial_std``. Everything else is kept as it is:
     batch normalisation, recurrent layers, attention, transposed convolutions and *subclasses* of the
-    converted layers, whose meaning is theirs. A layer used in two places stays one layer; hooks on a converted
-    layer see its mean output. ``estimator`` is "reparameterization" (BNNR) or "flipout" (BNNF); draws come from
+    converted layers, which may compute something else. A layer used in two places stays one layer; hooks on a
+    converted layer see its mean output. ``estimator`` is "reparameterization" (BNNR) or "flipout" (BNNF); draws come from
     ``generator``, or from torch's global one where that is None.
 
     >>> from torch import nn

@@ -47,8 +47,8 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         split, so that its probabilities are not all zero or one.
     n_members : how many clones ``fit`` trains.
     resample : how they differ. ``"bootstrap"``: each has its own rows, drawn with replacement within every class, so that
-        every member knows every class, and its own seed. ``"reseed"``: all rows, its own seed; members of an estimator
-        that makes no use of its seed are then the same, and epistemic uncertainty is zero.
+        every member knows every class, and its own seed. ``"reseed"``: each has all rows and its own seed; if the
+        estimator ignores its seed, members are the same and epistemic uncertainty is zero.
     votes : let members without ``predict_proba`` vote: probability one for the class they predict.
     hull : keep the members' probabilities (members, rows, classes) in ``credal_predict``, for its ``hull``.
     base : of the logarithm in all uncertainties; 2 gives bits.
@@ -109,13 +109,12 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
     ) -> CredalClassifier:
         """Wrap fitted models without training: a list of classifiers, or an ensemble whose parts become the members.
 
-        Ensembles are random forests, extra trees, bagging and voting classifiers (weights of a vote play no role in a
-        credal set), alone, at the end of a pipeline, or in a search. In a list every model is one member, also a
-        forest, and all must know the same classes; ``align=True`` joins their classes instead, and a member gives
-        probability zero to those it does not know.
+        Ensembles are random forests, extra trees, bagging and voting classifiers (whose weights are ignored), alone, at the
+        end of a pipeline, or in a search. In a list every model is one member, also a forest, and all must know the same
+        classes; ``align=True`` joins their classes instead, and a member gives probability zero to those it does not know.
 
-        Intervals reach from the lowest to the highest member, so a hundred trees, each a crude classifier with pure
-        leaves, give wide ones that say little. ``groups=10`` averages them in ten groups first: ten small forests.
+        Intervals reach from the lowest to the highest member. A hundred trees with pure leaves are crude classifiers, whose
+        intervals are wide and say little; ``groups=10`` averages them in ten groups first: ten small forests.
 
         Fitting the result again, or its ``clone``, trains clones of the ensemble, or of the first model in the list.
         """
@@ -134,8 +133,8 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         """Train the members on rows X and one label for each row.
 
         ``sample_weight`` (for a pipeline ``step__sample_weight``) goes with its rows to every member whose estimator
-        takes it; rows of weight zero are left out. It is not a named argument because a bootstrap cannot give, draw for
-        draw, the same members for a row of weight two as for the row written twice.
+        takes it; rows of weight zero are left out. It is no named argument because scikit-learn would then expect a row of
+        weight two to give the same members as the row written twice, which a bootstrap does not.
         """
         check_base(self.base)
         estimator = self._estimator()

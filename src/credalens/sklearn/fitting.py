@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
+from credalens.checks.bad_values import refuse_values
 from credalens.checks.options import check_choice, check_count
 
 __all__ = ["TrainingData", "fit_members", "read_training_data"]
@@ -86,9 +87,10 @@ def _read_weight(name: str, values: Any, y: NDArray[Any]) -> NDArray[np.float64]
     weight = np.asarray(values, dtype=np.float64)
     if weight.shape != y.shape:
         raise ValueError(f"{name} must have shape {y.shape}, one number for each row; got shape {weight.shape}.")
-    if not (weight >= 0).all() or not np.isfinite(weight).all():
-        row = int(((weight >= 0) & np.isfinite(weight)).argmin())
-        raise ValueError(f"{name} must be finite and at least 0; it is {weight[row]} at row {row}.")
+    bad = ~((weight >= 0) & np.isfinite(weight))
+    refuse_values(
+        bad, weight, f"values of {name}", "negative or not finite", "Give rows that shall not count weight 0."
+    )
     if not weight.any():
         raise ValueError(f"{name} is zero for every row; at least one row must count.")
     return weight

@@ -1,8 +1,8 @@
 r"""Credal predictions that can be differentiated with respect to the members' probabilities.
 
-The exact solvers say which bounds are active; with those held, every quantity is an explicit formula of the bounds and
-torch differentiates it, twice if asked. Bounds are minima and maxima over members, so each passes its gradient to the
-member that attains it (equally among ties).
+The exact solvers find which bounds are active. With these fixed every quantity is an explicit formula of the bounds, which
+torch differentiates (also twice). Bounds are minima and maxima over members, so each passes its gradient to the member
+that attains it, in equal parts if several do.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ def credal_prediction(
     tolerance: float = TOLERANCE,
     threads: int | None = None,
 ) -> CredalPrediction:
-    r"""What ``wrap`` gives, with gradients: ``probs`` (members, *batch, classes) in, a differentiable prediction out.
+    r"""The prediction of ``wrap`` with gradients with respect to ``probs`` (members, *batch, classes).
 
     - ``lower``, ``upper``, ``mean``: of the renormalised members.
     - ``probability``: the intersection probability, by its formula.
-    - ``total``: entropy of the water-filling solution; classes at a bound follow it, the others share the rest,
+    - ``total``: entropy of the water-filling solution. Classes at a bound move with the bound, all others share the rest:
       :math:`\partial\overline H / \partial l_k = \log t - \log l_k` where :math:`l_k` is above the level t, and the same
       for :math:`u_k` below it.
-    - ``aleatoric``: entropy at the minimiser, whose active bounds are held (the envelope theorem). Where two minimisers
-      tie this is the gradient of one of them.
+    - ``aleatoric``: entropy at the minimiser, whose active bounds stay active (the envelope theorem). If two minimisers
+      tie, it is the gradient of either.
     - ``aleatoric_bound``, ``classical``, ``hartley`` and ``hull`` carry no gradient.
 
     The slope of -p log p is infinite at p = 0; it is taken at the smallest normal number instead, so that gradients stay
@@ -56,7 +56,7 @@ def credal_prediction(
 
     >>> logits = torch.tensor([[2.0, 1.0, 0.0], [0.0, 1.5, 0.5]], requires_grad=True)
     >>> prediction = credal_prediction(torch.softmax(logits, -1))
-    >>> prediction.epistemic.backward()  # to make the members agree, descend along this
+    >>> prediction.epistemic.backward()  # a step against this gradient makes the members agree more
     >>> logits.grad.shape
     torch.Size([2, 3])
     """
@@ -84,7 +84,7 @@ def credal_prediction(
     }
     dtype = dtype or torch.promote_types(probs.dtype, torch.float32)
     returned: dict[str, Any] = {name: value.to(probs.device, dtype) for name, value in results.items()}
-    return CredalPrediction(**returned, base=float(base), n_members=len(p), _members=_kept(members, dtype))
+    return CredalPrediction(**returned, base=float(base), n_members=len(p), _members=_with_dtype(members, dtype))
 
 
 def _intersection(lower: Tensor, upper: Tensor) -> Tensor:
@@ -96,7 +96,7 @@ def _intersection(lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def _entropy_with_active_bounds(lower: Tensor, upper: Tensor, p: Tensor) -> Tensor:
-    """Entropy in bits of ``p``: its classes at a bound move with the bound, the others share what that leaves."""
+    """Entropy in bits of ``p``, whose classes at a bound move with the bound while all others share the rest."""
     at_lower = p <= lower.detach() * (1 + AT_BOUND)
     at_upper = (p >= upper.detach() * (1 - AT_BOUND)) & ~at_lower
     free = ~(at_lower | at_upper)
@@ -124,7 +124,7 @@ def _rows(x: Tensor) -> NDArray[np.float64]:
     return np.ascontiguousarray(x.detach().cpu().numpy()).reshape(-1, x.shape[-1])
 
 
-def _kept(members: MemberArray, dtype: torch.dtype) -> MemberArray:
-    """The members for the lazy quantities, which come back in the precision of the results."""
+def _with_dtype(members: MemberArray, dtype: torch.dtype) -> MemberArray:
+    """The members, from which ``classical`` and ``hull`` are computed later, in the precision of the results."""
     array_kind = ArrayKind("torch", members.array_kind.device, str(dtype).removeprefix("torch."))
     return MemberArray(members.array, members.batch, array_kind)
