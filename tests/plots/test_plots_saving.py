@@ -2,7 +2,6 @@
 
 import doctest
 import os
-import threading
 
 import matplotlib as mpl
 import pytest
@@ -79,18 +78,6 @@ def test_a_full_disk_leaves_the_older_file_and_no_scrap(figure, tmp_path, monkey
     with pytest.raises(OSError, match="No space left"):
         save_figure(figure, path)
     assert path.read_bytes() == before
-    assert names_in(tmp_path) == ["roc.png"]
-
-
-def test_writers_of_one_file_do_not_mix(tmp_path):
-    contents = [bytes([i]) * 200_000 for i in range(4)]
-    target = tmp_path / "roc.png"
-    writers = [threading.Thread(target=saving._replace, args=(target, content)) for content in contents]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert target.read_bytes() in contents
     assert names_in(tmp_path) == ["roc.png"]
 
 

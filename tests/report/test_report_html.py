@@ -23,10 +23,11 @@ from credalens.evaluation.samples import view_members
 from credalens.plots import style
 from credalens.report import charts, figures, files
 from credalens.report.files import atomic_folder, check_folder, write_report
+from credalens.report.html import tag
 from credalens.report.images import png_uri
 from credalens.report.member_charts import bars_chart, simplex_chart
 from credalens.report.page import render_html
-from credalens.report.svg import Axis, Plot, nice_ticks, tag
+from credalens.report.svg import Axis, Plot, nice_ticks
 from tests.strategies import batch_of, make_members
 
 EVIL = "<script>alert('1')</script>\"&"

@@ -15,9 +15,9 @@ from credalens.evaluation.members_needed import Trend
 from credalens.evaluation.prediction_quality import Calibration
 from credalens.evaluation.words import numbers, remarks
 from credalens.evaluation.words import verdicts as words
-from credalens.evaluation.words.glossary import GLOSSARY, meaning
+from credalens.evaluation.words.glossary import GLOSSARY
 from credalens.report import tables
-from credalens.report.page_tables import to_html
+from credalens.report.html import to_html
 from credalens.report.tables import Cell, Column, Table, mark_best
 from credalens.report.terminal import print_result, to_rich
 from tests.strategies import batch_of
@@ -166,7 +166,7 @@ def test_every_word_is_explained_in_one_sentence(result):
     ]
     for table in used:
         for column in table.columns:
-            assert column.word is None or meaning(column.word)
+            assert column.word is None or GLOSSARY[column.word]
 
 
 def test_the_better_cell_is_marked_by_what_is_shown():

@@ -8,15 +8,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.intervals import read_intervals
-from credalens.core.intervals import intersection_probability
+from credalens.core.intervals import ProbabilityIntervals, intersection_probability
 
 Array = NDArray[np.float64]
 
 CORNERS: Final[Array] = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 """Where certainty in class 0, 1 and 2 lies in the plane: an equilateral triangle of side one."""
-
-ROUNDING: Final = 1e-12
 
 
 def to_plane(probabilities: Any, /) -> Array:
@@ -77,48 +74,16 @@ class Triangle:
 def credal_polygon(lower: Any, upper: Any, /) -> Array:
     r"""The vertices of :math:`\{p : l \le p \le u, \sum_k p_k = 1\}` for three classes, in order around it, (v, 3).
 
-    The triangle is clipped by the six half planes :math:`p_k \ge l_k` and :math:`p_k \le u_k`, so v is at most 6;
-    1 where the bounds meet in a point, 2 where they leave a segment.
+    There are at most six; one where the bounds meet in a point, two where they leave a segment.
 
     >>> credal_polygon([0.2, 0.3, 0.5], [0.2, 0.3, 0.5])
     array([[0.2, 0.3, 0.5]])
     """
-    low, high = _three_bounds(lower, upper)
-    polygon: Array = np.eye(3)
-    for k in range(3):
-        polygon = _clip(polygon, polygon[:, k] - low[k])
-        polygon = _clip(polygon, high[k] - polygon[:, k])
-    return _without_repeats(polygon)
-
-
-def _three_bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
-    bounds = read_intervals(lower, upper, reachable=False)
-    if bounds.batch or bounds.lower.shape[-1] != 3:
-        shape = (*bounds.batch, bounds.lower.shape[-1])
-        raise ValueError(f"a triangle needs the bounds of one input over 3 classes, got shape {shape}.")
-    return bounds.lower[0], bounds.upper[0]
-
-
-def _clip(polygon: Array, inside: Array) -> Array:
-    """One step of Sutherland and Hodgman: keep the part of the polygon where `inside` >= 0."""
-    kept: list[Array] = []
-    for i in range(len(polygon)):
-        here, there = inside[i - 1], inside[i]
-        if (here >= -ROUNDING) != (there >= -ROUNDING):
-            step = np.clip(here / (here - there), 0.0, 1.0)
-            kept.append(polygon[i - 1] + step * (polygon[i] - polygon[i - 1]))
-        if there >= -ROUNDING:
-            kept.append(polygon[i])
-    return np.array(kept).reshape(-1, 3)
-
-
-def _without_repeats(polygon: Array) -> Array:
-    """Drop vertices that repeat an earlier one up to rounding; the order around the polygon stays."""
-    kept: list[Array] = []
-    for vertex in polygon:
-        if all(np.abs(vertex - other).max() > 1e-9 for other in kept):
-            kept.append(vertex)
-    return np.array(kept)
+    if np.shape(lower) != (3,):
+        raise ValueError(f"a triangle needs the bounds of one input over 3 classes, got shape {np.shape(lower)}.")
+    vertices: Array = ProbabilityIntervals(np.asarray(lower), np.asarray(upper)).vertices()
+    x, y = to_plane(vertices - vertices.mean(axis=0)).T
+    return vertices[np.argsort(np.arctan2(y, x))]
 
 
 def convex_hull(points: Any, /) -> Array:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-import uuid
 from pathlib import Path
 from typing import Any, Final
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+
+from credalens.storage import atomic_file
 
 METADATA: Final[dict[str, dict[str, Any]]] = {
     "png": {},
@@ -35,7 +36,8 @@ def save_figure(fig: Figure, path: str | os.PathLike[str], /, *, dpi: float = 20
         raise ValueError(f"path must end in .png, .svg or .pdf, got {str(target)!r}.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {str(target.parent)!r} does not exist: create it, then save the figure.")
-    _replace(target, render_figure(fig, suffix, dpi=dpi))
+    with atomic_file(target) as file:
+        file.write(render_figure(fig, suffix, dpi=dpi))
     return target
 
 
@@ -53,15 +55,3 @@ def render_figure(fig: Figure, form: str, /, *, dpi: float = 200) -> bytes:
     with mpl.rc_context(settings):
         fig.savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form])
     return buffer.getvalue()
-
-
-def _replace(target: Path, content: bytes) -> None:
-    scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
-    try:
-        with scratch.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.replace(target)
-    finally:
-        scratch.unlink(missing_ok=True)

@@ -15,7 +15,8 @@ from credalens.evaluation.results import DETECTORS, METHODS, ByDetector, ByMetho
 from credalens.evaluation.words.names import METHOD_NAMES, SHORT, line_name
 from credalens.evaluation.words.numbers import percent, points, unit
 from credalens.evaluation.words.verdicts import verdict
-from credalens.report.svg import WIDTH, Axis, Plot, clipped, nice_ticks, tag
+from credalens.report.html import tag
+from credalens.report.svg import WIDTH, Axis, Plot, clipped, nice_ticks
 
 __all__ = [
     "gain_chart",

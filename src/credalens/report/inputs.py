@@ -9,9 +9,8 @@ from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.samples import Sample
 from credalens.evaluation.words.names import GROUP_MEANINGS, GROUPS, METHOD_NAMES
 from credalens.evaluation.words.numbers import number, percent, unit
+from credalens.report.html import paragraph, tag
 from credalens.report.member_charts import bars_chart, simplex_chart
-from credalens.report.parts import paragraph
-from credalens.report.svg import tag
 
 __all__ = ["inputs"]
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from credalens.evaluation.few_classes import MOST_BARS
 from credalens.evaluation.samples import MemberView, ThreeClasses
 from credalens.evaluation.triangle import CORNERS, Triangle, level_ends, to_plane
-from credalens.report.svg import WIDTH, clipped, tag
+from credalens.report.html import tag
+from credalens.report.svg import WIDTH, clipped
 
 __all__ = ["bars_chart", "simplex_chart"]
 

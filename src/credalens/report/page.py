@@ -12,10 +12,10 @@ import numpy as np
 
 from credalens.evaluation.outcome import DataSets, Evaluation
 from credalens.evaluation.words.numbers import percent, unit
+from credalens.report.html import tag
 from credalens.report.images import check_images, png_uri
 from credalens.report.inputs import Pictures, inputs
 from credalens.report.sections import NEED_OOD, SECTIONS, glossary
-from credalens.report.svg import tag
 
 __all__ = ["render_html"]
 

@@ -7,24 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-__all__ = ["Axis", "Plot", "clipped", "nice_ticks", "tag"]
+from credalens.report.html import tag
+
+__all__ = ["Axis", "Plot", "clipped", "nice_ticks"]
 
 WIDTH, HEIGHT = 300, 214
 LEFT, RIGHT, TOP, BOTTOM = 40, 15, 22, 36
-
-
-def tag(name: str, content: str = "", /, **attributes: object) -> str:
-    """An element; values are escaped, None is left out, ``_`` in a name becomes ``-`` and a final one is dropped.
-
-    >>> tag("text", "a &lt; b", class_="tick", data_x=3)
-    '<text class="tick" data-x="3">a &lt; b</text>'
-    """
-    written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(_value(value))}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
-    return f"<{name}{written}>{content}</{name}>"
 
 
 def clipped(text: str, length: int, /) -> str:
@@ -34,10 +22,6 @@ def clipped(text: str, length: int, /) -> str:
     'Tiny-Im…'
     """
     return text if len(text) <= length else text[: length - 1] + "…"
-
-
-def _value(value: object) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
 def nice_ticks(low: float, high: float, /, count: int = 5) -> list[float]:

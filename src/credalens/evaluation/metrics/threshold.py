@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from credalens.checks.options import check_choice, check_count, check_fraction
 from credalens.checks.scores import read_sample_scores, read_scores
 from credalens.evaluation.results import Result
+from credalens.storage import atomic_file
 
 __all__ = ["Threshold", "select_threshold"]
 
@@ -48,16 +48,8 @@ class Threshold(Result):
         """Write as JSON; the file appears whole or not at all."""
         value = self.value if math.isfinite(self.value) else str(self.value)
         text = json.dumps({"format": FORMAT, **self.as_dict(), "value": value}, indent=2, allow_nan=False)
-        path = Path(path)
-        partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        try:
-            with partial.open("x", encoding="utf-8") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with atomic_file(path) as file:
+            file.write(text.encode() + b"\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], /) -> Threshold:

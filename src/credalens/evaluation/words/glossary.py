@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["GLOSSARY", "meaning"]
+__all__ = ["GLOSSARY"]
 
 GLOSSARY: Final[dict[str, str]] = {
     "member": "One of the networks (or posterior samples, or dropout passes) whose predictions are combined.",
@@ -62,8 +62,3 @@ GLOSSARY: Final[dict[str, str]] = {
     "threshold": "The uncertainty above which an input is flagged as OOD.",
     "false-alarm rate": "Share of ID inputs that are flagged.",
 }
-
-
-def meaning(word: str, /) -> str:
-    """The sentence for a word."""
-    return GLOSSARY[word]
