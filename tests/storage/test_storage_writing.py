@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -28,6 +29,22 @@ def test_the_name_appears_at_the_end(tmp_path):
         file.write(b"half")
         assert not (tmp_path / "file").exists()
     assert (tmp_path / "file").read_bytes() == b"half"
+    assert names(tmp_path) == ["file"]
+
+
+def test_writers_of_one_file_do_not_mix(tmp_path):
+    contents = [bytes([i]) * 200_000 for i in range(4)]
+
+    def write(content):
+        with atomic_file(tmp_path / "file") as file:
+            file.write(content)
+
+    writers = [threading.Thread(target=write, args=(content,)) for content in contents]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert (tmp_path / "file").read_bytes() in contents
     assert names(tmp_path) == ["file"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shlex
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from credalens.checks.packages import needing
 from credalens.demo import digits, ood_images
 from credalens.evaluation import Evaluation, evaluate
 from credalens.evaluation.sources import Progress
@@ -47,6 +49,7 @@ def run_demo(
     same seed gives the same files.
     """
     check_seed(seed)
+    _check_packages()
     report = progress or (lambda what, done, of: None)
     target = Path(folder)
     with atomic_folder(target) as scratch:
@@ -80,6 +83,12 @@ def check_seed(seed: int, /) -> int:
     if not 0 <= seed <= LARGEST_SEED:
         raise ValueError(problem)
     return int(seed)
+
+
+def _check_packages() -> None:
+    for package in ("sklearn", "matplotlib"):
+        with needing(package, part="the demo", extra="all"):
+            importlib.import_module(package)
 
 
 def _predictions(folder: Path, name: str) -> Path:

@@ -5,15 +5,18 @@ Needs no window and no pyplot, and leaves matplotlib's settings as they were.
 
 from __future__ import annotations
 
-from credalens.plots.axes import new_figure
-from credalens.plots.curves import plot_accuracy_rejection, plot_pr, plot_roc
-from credalens.plots.distributions import plot_pia, plot_uncertainty_histograms
-from credalens.plots.member_bars import plot_member_bars
-from credalens.plots.reliability import plot_reliability
-from credalens.plots.saving import render_figure, save_figure
-from credalens.plots.simplex.figures import merge_to_three, plot_simplex, plot_simplex_panel
-from credalens.plots.style import Theme, themed
-from credalens.plots.trends import plot_against_severity, plot_members_needed
+from credalens.checks.packages import needing
+
+with needing("matplotlib", part="credalens.plots", extra="report"):
+    from credalens.plots.axes import new_figure
+    from credalens.plots.curves import plot_accuracy_rejection, plot_pr, plot_roc
+    from credalens.plots.distributions import plot_pia, plot_uncertainty_histograms
+    from credalens.plots.member_bars import plot_member_bars
+    from credalens.plots.reliability import plot_reliability
+    from credalens.plots.saving import render_figure, save_figure
+    from credalens.plots.simplex.figures import merge_to_three, plot_simplex, plot_simplex_panel
+    from credalens.plots.style import Theme, themed
+    from credalens.plots.trends import plot_against_severity, plot_members_needed
 
 __all__ = [
     "Theme",
