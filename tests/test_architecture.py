@@ -96,26 +96,6 @@ print(credalens.lower_entropy(lower=low, upper=high), credalens.generalized_hart
     assert result.stdout.split() == ["1.0", "1", "CredalClassifier", "1.0", "0.0"]
 
 
-def test_the_base_install_evaluates_and_reports():
-    """Without any extra: member predictions in, a page out; a missing package is named with its extra."""
-    code = """
-import sys
-for name in ("matplotlib", "pandas", "pyarrow", "rich", "scipy", "sklearn", "torch", "typer"):
-    sys.modules[name] = None
-import numpy, credalens, tempfile
-p = numpy.random.default_rng(0).dirichlet(numpy.ones(4), (3, 30))
-evaluation = credalens.evaluate(p, labels=p[0].argmax(-1), ood={"flat": (p + 1) / 5}, replicates=40)
-with tempfile.TemporaryDirectory() as folder:
-    print((evaluation.report(folder) / "report.html").stat().st_size > 100_000)
-try:
-    import credalens.plots
-except ImportError as error:
-    print("credalens[report]" in str(error))
-"""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.split() == ["True", "True"]
-
-
 def test_public_names():
     import credalens
 

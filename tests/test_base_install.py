@@ -1,4 +1,4 @@
-"""NumPy and Numba are enough for predictions, measures, decisions and metrics: no optional package is imported."""
+"""NumPy and Numba are enough for predictions, measures, decisions, evaluation and its page: nothing optional is imported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 BLOCKED = ("scipy", "sklearn", "matplotlib", "pyarrow", "pandas", "typer", "rich", "torch", "ray", "triton")
 
 SCRIPT = f"""
-import sys
+import sys, tempfile
 sys.modules.update(dict.fromkeys({BLOCKED}))  # None: importing it raises ImportError
 
 import numpy as np
@@ -42,6 +42,14 @@ evaluation.set_metrics(sets, labels)
 correct = prediction.predict() == labels
 evaluation.accuracy_rejection_curve(prediction.total, correct)
 evaluation.auroc_interval(prediction.total[:15], prediction.total[15:])
+
+evaluated = credalens.evaluate(probs, labels=labels, ood={{"flat": (probs + 1) / 21}}, replicates=40)
+with tempfile.TemporaryDirectory() as folder:
+    assert (evaluated.report(folder) / "report.html").exists()
+try:
+    import credalens.plots
+except ImportError as error:
+    assert "credalens[report]" in str(error)
 """
 
 

@@ -42,8 +42,8 @@ def alarms(id_set: ScoredSet, ood_sets: list[ScoredSet], rate: float, /) -> tupl
 
 
 def _alarm(id_set: ScoredSet, ood_sets: list[ScoredSet], rate: float, method: str, measure: str) -> Alarm:
-    threshold = _threshold(id_set.uncertainty.of(method).of(measure), rate, f"{method} {measure}")
-    flags = {ood_set.name: threshold.flags(ood_set.uncertainty.of(method).of(measure)) for ood_set in ood_sets}
+    threshold = _threshold(id_set.scores(method, measure), rate, f"{method} {measure}")
+    flags = {ood_set.name: threshold.flags(ood_set.scores(method, measure)) for ood_set in ood_sets}
     return Alarm(method, measure, threshold, {name: float(flagged.mean()) for name, flagged in flags.items()})
 
 

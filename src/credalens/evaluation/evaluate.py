@@ -12,7 +12,8 @@ from credalens import __version__
 from credalens.checks.labels import read_labels
 from credalens.checks.options import check_base, check_count, check_fraction
 from credalens.evaluation.alarms import alarms
-from credalens.evaluation.detection import detect, detection_curves
+from credalens.evaluation.curves import detection_curves
+from credalens.evaluation.detection import detect
 from credalens.evaluation.members_needed import members_needed
 from credalens.evaluation.outcome import DataSet, DataSets, Evaluation, IDData, Settings
 from credalens.evaluation.prediction_quality import prediction_quality

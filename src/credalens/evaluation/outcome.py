@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from credalens.evaluation.alarms import Alarm
-from credalens.evaluation.detection import Curves, Detection
+from credalens.evaluation.curves import Curves
+from credalens.evaluation.detection import Detection
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.metrics.selective import RejectionCurve
 from credalens.evaluation.metrics.sets import SetMetrics

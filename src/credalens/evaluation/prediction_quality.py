@@ -54,7 +54,7 @@ def prediction_quality(scored: ScoredSet, labels: NDArray, /, *, bins: int) -> P
     correct = ByMethod.make(lambda method: points.of(method).argmax(axis=-1) == labels)
 
     def rejection(method: str, measure: str) -> RejectionCurve:
-        return accuracy_rejection_curve(scored.uncertainty.of(method).of(measure), correct.of(method), points=POINTS)
+        return accuracy_rejection_curve(scored.scores(method, measure), correct.of(method), points=POINTS)
 
     return PredictionQuality(
         Calibration(_quality(points.credal, labels, bins), _quality(points.classical, labels, bins)),

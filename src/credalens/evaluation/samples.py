@@ -109,7 +109,7 @@ def _samples(scored: ScoredSet, worst: dict[str, NDArray[np.intp]], labels: NDAr
 
 def _sample(scored: ScoredSet, row: int, groups: list[str], members: NDArray, label: int | None) -> Sample:
     def score(method: str, measure: str) -> float:
-        return float(scored.uncertainty.of(method).of(measure)[row])
+        return float(scored.scores(method, measure)[row])
 
     return Sample(
         **vars(view_members(members, label)),

@@ -42,6 +42,10 @@ class ScoredSet:
         """The name of the data set."""
         return self.source.name
 
+    def scores(self, method: str, measure: str, /) -> NDArray:
+        """One uncertainty of every input, (rows,)."""
+        return self.uncertainty.of(method).of(measure)
+
     def mean_set_size(self) -> dict[str, float]:
         """How many classes each rule leaves possible on average."""
         return {rule: float(sizes.mean()) for rule, sizes in self.set_size.items()}

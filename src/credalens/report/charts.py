@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
-from credalens.evaluation.detection import Detection, DetectionLines, Histogram, Line
+from credalens.evaluation.curves import DetectionLines, Histogram, Line
+from credalens.evaluation.detection import Detection
 from credalens.evaluation.members_needed import Trend
 from credalens.evaluation.metrics.calibration import FIRM, ReliabilityCurve, joined_bins
 from credalens.evaluation.metrics.selective import RejectionCurve

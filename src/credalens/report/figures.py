@@ -12,7 +12,8 @@ from typing import Any, Final, cast
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from credalens.evaluation.detection import Detection, DetectionLines
+from credalens.evaluation.curves import DetectionLines
+from credalens.evaluation.detection import Detection
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.metrics.calibration import ReliabilityCurve
 from credalens.evaluation.metrics.selective import RejectionCurve

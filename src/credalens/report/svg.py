@@ -67,14 +67,13 @@ class Plot:
     x: Axis
     y: Axis
     height: int = HEIGHT
-    left: int = LEFT
     parts: list[str] = field(default_factory=list)
 
     def at(self, x: float, y: float, /) -> tuple[float, float]:
         """Data to drawing coordinates."""
         bottom = self.height - BOTTOM
-        across, up = self.x.place(x) * (WIDTH - RIGHT - self.left), self.y.place(y) * (bottom - TOP)
-        return self.left + across, bottom - up
+        across, up = self.x.place(x) * (WIDTH - RIGHT - LEFT), self.y.place(y) * (bottom - TOP)
+        return LEFT + across, bottom - up
 
     def add(self, part: str, /) -> None:
         """Draw something."""
@@ -125,9 +124,9 @@ class Plot:
             drawn.append(tag("text", text, x=x, y=bottom + 13, class_="tick", text_anchor="middle"))
         for value, text in self.y.marks():
             _, y = self.at(self.x.low, value)
-            drawn.append(tag("line", x1=self.left, x2=right, y1=y, y2=y, class_="grid"))
-            drawn.append(tag("text", text, x=self.left - 5, y=y + 3.5, class_="tick", text_anchor="end"))
-        middle = (self.left + right) / 2
+            drawn.append(tag("line", x1=LEFT, x2=right, y1=y, y2=y, class_="grid"))
+            drawn.append(tag("text", text, x=LEFT - 5, y=y + 3.5, class_="tick", text_anchor="end"))
+        middle = (LEFT + right) / 2
         drawn.append(tag("text", escape(self.x.name), x=middle, y=self.height - 5, class_="axis", text_anchor="middle"))
         drawn.append(tag("text", escape(self.y.name), x=4, y=10, class_="axis"))
         return "".join(drawn)

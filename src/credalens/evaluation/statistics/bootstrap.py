@@ -128,7 +128,7 @@ def _p_value(differences: NDArray[np.float64]) -> float:
 
 
 def resample(
-    scores: Mapping[str, tuple[Scores, Scores]],
+    scores: Mapping[str, tuple[NDArray, NDArray]],
     metrics: Sequence[Metric],
     resampling: Resampling,
     /,
@@ -139,7 +139,7 @@ def resample(
 
     ``step`` is called after each replicate.
     """
-    measures = [_measure(metrics, *pair) for pair in scores.values()]
+    measures = [_measure(metrics, *(values.astype(np.float64) for values in pair)) for pair in scores.values()]
     n_id, n_ood = (len(values) for values in next(iter(scores.values())))
     generator = np.random.default_rng(resampling.seed)
     drawn = np.empty((resampling.replicates, len(scores) * len(metrics)))

@@ -58,11 +58,11 @@ def summary(evaluation: Evaluation, /) -> Summary:
     )
 
 
-def verdict(comparison: Comparison, /, *, lower_is_better: bool = False) -> str:
+def verdict(comparison: Comparison, /) -> str:
     """ "better", "worse" or "undecided", by whether the interval of the difference lies on one side of zero."""
     if comparison.low <= 0 <= comparison.high:
         return "undecided"
-    return "better" if (comparison.low > 0) != lower_is_better else "worse"
+    return "better" if comparison.low > 0 else "worse"
 
 
 def _mean_auroc(ood: Sequence[Detection]) -> float:
