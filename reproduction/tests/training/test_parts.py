@@ -10,12 +10,11 @@ from torch import nn
 
 from credalens.bayes import BayesianLayer, kl, to_bayesian
 from credalens_paper.training.devices import fast_math, find_device, find_precision, mixed, named_device, placed
-from credalens_paper.training.distillation import distillation_loss
 from credalens_paper.training.images import DeviceImages
 from credalens_paper.training.jobs import Job, Setting
 from credalens_paper.training.learner import Learner
 from credalens_paper.training.networks import make_network
-from credalens_paper.training.objectives import cross_entropy, distillation, evidence_bound
+from credalens_paper.training.objectives import cross_entropy, distillation, distillation_loss, evidence_bound
 from credalens_paper.training.optimizers import load_optimizer, make_optimizer, optimizer_tensors, set_learning_rate
 from credalens_paper.training.randomness import Randomness, derived_seed, epoch_order
 from credalens_paper.training.schedules import Schedule, schedule_for

@@ -7,7 +7,7 @@ from torch import nn
 
 from credalens.bayes import mean_network, to_bayesian
 from credalens_paper.training.images import Normalization
-from credalens_paper.training.predicting import predict_concentrations, predict_members
+from credalens_paper.training.predicting import PIXELS, predict_concentrations, predict_members
 from reproduction.tests.training.tiny import STATISTICS, blobs, build
 
 IMAGES = blobs(20).images
@@ -35,9 +35,10 @@ def test_a_standard_network_is_one_member():
 
 
 @pytest.mark.parametrize("batch", [1, 7, 20, 1000])
-def test_the_batch_does_not_matter(batch):
+def test_the_batch_does_not_matter(batch, monkeypatch):
     expected = predict_members(network(), IMAGES, **OPTIONS)
-    np.testing.assert_allclose(predict_members(network(), IMAGES, **OPTIONS, batch=batch), expected, rtol=1e-5)
+    monkeypatch.setitem(PIXELS, "cpu", 8 * 8 * batch)
+    np.testing.assert_allclose(predict_members(network(), IMAGES, **OPTIONS), expected, rtol=1e-5)
 
 
 def test_images_are_resized():
@@ -68,7 +69,7 @@ def test_samples_surround_the_mean_network():
 
 
 def test_concentrations_are_exponentials():
-    alpha = predict_concentrations(network(), IMAGES, **OPTIONS, batch=6)
+    alpha = predict_concentrations(network(), IMAGES, **OPTIONS)
     assert alpha.dtype == np.float32
     np.testing.assert_allclose(alpha, logits(network()).exp(), rtol=1e-4)
 

@@ -65,35 +65,29 @@ class _ImageColumn:
     """Encoded images by index over all files; only the row groups that hold them are read."""
 
     def __init__(self, paths: list[Path], column: str) -> None:
-        from pyarrow.parquet import ParquetFile
+        from pyarrow.dataset import dataset
 
         self.column = column
-        self.groups: list[tuple[Path, int]] = []
-        counts: list[int] = []
-        for path in paths:
-            metadata = ParquetFile(path).metadata
-            self.groups += [(path, group) for group in range(metadata.num_row_groups)]
-            counts += [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        files = dataset([str(path) for path in paths]).get_fragments()
+        self.groups = [group for file in files for group in file.split_by_row_group()]
+        counts = [group.row_groups[0].num_rows for group in self.groups]
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
 
     def __call__(self, indices: NDArray[np.intp]) -> list[Encoded]:
-        fetched: list[Encoded] = [b""] * len(indices)
+        encoded: list[Encoded] = [b""] * len(indices)
         groups = np.searchsorted(self.starts, indices, side="right") - 1
         for group in np.unique(groups):
-            places = np.flatnonzero(groups == group)
-            rows = self._read(group, indices[places] - self.starts[group])
-            for place, row in zip(places, rows, strict=True):
-                fetched[place] = row
-        return fetched
+            positions = np.flatnonzero(groups == group)
+            rows = self._read(self.groups[group], indices[positions] - self.starts[group])
+            for position, row in zip(positions, rows, strict=True):
+                encoded[position] = row
+        return encoded
 
-    def _read(self, group: int, rows: NDArray[np.intp]) -> list[bytes]:
-        from pyarrow.parquet import ParquetFile
+    def _read(self, group: Any, rows: NDArray[np.intp]) -> list[bytes]:
+        values = group.to_table(columns=[self.column])[self.column].take(rows).to_pylist()
+        return [self._bytes(value, group.path) for value in values]
 
-        path, number = self.groups[group]
-        column = ParquetFile(path).read_row_group(number, [self.column])[self.column].take(rows).to_pylist()
-        return [self._bytes(value, path) for value in column]
-
-    def _bytes(self, value: Any, path: Path) -> bytes:
+    def _bytes(self, value: Any, path: str) -> bytes:
         encoded = value.get("bytes") if isinstance(value, dict) else value
         if not isinstance(encoded, bytes):
             raise ValueError(f"column {self.column!r} of {path} holds no encoded images but {type(encoded).__name__}")

@@ -58,7 +58,7 @@ def dirichlet_uncertainty(alpha: Tensor, /, *, base: float = 2) -> ClassicalUnce
     """
     scale = 1 / math.log(check_base(base))
     _check_alpha(alpha, "alpha")
-    a = alpha.to(wide_dtype(alpha))
+    a = alpha.to(widest_float(alpha))
     p = a / a.sum(-1, keepdim=True)
     total = -torch.xlogy(p, p).sum(-1)
     aleatoric = (p * (torch.digamma(a.sum(-1, keepdim=True) + 1) - torch.digamma(a + 1))).sum(-1)
@@ -66,7 +66,7 @@ def dirichlet_uncertainty(alpha: Tensor, /, *, base: float = 2) -> ClassicalUnce
     return ClassicalUncertainty(*((scale * h).to(alpha.dtype) for h in (total, aleatoric, epistemic)))
 
 
-def wide_dtype(tensor: Tensor, /) -> torch.dtype:
+def widest_float(tensor: Tensor, /) -> torch.dtype:
     """float64, or float32 on Apple's GPUs, which have nothing wider."""
     return torch.float32 if tensor.device.type == "mps" else torch.float64
 

@@ -78,14 +78,14 @@ class Learner:
 
     def advance(self) -> None:
         """One step."""
-        epoch, place = divmod(self.step, self.steps_per_epoch)
+        epoch, step_of_epoch = divmod(self.step, self.steps_per_epoch)
         if self._order is None:
-            self._order, self._since = self._begin_epoch(epoch, place), time.perf_counter()
-        start = place * self.schedule.batch
+            self._order, self._since = self._begin_epoch(epoch, step_of_epoch), time.perf_counter()
+        start = step_of_epoch * self.schedule.batch
         with self._randomness.active():
             self._learn(self._order[start : start + self.schedule.batch])
         self.step += 1
-        if place + 1 == self.steps_per_epoch:
+        if step_of_epoch + 1 == self.steps_per_epoch:
             self._end_epoch(epoch)
 
     def averages(self) -> Averages:
@@ -125,10 +125,10 @@ class Learner:
             return distillation(teachers, self.schedule, len(self._images), self._mixed)
         return cross_entropy
 
-    def _begin_epoch(self, epoch: int, place: int) -> Tensor:
+    def _begin_epoch(self, epoch: int, step_of_epoch: int) -> Tensor:
         """The order of an epoch that begins, or goes on in the middle after a checkpoint."""
         view = self.schedule.view(epoch)
-        if self.spec.distilled and self.schedule.views is not None and place == 0:
+        if self.spec.distilled and self.schedule.views is not None and step_of_epoch == 0:
             self._randomness.begin_view(view)
         return self._images.order(epoch_order(self.spec.seed, view, len(self._images)))
 

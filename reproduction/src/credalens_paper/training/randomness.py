@@ -46,7 +46,7 @@ class Randomness:
         self.generator = torch.Generator(device).manual_seed(derived_seed(seed, DRAWS))
         self._seed, self._device = seed, device
         self._hidden = [
-            torch.Generator(place).manual_seed(derived_seed(seed, HIDDEN)).get_state() for place in self._places()
+            torch.Generator(owner).manual_seed(derived_seed(seed, HIDDEN)).get_state() for owner in self._devices()
         ]
 
     def begin_view(self, view: int, /) -> None:
@@ -72,12 +72,12 @@ class Randomness:
         self.generator.set_state(state["generator"])
         self._hidden = [state[f"hidden{i}"] for i in range(len(self._hidden))]
 
-    def _places(self) -> list[torch.device]:
+    def _devices(self) -> list[torch.device]:
         cpu = torch.device("cpu")
         return [cpu] if self._device.type == "cpu" else [cpu, self._device]
 
     def _swap(self, states: list[Tensor]) -> list[Tensor]:
-        generators = [_global_generator(place) for place in self._places()]
+        generators = [_global_generator(owner) for owner in self._devices()]
         before = [generator.get_state() for generator in generators]
         for generator, state in zip(generators, states, strict=True):
             generator.set_state(state)

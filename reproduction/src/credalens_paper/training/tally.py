@@ -7,7 +7,7 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor, nn
 
-from credalens_paper.training.dirichlet import wide_dtype
+from credalens_paper.training.dirichlet import widest_float
 from credalens_paper.training.spec import TrainSpec
 
 
@@ -28,7 +28,7 @@ class Tally:
 
     def __init__(self, device: torch.device, /):
         zeros = torch.zeros(2, device=device)
-        self._sums = zeros.to(wide_dtype(zeros))
+        self._sums = zeros.to(widest_float(zeros))
         self._bad = torch.full((), -1, dtype=torch.int64, device=device)
 
     def add(self, loss: Tensor, logits: Tensor, labels: Tensor, step: int, /) -> None:
