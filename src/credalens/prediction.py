@@ -15,13 +15,12 @@ from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.intervals import trusted_intervals
 from credalens.checks.member_array import (
     MemberArray,
-    check_not_empty_summary,
     in_common_precision,
-    raise_without_members,
     read_logits,
     read_members,
 )
-from credalens.checks.options import check_base, check_max_nodes, check_tolerance
+from credalens.checks.options import check_base, check_budget
+from credalens.checks.summaries import check_not_empty
 from credalens.core.batches import for_each_chunk
 from credalens.core.classical import ClassicalUncertainty, decompose_members, from_bits
 from credalens.core.decisions import decide
@@ -93,7 +92,9 @@ class CredalPrediction:
     def hull(self) -> ConvexHull:
         """The convex hull of the members, a smaller credal set; a prediction from a ``MemberSummary`` has none."""
         if self._members is None:
-            raise_without_members()
+            raise ValueError(
+                "the hull needs the members, and this prediction was made from a summary; use wrap(probs)."
+            )
         return ConvexHull._of_members(self._members.to_cpu().as_accepted())
 
     def predict(self) -> Any:
@@ -129,7 +130,7 @@ def wrap(
     >>> prediction.probability.round(4), round(float(prediction.epistemic), 3)
     (array([0.325 , 0.2875, 0.3875]), 0.428)
     """
-    max_nodes, tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
+    max_nodes, tolerance = check_budget(max_nodes, tolerance)
     probs = in_common_precision(probs)
     prediction = _on_gpu(probs, "probs", member_axis, base, max_nodes, tolerance)
     if prediction is not None:
@@ -148,7 +149,7 @@ def wrap_logits(
     threads: int | None = None,
 ) -> CredalPrediction:
     """Turn the logits of N members into a credal prediction: a softmax in float64 over the last axis, then ``wrap``."""
-    max_nodes, tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
+    max_nodes, tolerance = check_budget(max_nodes, tolerance)
     prediction = _on_gpu(logits, "logits", member_axis, base, max_nodes, tolerance)
     if prediction is not None:
         return prediction
@@ -185,8 +186,8 @@ def from_summary(
     threads: int | None = None,
 ) -> CredalPrediction:
     """The credal prediction of a summary's members."""
-    max_nodes, tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
-    check_not_empty_summary(summary.count)
+    max_nodes, tolerance = check_budget(max_nodes, tolerance)
+    check_not_empty(summary.count)
     array_kind = summary.array_kind or NUMPY
     lower, upper, total = (to_numpy(x)[0] for x in (summary.lower, summary.upper, summary.sum_probability))
     classes, batch = lower.shape[-1], lower.shape[:-1]

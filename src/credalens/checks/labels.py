@@ -8,17 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.arrays import as_array
+from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.bad_values import refuse_values
-from credalens.checks.member_array import check_one_member
+from credalens.checks.member_array import one_member
 
 __all__ = ["check_samples_and_classes", "read_labels", "read_probabilities"]
 
 
 def read_probabilities(x: Any, name: str, /) -> NDArray[np.float64]:
     """Distributions (*samples, classes) exactly as given: refused where they are none, never rescaled."""
-    array, array_kind = as_array(x, name)
+    array = as_array(x, name)[0]
     check_samples_and_classes(array, name)
-    check_one_member(array, array_kind, name)
+    member = one_member(x, name)
+    if not member.are_distributions():
+        raise_bad_rows(member, name, one_member=True)
     return array.astype(np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Member predictions: their shape, their rows, their logits, and summaries of them."""
+"""Member predictions: their shape, their rows, and their logits."""
 
 from __future__ import annotations
 
@@ -16,15 +16,11 @@ from credalens.checks.bad_rows import raise_bad_logits, raise_bad_rows
 __all__ = [
     "MemberArray",
     "check_member_axis",
-    "check_merge",
-    "check_not_empty_summary",
-    "check_one_member",
     "distributions",
     "in_common_precision",
+    "one_member",
     "raise_bad_member",
-    "raise_bad_members",
     "raise_no_members",
-    "raise_without_members",
     "read_distributions",
     "read_logits",
     "read_members",
@@ -36,7 +32,10 @@ EDGE = 1e-6  # of the tolerance: more than the order of summation can move a row
 
 @dataclass(frozen=True)
 class MemberArray:
-    """Member predictions as (members, rows, classes), in whatever order they lie, and where they came from."""
+    """Member predictions as (members, rows, classes), in any memory order, their batch shape and the caller's kind of array.
+
+    :ivar accepted: whether the rows have passed the check of their sums before.
+    """
 
     array: NDArray
     batch: tuple[int, ...]
@@ -45,7 +44,7 @@ class MemberArray:
 
     @property
     def tolerance(self) -> float:
-        """How far from one a row's sum may be; a little more where rows were accepted that are now summed in another order."""
+        """How far from one a row's sum may be: a little more for accepted rows, which may be summed in another order now."""
         return row_tolerance(self.array_kind.dtype) * (1 + EDGE if self.accepted else 1)
 
     def as_accepted(self) -> MemberArray:
@@ -53,13 +52,13 @@ class MemberArray:
         return replace(self, accepted=True)
 
     def to_cpu(self) -> MemberArray:
-        """Themselves; members on a GPU have to be fetched."""
+        """The members themselves; those on a GPU have to be fetched."""
         return self
 
     def rows(self, start: int, stop: int) -> tuple[NDArray, int, int]:
         """An array that kernels can read and where these rows are in it.
 
-        The members themselves if they can be; if they lie in another order or are narrow floats, a copy of these rows only.
+        That is the array itself if kernels can read it, else a copy of these rows.
         """
         if self.array.dtype in (np.float32, np.float64) and self.array.flags.c_contiguous:
             return self.array, start, stop
@@ -72,14 +71,71 @@ class MemberArray:
         return bool((self.array >= 0).all() and (np.abs(total - 1) <= self.tolerance).all())
 
     def restore(self, array: NDArray, /) -> Any:
-        """Give ``array`` (rows, ...) the caller's batch shape, precision and library."""
+        """``array`` (rows, ...) in the caller's batch shape, precision and library."""
         return self.array_kind.restore_rows(array, self.batch)
 
 
-def in_common_precision(probs: Any, /, *, name: str = "probs") -> Any:
-    """Members in a list, those in half precision among others in float32: rows that their own dtype allows, renormalised.
+def read_members(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> MemberArray:
+    """Member predictions of a valid shape and dtype. Their values are checked in the pass that reads them."""
+    return _read_stack(in_common_precision(probs, name=name), member_axis, name)
 
-    An array of all of them has the dtype of the widest, for which rows of the narrower need not sum to one.
+
+def read_distributions(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> MemberArray:
+    """Member predictions with their values checked, renormalised in float64."""
+    return distributions(read_members(probs, member_axis=member_axis, name=name), name)
+
+
+def distributions(members: MemberArray, name: str = "probs", /) -> MemberArray:
+    """The same members with their values checked, renormalised in float64."""
+    if not members.are_distributions():
+        raise_bad_rows(members, name)
+    p = members.array.astype(np.float64, order="C")
+    return replace(members, array=p / p.sum(axis=-1, keepdims=True), accepted=False)
+
+
+def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -> MemberArray:
+    """The softmax in float64 of member logits, which must be finite, or -inf for a class that is ruled out."""
+    members = _read_stack(logits, member_axis, name)
+    z = members.array.astype(np.float64, order="C")
+    top = z.max(axis=-1, keepdims=True)
+    if not np.isfinite(top).all():  # NaN, +inf, or -inf in every class
+        raise_bad_logits(members, name)
+    with np.errstate(over="ignore", under="ignore"):  # a difference that float64 cannot hold is a probability of zero
+        z -= top
+        np.exp(z, out=z)
+    z /= z.sum(axis=-1, keepdims=True)
+    kind = members.array_kind
+    return replace(members, array=z, array_kind=replace(kind, dtype=kind.result_dtype.name))
+
+
+def _read_stack(x: Any, member_axis: int, name: str) -> MemberArray:
+    """``x`` as (members, rows, classes), a view where its strides allow one. Its values are not looked at."""
+    array, array_kind = as_array(x, name)
+    if array.ndim < 2:
+        raise ValueError(
+            f"{name} must have shape (members, *batch, classes) with at least two axes; got shape {array.shape}. "
+            f"For one distribution from one member write {name}[None, :]."
+        )
+    if (axis := check_member_axis(member_axis, array.ndim, name)) != 0:
+        array = np.moveaxis(array, axis, 0)
+    members, *batch, classes = array.shape
+    if members == 0:
+        raise_no_members(name, array.shape)
+    check_classes(classes, name, array.shape)
+    return MemberArray(array.reshape(members, math.prod(batch), classes), tuple(batch), array_kind)
+
+
+def one_member(values: Any, name: str, /) -> MemberArray:
+    """The prediction (*batch, classes) of one member."""
+    array, array_kind = as_array(values, name)
+    batch, classes = array.shape[:-1], array.shape[-1]
+    return MemberArray(array.reshape(1, math.prod(batch), classes), batch, array_kind)
+
+
+def in_common_precision(probs: Any, /, *, name: str = "probs") -> Any:
+    """A list of members of several dtypes, with those in half precision converted to float32 and renormalised.
+
+    Stacked, all get the widest dtype, within whose tolerance the rows of a narrower one need not sum to one.
     """
     if not isinstance(probs, list | tuple):
         return probs
@@ -98,57 +154,6 @@ def _renormalised(member: Any, dtype: str, name: str) -> Any:
         return p
     total = xp.sum(p, axis=-1, keepdims=True)
     return p / xp.where(abs(total - 1) <= row_tolerance(dtype), total, xp.ones_like(total))
-
-
-def read_members(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> MemberArray:
-    """Shape and dtype of member predictions. Their values are checked in the pass that reads them."""
-    array, batch, array_kind = _read_stack(in_common_precision(probs, name=name), member_axis, name)
-    return MemberArray(array, batch, array_kind)
-
-
-def read_distributions(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> MemberArray:
-    """Member predictions with their values checked, renormalised in float64."""
-    return distributions(read_members(probs, member_axis=member_axis, name=name), name)
-
-
-def distributions(members: MemberArray, name: str = "probs", /) -> MemberArray:
-    """The same members with their values checked, renormalised in float64."""
-    if not members.are_distributions():
-        raise_bad_rows(members, name)
-    p = members.array.astype(np.float64, order="C")
-    return MemberArray(p / p.sum(axis=-1, keepdims=True), members.batch, members.array_kind)
-
-
-def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -> MemberArray:
-    """Member logits, softmaxed in float64: finite, or -inf for a class that is ruled out."""
-    z, batch, array_kind = _read_stack(logits, member_axis, name)
-    z = z.astype(np.float64, order="C")
-    top = z.max(axis=-1, keepdims=True)
-    if not np.isfinite(top).all():  # NaN, +inf, or -inf in every class
-        raise_bad_logits(MemberArray(z, batch, array_kind), name)
-    with np.errstate(over="ignore", under="ignore"):  # a difference that float64 cannot hold is a probability of zero
-        z -= top
-        np.exp(z, out=z)
-    z /= z.sum(axis=-1, keepdims=True)
-    return MemberArray(z, batch, ArrayKind(array_kind.library, array_kind.device, array_kind.result_dtype.name))
-
-
-def _read_stack(x: Any, member_axis: int, name: str) -> tuple[NDArray, tuple[int, ...], ArrayKind]:
-    """``x`` as (members, rows, classes), a view where its strides allow one; checks that need no look at the values."""
-    array, array_kind = as_array(x, name)
-    if array.ndim < 2:
-        raise ValueError(
-            f"{name} must have shape (members, *batch, classes) with at least two axes; got shape {array.shape}. "
-            f"For one distribution from one member write {name}[None, :]."
-        )
-    if (axis := check_member_axis(member_axis, array.ndim, name)) != 0:
-        array = np.moveaxis(array, axis, 0)
-    members, classes = array.shape[0], array.shape[-1]
-    if members == 0:
-        raise_no_members(name, array.shape)
-    check_classes(classes, name, array.shape)
-    batch = array.shape[1:-1]
-    return array.reshape(members, math.prod(batch), classes), batch, array_kind
 
 
 def check_member_axis(axis: int, ndim: int, name: str) -> int:
@@ -171,52 +176,7 @@ def raise_no_members(name: str, shape: tuple[int, ...]) -> NoReturn:
     raise ValueError(f"{name} has no members (shape {shape}); at least one prediction per input is needed.")
 
 
-def raise_bad_members(probs: Any, member_axis: int | None, name: str = "probs") -> NoReturn:
-    """Raise the error for members that a summary refused: several along ``member_axis``, or None for one alone."""
-    if member_axis is None:
-        raise_bad_member(probs, name)
-    raise_bad_rows(read_members(probs, member_axis=member_axis, name=name), name)
-
-
 def raise_bad_member(values: Any, name: str, *, kind: str = "probabilities") -> NoReturn:
     """Raise the error for the refused "probabilities" or "logits" (*batch, classes) of one member."""
     raise_bad = raise_bad_logits if kind == "logits" else raise_bad_rows
-    raise_bad(_one_member(*as_array(values, name)), name, one_member=True)
-
-
-def check_one_member(array: NDArray, array_kind: ArrayKind, name: str, /) -> None:
-    """Refuse distributions (*batch, classes) that are none."""
-    member = _one_member(array, array_kind)
-    if not member.are_distributions():
-        raise_bad_rows(member, name, one_member=True)
-
-
-def _one_member(array: NDArray, array_kind: ArrayKind) -> MemberArray:
-    batch, classes = array.shape[:-1], array.shape[-1]
-    return MemberArray(array.reshape(1, math.prod(batch), classes), batch, array_kind)
-
-
-def check_merge(one: Any, other: Any, /) -> None:
-    """Two summaries of the same inputs: same library, batch and classes."""
-    if type(one) is not type(other):
-        raise TypeError(f"a MemberSummary merges with another MemberSummary; got {type(other).__name__}.")
-    if one.array_kind is None or other.array_kind is None:
-        return
-    if one.array_kind.library != other.array_kind.library:
-        raise TypeError(f"cannot merge summaries of {one.array_kind.library} and {other.array_kind.library} arrays.")
-    if tuple(one.lower.shape) != tuple(other.lower.shape):
-        raise ValueError(
-            f"members must predict the same inputs and classes; got shapes {tuple(one.lower.shape)} and "
-            f"{tuple(other.lower.shape)} (*batch, classes)."
-        )
-
-
-def check_not_empty_summary(count: int, /) -> None:
-    """At least one member folded in."""
-    if count == 0:
-        raise ValueError("this MemberSummary has no members yet; call update(probs) before prediction().")
-
-
-def raise_without_members() -> NoReturn:
-    """The hull asked of a prediction that was made from a summary."""
-    raise ValueError("the convex hull needs the members, and this prediction was made from a summary; use wrap(probs).")
+    raise_bad(one_member(values, name), name, one_member=True)

@@ -12,11 +12,11 @@ from credalens.checks.arrays import as_array
 
 __all__ = [
     "check_base",
+    "check_budget",
     "check_choice",
     "check_count",
     "check_few_classes",
     "check_fraction",
-    "check_max_nodes",
     "check_subset",
     "check_threads",
     "check_tolerance",
@@ -55,9 +55,9 @@ def check_fraction(value: Any, name: str, /) -> float:
     return float(value)
 
 
-def check_max_nodes(max_nodes: int, /) -> int:
-    """A positive work budget."""
-    return check_count(max_nodes, "max_nodes")
+def check_budget(max_nodes: int, tolerance: float, /) -> tuple[int, float]:
+    """The budget of a search for the lowest entropy: nodes, and the gap in bits at which it may end."""
+    return check_count(max_nodes, "max_nodes"), check_tolerance(tolerance)
 
 
 def check_tolerance(tolerance: float, /) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.intervals import read_intervals
-from credalens.checks.options import check_base, check_max_nodes, check_tolerance
+from credalens.checks.options import check_base, check_budget
 from credalens.core.batches import for_each_chunk
 
 __all__ = ["MAX_NODES", "TOLERANCE", "lower_entropy", "shannon_entropy", "upper_entropy"]
@@ -71,7 +71,7 @@ def lower_entropy(
     (1.1568, True)
     """
     bits_per_unit = 1.0 / math.log2(check_base(base))
-    max_nodes, tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
+    max_nodes, tolerance = check_budget(max_nodes, tolerance)
     intervals = read_intervals(lower, upper)
     entropy, bound, distribution = lower_entropy_bits(
         intervals.lower, intervals.upper, max_nodes=max_nodes, tolerance=tolerance, threads=threads

@@ -11,13 +11,8 @@ from numpy.typing import NDArray
 
 from credalens.arrays import NUMPY, ArrayKind, all_reduce, array_kind_of, namespace, to_float64
 from credalens.checks.arrays import check_classes, read_array, row_tolerance
-from credalens.checks.member_array import (
-    check_member_axis,
-    check_merge,
-    in_common_precision,
-    raise_bad_members,
-    raise_no_members,
-)
+from credalens.checks.member_array import check_member_axis, in_common_precision, raise_no_members
+from credalens.checks.summaries import check_continues, check_merge, raise_bad_members
 from credalens.core.entropy import MAX_NODES, TOLERANCE
 
 __all__ = ["MemberSummary"]
@@ -59,12 +54,13 @@ class MemberSummary:
         (1, 3)
         """
         probs = read_array(in_common_precision(probs), "probs")
-        self._check_continues(tuple(probs.shape), member_axis)
+        check_continues(self, tuple(probs.shape), member_axis)
         merged = self
         for member in _each_member(probs, member_axis):
-            if (one := _summary_of_one(member)) is None:
+            summary = _summary_of(member)
+            if summary is None:
                 raise_bad_members(probs, member_axis)
-            merged = merged.merge(one)
+            merged = merged.merge(summary)
         return self._become(merged)
 
     def merge(self, other: MemberSummary, /) -> MemberSummary:
@@ -108,31 +104,14 @@ class MemberSummary:
         shape = _agreed_shape(tuple(self.lower.shape) if self.count else None, group)
         if shape is None:
             return self._copy()
-        own = self if self.count else _neutral_summary(shape)
+        summary = self if self.count else _neutral_summary(shape)
         return MemberSummary(
             int(all_reduce(np.array([self.count]), "SUM", group=group)[0]),
-            all_reduce(own.lower, "MIN", group=group),
-            all_reduce(own.upper, "MAX", group=group),
-            all_reduce(own.sum_probability, "SUM", group=group),
-            all_reduce(own.sum_entropy, "SUM", group=group),
-            _agreed_array_kind(own, group),
-        )
-
-    def _check_continues(self, shape: tuple[int, ...], member_axis: int | None) -> None:
-        """Refuse an array with an axis too few or too many for the members so far, and say how to pass it."""
-        if self.array_kind is None:
-            return
-        one = tuple(self.lower.shape)
-        if len(shape) == len(one) + (member_axis is not None):
-            return
-        said = "one member" if member_axis is None else f"members along member_axis={member_axis}"
-        meant = {
-            len(one): "for one more member pass member_axis=None",
-            len(one) + 1: "for several members pass member_axis=0",
-        }.get(len(shape), "all members must predict the same inputs and classes")
-        raise ValueError(
-            f"probs of shape {shape} cannot be {said} here: each of the {self.count} so far has shape {one} "
-            f"(*batch, classes); {meant}."
+            all_reduce(summary.lower, "MIN", group=group),
+            all_reduce(summary.upper, "MAX", group=group),
+            all_reduce(summary.sum_probability, "SUM", group=group),
+            all_reduce(summary.sum_entropy, "SUM", group=group),
+            _agreed_array_kind(summary, group),
         )
 
     def _copy(self) -> MemberSummary:
@@ -158,7 +137,7 @@ def _each_member(probs: Any, member_axis: int | None) -> Iterator[Any]:
         yield probs[(slice(None),) * axis + (n, ...)]
 
 
-def _summary_of_one(p: Any) -> MemberSummary | None:
+def _summary_of(p: Any) -> MemberSummary | None:
     """The summary of one member (*batch, classes), its rows renormalised in its own library; None if one is no distribution."""
     array_kind = array_kind_of(p)
     xp = namespace(array_kind.library)
@@ -194,10 +173,10 @@ def _agreed_shape(shape: tuple[int, ...] | None, group: Any) -> tuple[int, ...] 
     return _shape_of(most)
 
 
-def _agreed_array_kind(own: MemberSummary, group: Any) -> ArrayKind:
+def _agreed_array_kind(summary: MemberSummary, group: Any) -> ArrayKind:
     """The kind of array of this process, in the widest precision of all that have members, as when they merge."""
-    array_kind = own.array_kind or NUMPY
-    width = all_reduce(np.array([array_kind.result_dtype.itemsize if own.count else 0]), "MAX", group=group)[0]
+    array_kind = summary.array_kind or NUMPY
+    width = all_reduce(np.array([array_kind.result_dtype.itemsize if summary.count else 0]), "MAX", group=group)[0]
     return (
         array_kind
         if array_kind.result_dtype.itemsize == width

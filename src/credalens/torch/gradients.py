@@ -17,7 +17,7 @@ from torch import Tensor
 
 from credalens.arrays import ArrayKind
 from credalens.checks.member_array import MemberArray, check_member_axis, read_distributions
-from credalens.checks.options import check_base, check_max_nodes, check_tolerance
+from credalens.checks.options import check_base, check_budget
 from credalens.core.entropy import MAX_NODES, TOLERANCE, lower_entropy_bits, upper_entropy_bits
 from credalens.prediction import CredalPrediction
 from credalens.torch.outputs import in_float64
@@ -65,7 +65,7 @@ def credal_prediction(
             f"probs must be a torch tensor; got {type(probs).__name__}. For other arrays call credalens.wrap."
         )
     scale = 1.0 / math.log2(check_base(base))
-    max_nodes, tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
+    max_nodes, tolerance = check_budget(max_nodes, tolerance)
     members = read_distributions(probs, member_axis=member_axis)
     p = in_float64(probs).movedim(check_member_axis(member_axis, probs.ndim, "probs"), 0)
     p = p / p.sum(-1, keepdim=True)

@@ -13,11 +13,10 @@ from torch import nn
 from credalens.checks.member_array import in_common_precision
 from credalens.checks.options import (
     check_base,
+    check_budget,
     check_choice,
     check_count,
-    check_max_nodes,
     check_threads,
-    check_tolerance,
 )
 from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.core.members import MemberSummary
@@ -98,7 +97,7 @@ class CredalWrapper(nn.Module):
         self.hull, self.gradients, self.vectorised = hull, gradients, vectorised
         self.member_chunk = None if member_chunk is None else check_count(member_chunk, "member_chunk")
         self.base, self.threads = check_base(base), check_threads(threads)
-        self.max_nodes, self.tolerance = check_max_nodes(max_nodes), check_tolerance(tolerance)
+        self.max_nodes, self.tolerance = check_budget(max_nodes, tolerance)
         self._check_combination()
         self.members = member_modules(members, samples)
         if vectorised:
