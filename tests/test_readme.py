@@ -86,11 +86,11 @@ def test_every_link_to_a_file_leads_somewhere():
 
 def test_the_headline_table_is_the_result_file():
     pytest.importorskip("torch")
-    from credalens_paper.findings.headline import headline
+    from credalens_paper.findings.headline import headline_table
+    from credalens_paper.results.records import read_result
 
-    root = Path(__file__).parents[1]
     shown = README.partition("<!-- headline -->\n")[2].partition("\n<!-- /headline -->")[0]
-    assert shown == headline(root / "results" / "fast" / "OODMain.json")
+    assert shown == headline_table(read_result(Path(__file__).parents[1] / "results" / "fast" / "OODMain.json"))
 
 
 def test_the_tables_of_speed_are_the_result_files():
@@ -102,14 +102,19 @@ def test_the_tables_of_speed_are_the_result_files():
         assert README.partition(f"<!-- {name} -->\n")[2].partition(f"\n<!-- /{name} -->")[0] == table
 
 
-def test_the_results_page_is_generated_from_the_result_files():
+def test_the_pages_of_results_are_generated_from_the_result_files():
     pytest.importorskip("torch")
+    from credalens_paper.findings.results_pages import render_pages
     from credalens_paper.results.records import read_results
-    from credalens_paper.results.rendering.pages import render_results
 
-    root = Path(__file__).parents[1]
-    page = (root / "results" / "README.md").read_text()
-    assert page.strip() == render_results(read_results(root / "results" / "fast")).strip()
+    folder = Path(__file__).parents[1] / "results"
+    pages = render_pages(read_results(folder / "fast"))
+    for name, text in pages.items():
+        assert (folder / name).read_text() == f"{text}\n", name
+    stored = {
+        str(path.relative_to(folder)) for kind in ("tables", "figures") for path in (folder / kind).iterdir()
+    }
+    assert stored | {"README.md", "machines.md"} == set(pages)
 
 
 def test_the_findings_are_generated_from_the_result_files():

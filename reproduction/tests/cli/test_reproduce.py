@@ -64,7 +64,7 @@ def test_the_list_needs_no_torch(tmp_path):
 def test_a_table_is_printed_beside_the_papers_numbers_and_listed_as_measured(capsys, tmp_path):
     code, out, err = run(capsys, "OODMainTU", "--preset", "smoke", "--out", tmp_path)
     assert code == 0
-    assert "## OODMainTU" in out
+    assert "# OODMainTU" in out
     assert "88.18 ± 1.30" in out
     assert "training digits-resnet18" in err
     _, out, err = run(capsys, "--list", "--json", "--out", tmp_path)
@@ -82,9 +82,10 @@ def test_results_are_printed_again_without_training(capsys, tmp_path, engines):
     code, out, _ = run(capsys, "--from-results", results, "--markdown", document)
     assert (code, out) == (0, first)
     assert len(engines) == made
-    assert "## GHComparison" in document.read_text()
+    assert "tables/GHComparison.md" in document.read_text()
+    assert "# GHComparison" in (tmp_path / "tables" / "GHComparison.md").read_text()
     _, out, _ = run(capsys, "PIA", "--from-results", results)
-    assert "## PIA" in out
+    assert "# PIA" in out
     assert "GHComparison" not in out
 
 

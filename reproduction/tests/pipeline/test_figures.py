@@ -95,8 +95,12 @@ def test_a_set_that_is_not_there_asks_for_the_folder_or_for_the_set(tmp_path):
     assert Images(store, fast, None).reason("digits", pixels=8) is None
 
 
-def test_every_file_that_the_results_page_links_to_is_there():
+def test_every_file_that_the_pages_of_results_link_to_is_there():
     folder = Path(__file__).parents[3] / "results"
-    linked = re.findall(r"\]\(([^)#]+)\)", (folder / "README.md").read_text())
-    assert any(target.endswith(".svg") for target in linked)
-    assert [target for target in linked if not (folder / target).is_file()] == []
+    linked = [
+        (page.parent / target).resolve()
+        for page in folder.rglob("*.md")
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    ]
+    assert {".svg", ".json", ".md"} <= {path.suffix for path in linked}
+    assert [path for path in linked if not path.is_file()] == []

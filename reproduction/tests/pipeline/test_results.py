@@ -15,13 +15,14 @@ from credalens_paper.experiments.keys import HIGHER
 from credalens_paper.experiments.numbers import PAPER_FIGURES, PAPER_TABLES
 from credalens_paper.experiments.presets import get_preset
 from credalens_paper.experiments.tables import TABLES
+from credalens_paper.findings.results_pages import render_pages
 from credalens_paper.json_records import to_json
 from credalens_paper.pipeline.reproduce import reproduce
 from credalens_paper.pipeline.tables import improvement, statistics
 from credalens_paper.results.listing import list_entries
 from credalens_paper.results.records import PaperNumber, Runs, TableResult, read_results
 from credalens_paper.results.rendering.markdown import markdown_table
-from credalens_paper.results.rendering.pages import render_result, render_results
+from credalens_paper.results.rendering.pages import render_result
 from reproduction.tests.pipeline.fake_engine import FakeEngine
 
 SMOKE = get_preset("smoke")
@@ -193,7 +194,7 @@ def test_lines_against_severity_are_the_tables_corrupted_numbers_averaged(result
 def test_rendering_shows_every_number_of_the_paper_and_of_ours(results, label):
     result = results[label]
     text = render_result(result)
-    assert text.startswith(f"## {label}\n")
+    assert text.startswith(f"# {label}\n")
     assert "Preset smoke, schedule smoke" in text
     for cell in result.cells if isinstance(result, TableResult) else ():
         if cell.keys.metric in HIGHER and cell.paper:
@@ -233,11 +234,13 @@ def test_a_cell_that_was_not_measured_keeps_its_row_beside_the_papers_numbers(re
     assert "SVHN not found" in text
 
 
-def test_the_whole_document_lists_every_entry_with_its_status(results):
-    text = render_results(list(results.values()))
-    for label in LABELS:
-        assert f"| [`{label}`](#{label.lower().replace(' ', '-')})" in text
-        assert f"\n## {label}\n" in text
+def test_the_index_lists_every_entry_with_its_status_and_a_page(results):
+    pages = render_pages(list(results.values()))
+    links = re.findall(r"^\| \[`(.*)`\]\((.*)\) +\| (\w+) +\| ([\w ]+?) +\|", pages["README.md"], flags=re.MULTILINE)
+    assert [(label, status) for label, _, _, status in links] == [(r.label, r.status) for r in results.values()]
+    for label, path, _, _ in links:
+        assert pages[path].startswith(f"# {label}\n")
+        assert f"[`{label}`]({path})" in pages["machines.md"]
 
 
 def test_exact_measures_stand_beside_the_reduced_ones_of_the_paper(results):

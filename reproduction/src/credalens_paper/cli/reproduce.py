@@ -58,7 +58,9 @@ def reproduce(
     markdown: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write the Markdown there too, in place of what is there.", show_default=False
+            metavar="FILE",
+            help="Write an index there too, and a page for each result in tables/ and figures/ beside it.",
+            show_default=False,
         ),
     ] = None,
     findings: Annotated[
@@ -261,13 +263,14 @@ def _write(
 ) -> None:
     from credalens.storage import atomic_file
     from credalens_paper.findings.document import render_findings
+    from credalens_paper.findings.results_pages import write_pages
     from credalens_paper.json_records import to_json
-    from credalens_paper.results.rendering.pages import render_results
 
-    for path, render in ((markdown, render_results), (findings, render_findings)):
-        if path is not None:
-            with atomic_file(path) as file:
-                file.write(render(results).encode())
+    if markdown is not None:
+        write_pages(results, markdown)
+    if findings is not None:
+        with atomic_file(findings) as file:
+            file.write(render_findings(results).encode())
     if as_json:
         typer.echo(json.dumps({"results": to_json(results), "unfinished": unfinished}))
     for label, why in unfinished.items():

@@ -30,8 +30,8 @@ __all__ = ["render_findings"]
 
 HEADING: Final = """# Findings
 
-Generated from the result files of this repository, as [results/README.md](../results/README.md) is, where every number
-stands with its runs, hardware and command; the seeds are in the files. A comparison is credal less classical on the
+Generated from the result files of this repository, as the pages of [results/README.md](../results/README.md) are, where every
+number stands with its runs, hardware and command; the seeds are in the files. A comparison is credal less classical on the
 same runs; it is won where the mean over the runs is on the better side. Differences of AUROC, AUPRC and ACC are in
 percentage points. Runs of deep ensembles are distinct choices among the same networks, so the larger N is, the more members
 they share, and the less their spread says about other networks. Which networks were trained where, how often, and what is

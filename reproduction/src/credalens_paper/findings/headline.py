@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -10,11 +9,11 @@ import numpy as np
 from credalens_paper.experiments.names import display_name
 from credalens_paper.experiments.tables import BOTH, SMALL
 from credalens_paper.findings.lookup import Kind, is_better, numbers_of
-from credalens_paper.results.records import Result, read_result
+from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import markdown_table
 from credalens_paper.results.rendering.values import value_text
 
-__all__ = ["headline", "headline_table"]
+__all__ = ["headline_table"]
 
 ROWS: Final = (
     ("OOD AUROC by EU, SVHN", "svhn", "AUROC"),
@@ -25,29 +24,20 @@ ROWS: Final = (
 )
 
 
-def headline(path: str | Path, /) -> str:
-    """The table of `headline_table` from the result file of OODMain."""
-    result = read_result(Path(path))
-    if result is None:
-        raise ValueError(f"{path} is no result file")
-    return headline_table(result)
-
-
 def headline_table(result: Result, /) -> str:
-    """Deep ensembles of five, averaged against credal: a Markdown table from the result of OODMain."""
+    """Deep ensembles of five, averaged against credal: a Markdown table of OODMain, nothing of other results."""
     rows = []
-    for backbone in SMALL:
+    for backbone in SMALL if result.label == "OODMain" else ():
         for title, ood_set, metric in ROWS:
             classical, credal = (_runs(result, backbone, variant, ood_set, metric) for variant in BOTH)
-            better = sum(is_better(metric, difference) for difference in np.subtract(credal, classical))
-            values = [value_text(float(np.mean(runs)), metric) for runs in (classical, credal)]
-            rows.append([display_name(backbone), title, *values, f"{better} of {len(credal)} runs"])
+            if classical and credal:
+                better = sum(is_better(metric, difference) for difference in np.subtract(credal, classical))
+                values = [value_text(float(np.mean(runs)), metric) for runs in (classical, credal)]
+                rows.append([display_name(backbone), title, *values, f"{better} of {len(credal)} runs"])
     return markdown_table(["backbone", "", "averaging", "credal", "credal better in"], rows)
 
 
 def _runs(result: Result, backbone: str, variant: str, ood_set: str | None, metric: str) -> tuple[float, ...]:
     keys = {"backbone": backbone, "method": "DE", "variant": variant, "ood_set": ood_set, "metric": metric}
-    for number in numbers_of([result], Kind(result.label, {**keys, "measure": (None, "EU")})):
-        if number.ours is not None:
-            return number.ours.runs
-    raise ValueError(f"the result {result.label} has no measured cell {keys}")
+    (number,) = numbers_of([result], Kind(result.label, {**keys, "measure": (None, "EU")}))
+    return number.ours.runs if number.ours else ()

@@ -11,15 +11,15 @@ from credalens_paper.results.rendering.values import DIGITS
 __all__ = ["figure_parts"]
 
 
-def figure_parts(result: FigureResult, /) -> list[str]:
+def figure_parts(result: FigureResult, root: str, /) -> list[str]:
     """The link to the picture and the tables of its lines or quantiles, as far as there are any."""
-    return [_picture(result), _lines(result), _quantiles(result)]
+    return [_picture(result, root), _lines(result), _quantiles(result)]
 
 
-def _picture(result: FigureResult) -> str:
+def _picture(result: FigureResult, root: str) -> str:
     """The SVG where there is one, since it is sharp at any size."""
     names = sorted(result.files, key=lambda name: not name.endswith(".svg"))
-    return f"![{result.label}]({result.provenance.preset.name}/figures/{names[0]})" if names else ""
+    return f"![{result.label}]({root}{result.provenance.preset.name}/figures/{names[0]})" if names else ""
 
 
 def _lines(result: FigureResult) -> str:

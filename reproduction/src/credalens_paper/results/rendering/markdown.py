@@ -1,11 +1,11 @@
-"""Markdown that reads as plain text too: tables whose columns line up, links to headings."""
+"""Markdown that reads as plain text too: tables whose columns line up."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["NONE", "anchor", "joined", "markdown_table"]
+__all__ = ["NONE", "joined", "markdown_table"]
 
 NONE: Final = "–"
 """Stands where there is no number."""
@@ -26,15 +26,6 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], /) -> str
     rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
     texts = ["| " + " | ".join(line) + " |" for line in lines]
     return "\n".join([texts[0], rule, *texts[1:]])
-
-
-def anchor(heading: str, /) -> str:
-    """Where a link to a heading of the same page leads.
-
-    >>> anchor("Concept comparisons")
-    '#concept-comparisons'
-    """
-    return "#" + heading.lower().replace(" ", "-")
 
 
 def joined(*parts: str) -> str:

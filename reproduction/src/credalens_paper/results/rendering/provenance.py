@@ -9,19 +9,18 @@ from credalens_paper.experiments.entries import LABELS, file_name
 from credalens_paper.experiments.keys import CellKey
 from credalens_paper.experiments.names import display_name
 from credalens_paper.results.records import Panel, Provenance, Result, TableResult, TrainedModels
-from credalens_paper.results.rendering.markdown import anchor, markdown_table
 from credalens_paper.results.rendering.values import count_text
 
-__all__ = ["absent_line", "machine_line", "machine_table", "provenance_lines", "unmeasured", "unmeasured_lines"]
+__all__ = ["absent_line", "machine_line", "machine_of", "provenance_lines", "unmeasured", "unmeasured_lines"]
 
 SIZES: Final = {"DE": ("members", "many_members", "runs"), "BNN": ("bnn_runs",), "EDD": ("edd_runs",)}
 """Numbers of a preset that the command line can change, by the beginning of the methods they are about."""
 
 
-def provenance_lines(result: Result, /) -> str:
-    """Preset, file and command, substitutes and models of a result."""
+def provenance_lines(result: Result, root: str, /) -> str:
+    """Preset, file and command, substitutes and models of a result; `root` leads from the page to the folder of presets."""
     substitutes = _substitutes(result)
-    lines = [_setting(result.provenance), _source(result)]
+    lines = [_setting(result.provenance), _source(result, root)]
     lines += [f"In place of the paper's: {substitutes}."] if substitutes else []
     if isinstance(result, TableResult) and result.cpu_threads:
         lines.append(f"Times on the CPU are for {count_text(result.cpu_threads, 'thread')}.")
@@ -30,20 +29,12 @@ def provenance_lines(result: Result, /) -> str:
 
 def machine_line(provenance: Provenance, /) -> str:
     """Hardware, versions and commit."""
-    machine, packages, commit = _machine(provenance)
+    machine, packages, commit = machine_of(provenance)
     return f"- Evaluated on {machine}; {packages}; commit {commit}."
 
 
-def machine_table(results: Sequence[Result], /) -> str:
-    """Hardware, versions and commits of several results, each once, with the results they belong to."""
-    links: dict[tuple[str, str, str], list[str]] = {}
-    for result in results:
-        links.setdefault(_machine(result.provenance), []).append(f"[`{result.label}`]({anchor(result.label)})")
-    rows = [[*machine, ", ".join(labels)] for machine, labels in links.items()]
-    return markdown_table(["Evaluated on", "With", "Commit", "Results"], rows)
-
-
-def _machine(provenance: Provenance) -> tuple[str, str, str]:
+def machine_of(provenance: Provenance, /) -> tuple[str, str, str]:
+    """Hardware, versions and commit, each as text."""
     hardware, device = provenance.hardware, (provenance.engine or {}).get("device", "cpu")
     beside = "" if device == "cpu" else f", {device}"
     packages = ", ".join(f"{name} {version}" for name, version in provenance.versions.items())
@@ -56,7 +47,7 @@ def _setting(provenance: Provenance) -> str:
     return f"Preset {preset.name}, schedule {preset.schedule}, {corrupted}; measured {provenance.date}."
 
 
-def _source(result: Result) -> str:
+def _source(result: Result, root: str) -> str:
     """The result file and the command that makes it, with its sizes, since presets may change."""
     preset, label = result.provenance.preset, file_name(result.label)
     options: list[str] = []
@@ -65,7 +56,7 @@ def _source(result: Result) -> str:
         options += [f"--only {name}" for name in preset.focus]
     options += ["--paper-solver"] if isinstance(result, TableResult) and result.solvers else []
     command = " ".join(filter(None, (f"credalens reproduce {label} --preset {preset.name}", *options)))
-    return f"File [{preset.name}/{label}.json]({preset.name}/{label}.json), made by `{command}`."
+    return f"File [{preset.name}/{label}.json]({root}{preset.name}/{label}.json), made by `{command}`."
 
 
 def _sizes(result: Result) -> list[str]:
