@@ -24,6 +24,8 @@ from credalens.kernels.simd.compiling import (
 )
 from credalens.kernels.simd.jit import OPTIONS, kernel
 
+ROOM = Path(kernels.__path__[0])
+
 
 def test_numba_is_as_before_after_compiling():
     original = types.BaseFunction.get_call_type
@@ -210,10 +212,10 @@ def test_a_kernel_that_makes_an_array_is_refused():
     assert compiles_sooner()
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in Path(kernels.__path__[0]).glob("*.py")))
+@pytest.mark.parametrize("name", sorted(str(p.relative_to(ROOM)) for p in ROOM.rglob("*.py")))
 def test_kernels_use_nothing_that_is_left_out(name):
     """No closure, no `with`, no comprehension: their passes are not there."""
-    tree = ast.parse((Path(kernels.__path__[0]) / f"{name}.py").read_text())
+    tree = ast.parse((ROOM / name).read_text())
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef) and any(
             isinstance(mark, ast.Name) and mark.id in {"kernel", "inlined"} for mark in function.decorator_list

@@ -206,7 +206,7 @@ def root(m, classes, at, r, tolerance):
     f = BreakClass(low, high, classes.phi_low[at], classes.slope[at], r, max(high - low - r, 0.0))
     best = gap_of(classes, at, r)
     near = _nearest_slopes(m, classes, at)
-    bound = min(best, f.taken * near.after, f.left * near.before)
+    bound = smaller(best, smaller(f.taken * near.after, f.left * near.before))
     if best > tolerance and bound < best - tolerance:
         best, bound = _one_flip(m, classes, at, f, near, best)
     return best, bound

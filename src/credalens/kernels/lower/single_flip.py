@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from credalens.kernels.simd.jit import inlined
 from credalens.kernels.simd.phi import phi
-from credalens.kernels.simd.vectors import choose, smaller
+from credalens.kernels.simd.vectors import choose, larger, smaller
 
 __all__ = ["FAR", "SLACK", "BreakClass", "FlipBounds", "NearestSlopes", "certificate", "flip_bounds", "flip_cost"]
 __all__ += ["precedes", "trades"]
@@ -119,5 +119,5 @@ def certificate(best, f, near, least, second, if_down, if_up):
     """A lower bound of what any vertex costs, given the best cost seen and the least `FlipBounds` of all classes:
     of one flip and of the next, with f down, with f up."""
     down, up = f.taken * near.after, f.left * near.before
-    flips = max(least + second, min(down, up))
-    return min(best, flips, max(down, if_down), max(up, if_up))
+    flips = larger(least + second, smaller(down, up))
+    return smaller(smaller(best, flips), smaller(larger(down, if_down), larger(up, if_up)))

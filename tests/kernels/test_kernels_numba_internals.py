@@ -1,0 +1,78 @@
+"""The patches of Numba: all of them work here, and kernels give the same numbers without any."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from credalens.kernels.simd.jit import FINGERPRINT, OPTIONS
+from credalens.kernels.simd.numba_internals import APPLIED
+from credalens.kernels.simd.phi import phi_into
+
+BOUNDS_AND_LEVEL = """
+import numpy as np
+from credalens.kernels.bounds import bounds_rows
+from credalens.kernels.simd.numba_internals import APPLIED
+from credalens.kernels.upper import upper_entropy_rows
+p = np.random.default_rng(0).dirichlet(np.ones(11), (3, 7))
+low, high, mean = np.empty((3, 7, 11))
+assert bounds_rows(p, 0, 7, 1e-5, low, high, mean)
+entropy, distribution = np.empty(7), np.empty((7, 11))
+upper_entropy_rows(low, high, entropy, distribution)
+print(len(APPLIED), *(x.tobytes().hex() for x in (low, high, mean, entropy, distribution)))
+"""
+
+REFUSES_NRT = """
+import numba
+accepting = numba.njit
+def njit(*function, **options):
+    if "_nrt" in options:
+        raise KeyError("Unrecognized options: _nrt")
+    return accepting(*function, **options)
+numba.njit = njit
+"""
+
+
+def numbers(cache, before="", **environment):
+    """(number of patches, bounds and entropies to the last bit) from a process of its own."""
+    result = subprocess.run(
+        [sys.executable, "-c", before + BOUNDS_AND_LEVEL],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(cache)} | environment,
+    )
+    assert result.returncode == 0, result.stderr
+    count, *values = result.stdout.split()
+    return int(count), values
+
+
+@pytest.fixture(scope="module")
+def patched(tmp_path_factory):
+    count, values = numbers(tmp_path_factory.mktemp("patched"))
+    assert count == 5
+    return values
+
+
+def test_every_patch_works_with_this_numba():
+    assert {"no_reference_counts", "no_wrappers", "short_pipeline", "stamped_cache", "deferred_blas"} == APPLIED
+    assert OPTIONS["_nrt"] is False
+    assert FINGERPRINT in phi_into._cache._cache_file._source_stamp
+
+
+def test_plain_numba_gives_the_same_numbers_and_caches_nothing(patched, tmp_path):
+    assert numbers(tmp_path, CREDALENS_PLAIN_NUMBA="1") == (0, patched)
+    assert not list(tmp_path.rglob("*.nbi"))
+
+
+NO_CACHE_FILE = "import numba.core.caching as caching; del caching.IndexDataCacheFile.__init__"
+
+
+@pytest.mark.parametrize("gone", [NO_CACHE_FILE, REFUSES_NRT], ids=["cache", "_nrt"])
+def test_what_numba_no_longer_has_is_done_without(gone, patched, tmp_path):
+    count, values = numbers(tmp_path, before=gone + "\n")
+    assert count < 5
+    assert values == patched
