@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import os
 import platform
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 
-from credalens.core.batches import usable_cores
-from credalens.storage.provenance import commit, processor
+from credalens.storage.provenance import provenance as library_provenance
 
 __all__ = ["provenance"]
 
-PACKAGES = ("credalens", "numpy", "numba", "scipy", "torch")
+PACKAGES = ("scipy", "torch")
 
 
 def provenance() -> dict[str, str]:
     """When, which source, versions, processor, cores, and the load when the run began."""
-    versions = {name: _version(name) for name in PACKAGES}
+    made = library_provenance(PACKAGES)
     return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": commit() or "unknown",
-        **versions,
-        "python": platform.python_version(),
-        "system": platform.system(),
+        "date": made.date,
+        "commit": made.commit or "unknown",
+        **dict.fromkeys(PACKAGES, "not installed"),
+        **made.versions,
+        "system": made.system,
         "machine": platform.machine(),
-        "processor": processor(),
-        "cores": str(usable_cores()),
+        "processor": made.processor,
+        "cores": str(made.cores),
         "load_at_start": f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown",
     }
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"

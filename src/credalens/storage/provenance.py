@@ -1,4 +1,4 @@
-"""Where a file comes from: the commit of the source that made it, and the processor it was made on."""
+"""Where a result comes from: time, commit of the source, versions, machine. Each kind of file names its own fields."""
 
 from __future__ import annotations
 
@@ -6,19 +6,53 @@ import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-__all__ = ["commit", "processor"]
+from credalens.core.batches import usable_cores
+
+__all__ = ["Provenance", "processor", "provenance"]
 
 
-def commit() -> str | None:
-    """The commit of the source, with "-dirty" where files differ from it; None where this is no checkout.
+@dataclass(frozen=True)
+class Provenance:
+    """Everything about a run but its settings and numbers.
 
-    A copy without its history may name the commit in the environment as CREDALENS_COMMIT.
+    :ivar commit: of the source, with "-dirty" where files differ from it; None where this is no checkout.
+    :ivar versions: of Python and of the packages that are installed.
+    :ivar cores: how many this process may use.
     """
-    given = os.environ.get("CREDALENS_COMMIT")
-    if given:
-        return given
+
+    date: str
+    commit: str | None
+    versions: dict[str, str]
+    processor: str
+    cores: int
+    system: str
+
+
+def provenance(packages: Iterable[str] = (), /) -> Provenance:
+    """The provenance of what is being made now, with the versions of credalens, NumPy, Numba and ``packages``.
+
+    A copy of the source without its history may name the commit in the environment as CREDALENS_COMMIT.
+
+    >>> provenance().cores >= 1
+    True
+    """
+    return Provenance(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        commit=os.environ.get("CREDALENS_COMMIT") or _commit(),
+        versions=_versions(("credalens", "numpy", "numba", *packages)),
+        processor=processor(),
+        cores=usable_cores(),
+        system=platform.system(),
+    )
+
+
+def _commit() -> str | None:
     here = Path(__file__)
     if _git("-C", str(here.parent), "ls-files", "--error-unmatch", here.name) is None:
         return None  # installed, perhaps inside some other repository
@@ -33,9 +67,19 @@ def _git(*arguments: str) -> str | None:
     return done.stdout.strip() or None if done.returncode == 0 else None
 
 
+def _versions(packages: Iterable[str]) -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
 def processor() -> str:
     """The processor's name where the system tells it."""
     listing = Path("/proc/cpuinfo")
     lines = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

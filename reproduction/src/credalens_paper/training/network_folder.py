@@ -7,23 +7,18 @@ configuration (spec, schedule, fingerprint of the data), which is compared befor
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, final
 
-import numpy as np
-import safetensors
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from credalens import __version__
-from credalens.storage.provenance import commit
+from credalens.storage.provenance import provenance
 from credalens.storage.run_folder import RunFolder, check_settings
 from credalens_paper.training.devices import device_name
 from credalens_paper.training.learner import EpochRecord, Learner
@@ -154,15 +149,12 @@ def _on_host(tensor: Tensor) -> Tensor:
 
 
 def _versions() -> Note:
+    made = provenance(("torch", "safetensors"))
     return {
-        "credalens": __version__,
-        "commit": commit(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "safetensors": safetensors.__version__,
+        **{name: made.versions[name] for name in ("credalens", "torch", "numpy", "safetensors", "python")},
+        "commit": made.commit,
         "cuda": torch.version.cuda,
-        "python": platform.python_version(),
-        "system": platform.system(),
+        "system": made.system,
         "threads": torch.get_num_threads(),
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "time": made.date,
     }
