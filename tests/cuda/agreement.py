@@ -78,7 +78,7 @@ def check_level_that_newton_steps_swing_around() -> None:
     p = p * (1 + 1e-3 * torch.randn(3, 4, 40, generator=torch.Generator().manual_seed(0)))
     p /= p.sum(-1, keepdim=True)
     for x in (p, p.float()):
-        assert_agrees(wrap(x), on_cpu(wrap, x))
+        assert_agrees(wrap(x, max_nodes=20), on_cpu(wrap, x))  # the level is tested, not the search
 
 
 def check_nearly_agreeing_members() -> None:

@@ -16,7 +16,6 @@ from credalens.checks.bad_rows import raise_bad_logits, raise_bad_rows
 __all__ = [
     "MemberArray",
     "check_member_axis",
-    "distributions",
     "in_common_precision",
     "one_member",
     "raise_bad_member",
@@ -24,6 +23,7 @@ __all__ = [
     "read_distributions",
     "read_logits",
     "read_members",
+    "read_valid_members",
 ]
 
 HALF = ("float16", "bfloat16")
@@ -70,6 +70,11 @@ class MemberArray:
         total = self.array.sum(axis=-1, dtype=np.float64)
         return bool((self.array >= 0).all() and (np.abs(total - 1) <= self.tolerance).all())
 
+    def normalised(self) -> MemberArray:
+        """The same members in float64, every row divided by its sum."""
+        p = self.array.astype(np.float64, order="C")
+        return replace(self, array=p / p.sum(axis=-1, keepdims=True))
+
     def restore(self, array: NDArray, /) -> Any:
         """``array`` (rows, ...) in the caller's batch shape, precision and library."""
         return self.array_kind.restore_rows(array, self.batch)
@@ -82,15 +87,15 @@ def read_members(probs: Any, /, *, member_axis: int = 0, name: str = "probs") ->
 
 def read_distributions(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> MemberArray:
     """Member predictions with their values checked, renormalised in float64."""
-    return distributions(read_members(probs, member_axis=member_axis, name=name), name)
+    return read_valid_members(probs, member_axis=member_axis, name=name).normalised()
 
 
-def distributions(members: MemberArray, name: str = "probs", /) -> MemberArray:
-    """The same members with their values checked, renormalised in float64."""
+def read_valid_members(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> MemberArray:
+    """Member predictions with their values checked."""
+    members = read_members(probs, member_axis=member_axis, name=name)
     if not members.are_distributions():
         raise_bad_rows(members, name)
-    p = members.array.astype(np.float64, order="C")
-    return replace(members, array=p / p.sum(axis=-1, keepdims=True), accepted=False)
+    return members
 
 
 def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -> MemberArray:

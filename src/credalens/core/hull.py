@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.member_array import MemberArray, distributions, read_distributions
+from credalens.checks.member_array import MemberArray, read_valid_members
 from credalens.checks.options import check_base, check_few_classes, check_subset
 from credalens.core.batches import for_each_chunk
 from credalens.core.entropy import shannon_entropy
@@ -33,26 +33,20 @@ class ConvexHull:
 
     probs: Any
     member_axis: int = 0
-    _members: MemberArray | None = field(default=None, init=False, repr=False)
+    _members: MemberArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._read()
+        object.__setattr__(self, "_members", read_valid_members(self.probs, member_axis=self.member_axis))
 
     @classmethod
     def _of_members(cls, members: MemberArray, /) -> ConvexHull:
-        """The hull of members that were read before: how far their rows may be from one follows the dtype they had."""
+        """The hull of members that were validated before."""
         count, _, classes = members.array.shape
-        probs = members.array.reshape(count, *members.batch, classes).astype(
-            members.array_kind.result_dtype, copy=False
-        )
-        hull = object.__new__(cls)  # reading them again as they are handed out would take the tolerance of that dtype
-        hull.__dict__.update(probs=members.array_kind.restore(probs), member_axis=0, _members=members)
+        probs = members.array.reshape(count, *members.batch, classes)
+        probs = members.array_kind.restore(probs.astype(members.array_kind.result_dtype, copy=False))
+        hull = object.__new__(cls)
+        hull.__dict__.update(probs=probs, member_axis=0, _members=members)
         return hull
-
-    def _read(self) -> MemberArray:
-        if self._members is not None:
-            return distributions(self._members)
-        return read_distributions(self.probs, member_axis=self.member_axis)
 
     def upper_entropy(
         self,
@@ -72,7 +66,7 @@ class ConvexHull:
         from credalens.kernels.hull import hull_upper_entropy_rows, hull_workspace
 
         scale = 1.0 / math.log2(check_base(base))
-        members = self._read()
+        members = self._members.normalised()
         _, rows, classes = members.array.shape
         entropy, gap, q = np.empty(rows), np.empty(rows), np.empty((rows, classes))
 
@@ -91,18 +85,18 @@ class ConvexHull:
     def lower_entropy(self, *, base: float = 2) -> Any:
         """The lowest entropy in the hull: that of the member with the lowest."""
         scale = 1.0 / math.log2(check_base(base))
-        members = self._read()
+        members = self._members.normalised()
         return members.restore(shannon_entropy(members.array).min(axis=0) * scale)
 
     def lower_probability(self, subset: Any, /) -> Any:
         """The lowest probability of a set of classes, given by their indices: min over members of p_n(A)."""
-        members = self._read()
+        members = self._members.normalised()
         chosen = check_subset(subset, members.array.shape[-1])
         return members.restore(members.array[..., chosen].sum(axis=-1).min(axis=0))
 
     def lower_probabilities(self) -> Any:
         """Lower probability of every subset, (*batch, 2^C), indexed by bit mask: bit k stands for class k."""
-        members = self._read()
+        members = self._members.normalised()
         return members.restore(_capacity(members.array))
 
     def mobius(self) -> Any:
@@ -110,7 +104,7 @@ class ConvexHull:
 
         .. math:: m(B) = \sum_{A \subseteq B} (-1)^{|B \setminus A|} \underline P(A)
         """
-        members = self._read()
+        members = self._members.normalised()
         return members.restore(_mobius(_capacity(members.array)))
 
     def permutation_vertices(self) -> Any:
@@ -121,7 +115,7 @@ class ConvexHull:
         They are the vertices of the credal set of the lower probability where that is 2-monotone. The lower envelope of
         arbitrary members need not be; then some of these points lie outside.
         """
-        members = self._read()
+        members = self._members.normalised()
         classes = members.array.shape[-1]
         check_few_classes(classes, MOST_PERMUTATION_CLASSES, "permutation_vertices()")
         capacity = _capacity(members.array)
@@ -136,7 +130,7 @@ class ConvexHull:
     def generalized_hartley(self, *, base: float = 2) -> Any:
         """Generalized Hartley measure of the hull's lower probability, over all subsets of at most 16 classes."""
         scale = 1.0 / math.log2(check_base(base))
-        members = self._read()
+        members = self._members.normalised()
         classes = members.array.shape[-1]
         total = _capacity(members.array) @ subset_weights(classes)
         return members.restore(np.maximum(math.log2(classes) - total, 0.0) * scale)

@@ -25,9 +25,9 @@ ABSENT = -(2**62)
 class MemberSummary:
     """(count, lower, upper, sum of p, sum of H(p)): a commutative monoid under (+, min, max, +, +).
 
-    A thousand members need the memory of one: four arrays of at most (*batch, classes), in float64 on the members' own
-    device. ``update`` folds members in and returns the summary itself; ``merge`` combines two into a new one, in any
-    grouping and order. ``MemberSummary()`` is the empty summary.
+    A thousand members need the memory of one: four arrays of at most (*batch, classes), in float64 on the members' device.
+    ``update`` folds members in and returns the summary itself; ``merge`` combines two into a new one, in any grouping and
+    order. ``MemberSummary()`` is the empty summary.
 
     >>> from credalens import MemberSummary, wrap
     >>> members = [[[0.2, 0.6, 0.2]], [[0.1, 0.2, 0.7]], [[0.7, 0.1, 0.2]]]
@@ -61,13 +61,14 @@ class MemberSummary:
             if summary is None:
                 raise_bad_members(probs, member_axis)
             merged = merged.merge(summary)
-        return self._become(merged)
+        self.__dict__.update(merged.__dict__)  # only now: nothing changes where a member is refused
+        return self
 
     def merge(self, other: MemberSummary, /) -> MemberSummary:
-        """The summary of all members of both, as a new summary; results are as precise as those of the more precise one."""
+        """A new summary of all members of both, as precise as the more precise one."""
         check_merge(self, other)
         if self.array_kind is None or other.array_kind is None:
-            return other._copy() if self.array_kind is None else self._copy()
+            return replace(other if self.array_kind is None else self)
         xp = namespace(self.array_kind.library)
         return MemberSummary(
             self.count + other.count,
@@ -95,15 +96,15 @@ class MemberSummary:
         return from_summary(self, base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
 
     def all_reduce(self, group: Any = None) -> MemberSummary:
-        """The summary of the members of all processes of a ``torch.distributed`` group, as a new summary in each.
+        """A new summary of the members of all processes of a ``torch.distributed`` group, the same in each.
 
-        Every process calls this, with its own members' predictions for the same inputs; one without members comes with
-        the empty summary, and gets torch's tensors. Results are as precise in all of them as those of the most precise one.
-        Costs the transfer of one summary's state, whatever the number of members.
+        Every process calls this with a summary of predictions for the same inputs. A process without members calls it on an
+        empty summary and gets torch tensors. Results are as precise as those of the most precise process. The cost is the
+        transfer of one summary, whatever the number of members.
         """
         shape = _agreed_shape(tuple(self.lower.shape) if self.count else None, group)
         if shape is None:
-            return self._copy()
+            return replace(self)
         summary = self if self.count else _neutral_summary(shape)
         return MemberSummary(
             int(all_reduce(np.array([self.count]), "SUM", group=group)[0]),
@@ -113,16 +114,6 @@ class MemberSummary:
             all_reduce(summary.sum_entropy, "SUM", group=group),
             _agreed_array_kind(summary, group),
         )
-
-    def _copy(self) -> MemberSummary:
-        return MemberSummary(
-            self.count, self.lower, self.upper, self.sum_probability, self.sum_entropy, self.array_kind
-        )
-
-    def _become(self, other: MemberSummary) -> MemberSummary:
-        """Take over the state of ``other``: nothing changes before all members have been folded in."""
-        self.__dict__.update(other.__dict__)
-        return self
 
 
 def _each_member(probs: Any, member_axis: int | None) -> Iterator[Any]:

@@ -71,7 +71,7 @@ def branch_warps(width: int, /) -> int:
 
 
 def branch_programs(width: int, /) -> int:
-    """Programs of such searches on a multiprocessor."""
+    """Programs of such branch_widths on a multiprocessor."""
     return max(1, (32 if width < 128 else 16) // branch_warps(width))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
-from credalens.checks.member_array import distributions, read_members
+from credalens.checks.member_array import read_distributions
 
 
 def as_numbers(values: Any, what: str, /) -> NDArray[np.float64]:
@@ -28,13 +28,13 @@ def as_numbers(values: Any, what: str, /) -> NDArray[np.float64]:
 
 def as_members(members: Any, /) -> NDArray[np.float64]:
     """One input's member distributions, (members, classes), each renormalised in float64."""
-    read = read_members(members, name="members")
+    read = read_distributions(members, name="members")
     if read.batch:
         raise ValueError(
             f"a figure shows one input, members of shape (members, classes); got a batch {read.batch} of them. "
             "Choose one, such as members[:, 0]."
         )
-    return distributions(read, "members").array[:, 0]
+    return read.array[:, 0]
 
 
 def as_names(names: Sequence[str], count: int, what: str, /) -> list[str]:

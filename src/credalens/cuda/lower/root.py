@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 """The root of the lower-entropy search, one warp a row: it certifies most rows, which then need no search.
 
-As ``kernels/lower/root.py``, with the open classes of a row along the threads. Rows that rounding makes doubtful are left
+As ``kernels/lower/root.py``, with the open classes of a row along the threads. Rows that rounding makes doubtful are open_rows
 open for the search.
 """
 
@@ -21,7 +21,7 @@ FAR_BITS = tl.constexpr(0x7149F2CA)  # FAR as a float32
 
 @triton.jit
 def _break_key(key, width, need):
-    """The slope of the break class, as a key: bisection between the least and the most until one class is left.
+    """The slope of the break class, as a key: bisection between the least and the most until one class is open_rows.
 
     Sums are in float32; a class they mistake for the break class takes less than nothing, or more than its width.
     """
