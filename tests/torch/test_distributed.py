@@ -11,47 +11,61 @@ from credalens import MemberSummary, wrap
 from tests.strategies import batch_of
 
 RANKS = 4
-WORKER = """
-import sys, datetime
+RUN = """
+import datetime, os, sys, traceback
 import numpy as np
 import torch
 import torch.distributed as dist
 from credalens import MemberSummary
 
-torch.set_num_threads(1)
-folder, rank, ranks = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=ranks,
-                        timeout=datetime.timedelta(seconds=60))
+folder, ranks = sys.argv[1], int(sys.argv[2])
 members = torch.from_numpy(np.load(f"{folder}/members.npy"))
-mine = members[rank::ranks]
-results = {}
+FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic")
 
-def record(name, summary):
-    prediction = summary.prediction()
-    for field in ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic"):
-        results[f"{name}.{field}"] = np.asarray(getattr(prediction, field))
-    results[f"{name}.classical"] = np.asarray(prediction.classical.epistemic)
-    results[f"{name}.count"] = summary.count
 
-summary = MemberSummary().update(mine)
-record("all", summary.all_reduce())
-results["before.count"] = summary.count
-record("float32", MemberSummary().update(mine.float()).all_reduce())
-record("numpy", MemberSummary().update(mine.numpy()).all_reduce())
-record("some", (MemberSummary() if rank == 1 else summary).all_reduce(group=None))
-record("mixed", MemberSummary().update(mine.float() if rank % 2 else mine).all_reduce())
-record("some float32", (MemberSummary() if rank == 1 else MemberSummary().update(mine.float())).all_reduce())
-results["nobody.count"] = MemberSummary().all_reduce().count
-pair = dist.new_group([0, 1])
-if rank < 2:
-    record("pair", summary.all_reduce(pair))
-try:
-    MemberSummary().update(mine[..., :1, :] if rank == 2 else mine).all_reduce()
-except ValueError as error:
-    results["error"] = str(error)
-record("again", summary.all_reduce())  # nobody was left waiting
-np.savez(f"{folder}/rank-{rank}.npz", **results)
-dist.destroy_process_group()
+def run(rank):
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=ranks,
+                            timeout=datetime.timedelta(seconds=60))
+    own, results = members[rank::ranks], {}
+
+    def record(name, summary):
+        prediction = summary.prediction()
+        results.update({f"{name}.{field}": np.asarray(getattr(prediction, field)) for field in FIELDS})
+        results[f"{name}.classical"] = np.asarray(prediction.classical.epistemic)
+        results[f"{name}.count"] = summary.count
+
+    summary = MemberSummary().update(own)
+    record("all", summary.all_reduce())
+    results["before.count"] = summary.count
+    record("float32", MemberSummary().update(own.float()).all_reduce())
+    record("numpy", MemberSummary().update(own.numpy()).all_reduce())
+    record("some", (MemberSummary() if rank == 1 else summary).all_reduce(group=None))
+    record("mixed", MemberSummary().update(own.float() if rank % 2 else own).all_reduce())
+    record("some float32", (MemberSummary() if rank == 1 else MemberSummary().update(own.float())).all_reduce())
+    results["nobody.count"] = MemberSummary().all_reduce().count
+    pair = dist.new_group([0, 1])
+    if rank < 2:
+        record("pair", summary.all_reduce(pair))
+    try:
+        MemberSummary().update(own[..., :1, :] if rank == 2 else own).all_reduce()
+    except ValueError as error:
+        results["error"] = str(error)
+    record("again", summary.all_reduce())  # nobody was left waiting
+    np.savez(f"{folder}/rank-{rank}.npz", **results)
+    dist.destroy_process_group()
+
+
+torch.set_num_threads(1)
+MemberSummary().update(members).prediction()  # loads the kernels once, before the processes part
+for rank in range(ranks):
+    if os.fork() == 0:
+        try:
+            run(rank)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+sys.exit(any([os.wait()[1] for _ in range(ranks)]))
 """
 
 
@@ -64,12 +78,9 @@ def members():
 def results(tmp_path_factory, members):
     folder = tmp_path_factory.mktemp("ranks")
     np.save(folder / "members.npy", members)
-    command = [sys.executable, "-c", WORKER, str(folder)]
-    ranks = [
-        subprocess.Popen([*command, str(rank), str(RANKS)], stderr=subprocess.PIPE, text=True) for rank in range(RANKS)
-    ]
-    errors = [rank.communicate(timeout=120)[1] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0] * RANKS, errors
+    command = [sys.executable, "-c", RUN, str(folder), str(RANKS)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
     return [np.load(folder / f"rank-{rank}.npz", allow_pickle=False) for rank in range(RANKS)]
 
 
