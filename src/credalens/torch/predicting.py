@@ -49,7 +49,7 @@ def predict(
     - ``data``: a loader, or a tensor that is split into batches of ``batch_size``. A batch is a tensor, a dictionary, or
       a tuple that begins with the inputs; ``inputs`` selects them otherwise. Batches are moved to the members' device.
     - ``autocast=torch.bfloat16`` runs the members in mixed precision.
-    - ``progress`` shows a bar on stderr if rich is installed.
+    - ``progress`` shows a bar on stderr if rich is installed (extra ``cli``).
     - ``output``: a folder. The results of each batch are written before the next batch begins, and the same call continues
       an interrupted run: finished batches are read from the loader but not computed. Results of different runs never
       mix: the folder holds the settings and a digest of the weights (not those of plain callables) and of the inputs of
