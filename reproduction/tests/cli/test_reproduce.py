@@ -46,7 +46,10 @@ def test_the_list_names_all_labels_without_any_result(capsys, tmp_path):
     assert f"{tmp_path}/smoke/results holds no results yet; --from-results FOLDER" in err
     assert [line.split("|")[1].strip() for line in out.splitlines()[2:]] == list(LABELS)
     code, out, _ = run(capsys, "--list", "--json", "--out", tmp_path)
-    assert [entry["label"] for entry in json.loads(out)] == list(LABELS)
+    entries = json.loads(out)
+    assert [entry["label"] for entry in entries] == list(LABELS)
+    assert [entry["kind"] for entry in entries] == ["table"] * 19 + ["figure"] * 17 + ["ours"]
+    assert {entry["status"] for entry in entries} == {"not measured"}
 
 
 def test_the_list_needs_no_torch(tmp_path):

@@ -19,7 +19,6 @@ from credalens_paper.findings.results_pages import render_pages
 from credalens_paper.json_records import to_json
 from credalens_paper.pipeline.reproduce import reproduce
 from credalens_paper.pipeline.tables import improvement, statistics
-from credalens_paper.results.listing import list_entries
 from credalens_paper.results.records import PaperNumber, Runs, TableResult, read_results
 from credalens_paper.results.rendering.markdown import markdown_table
 from credalens_paper.results.rendering.pages import render_result
@@ -111,7 +110,7 @@ def test_the_seeds_of_every_run_are_told_and_deep_ensembles_are_distinct(results
         assert kind.provenance == {"device": "abacus"}
         if kind.method == "DE":
             assert len({tuple(seeds) for seeds in kind.seeds}) == kind.runs
-            assert {len(set(seeds)) for seeds in kind.seeds} == {kind["N"]}
+            assert {len(set(seeds)) for seeds in kind.seeds} == {kind.N}
 
 
 @pytest.mark.parametrize("label", PAPER_TABLES)
@@ -198,10 +197,10 @@ def test_rendering_shows_every_number_of_the_paper_and_of_ours(results, label):
     assert "Preset smoke, schedule smoke" in text
     for cell in result.cells if isinstance(result, TableResult) else ():
         if cell.keys.metric in HIGHER and cell.paper:
-            assert f"{cell['paper']['mean']:.2f}" in text
-            assert f"{cell['mean']:.2f}" in text
+            assert f"{cell.paper.mean:.2f}" in text
+            assert f"{cell.ours.mean:.2f}" in text
     if result.kind == "figure":
-        assert f"(smoke/figures/{result['files'][0]})" in text
+        assert f"(smoke/figures/{result.files[0]})" in text
 
 
 def test_losses_are_shown_as_losses(results):
@@ -248,14 +247,6 @@ def test_exact_measures_stand_beside_the_reduced_ones_of_the_paper(results):
     exact = [cell for cell in extra if cell.keys.measure == "EU"]
     assert {cell.keys.id_set for cell in exact} == {"cifar100", "imagenet"}
     assert all(cell.keys.J is None for cell in exact)
-
-
-def test_the_list_has_all_labels_with_their_status(folder):
-    entries = list_entries(folder / "results")
-    assert [entry.label for entry in entries] == list(LABELS)
-    assert {entry.status for entry in entries} == {"measured", "partly measured"}
-    assert {entry.status for entry in list_entries()} == {"not measured"}
-    assert [entry.kind for entry in entries] == ["table"] * 19 + ["figure"] * 17 + ["ours"]
 
 
 def test_groups_of_labels_and_underscores_for_spaces():

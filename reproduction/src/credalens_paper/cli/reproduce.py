@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -24,91 +23,56 @@ NOTHING_MEASURED: Final = 1
 TIME_IS_UP: Final = 3
 
 
+def _option(text: str, metavar: str | None = None, /, *names: str, panel: str | None = None, **more: Any) -> Any:
+    """An option without a default to show."""
+    return typer.Option(*names, metavar=metavar, help=text, show_default=False, rich_help_panel=panel, **more)
+
+
 def _size(text: str) -> Any:
     panel = "Size of the reproduction"
     return typer.Option(metavar="N", min=1, help=text, show_default="the preset's", rich_help_panel=panel)
 
 
+def _run(text: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel="Run", **more)
+
+
+LABELS: Final = "Tables and figures, or all, tables, figures, ours."
+LIST: Final = (
+    "List all tables and figures, and leave. Which are measured is looked up in OUT/PRESET/results, or in the folder of "
+    "--from-results."
+)
+MARKDOWN: Final = "Write an index there too, and a page for each result in tables/ and figures/ beside it."
+
+
 def reproduce(
-    labels: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="LABEL", help="Tables and figures, or all, tables, figures, ours.", show_default=False),
-    ] = None,
-    list_them: Annotated[
-        bool,
-        typer.Option(
-            "--list",
-            help="List all tables and figures, and leave. Which are measured is looked up in OUT/PRESET/results, or in the "
-            "folder of --from-results.",
-        ),
-    ] = False,
+    labels: Annotated[list[str] | None, typer.Argument(metavar="LABEL", help=LABELS, show_default=False)] = None,
+    list_them: Annotated[bool, typer.Option("--list", help=LIST)] = False,
     preset: Annotated[
         str, typer.Option(help="smoke (minutes), fast (CIFAR-10, one GPU) or full (the paper's).")
     ] = "smoke",
-    data_folder: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where the data sets are.", show_default=False)
-    ] = None,
+    data_folder: Annotated[Path | None, _option("Where the data sets are.", "FOLDER")] = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Models, predictions, results: kept and reused.")] = Path(
         "runs"
     ),
-    from_results: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Print result files of this folder; train nothing.", show_default=False),
-    ] = None,
-    markdown: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write an index there too, and a page for each result in tables/ and figures/ beside it.",
-            show_default=False,
-        ),
-    ] = None,
-    findings: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write what the results say there too, in place of what is there.", show_default=False
-        ),
-    ] = None,
+    from_results: Annotated[Path | None, _option("Print result files of this folder; train nothing.", "FOLDER")] = None,
+    markdown: Annotated[Path | None, _option(MARKDOWN, "FILE")] = None,
+    findings: Annotated[Path | None, _option("Write what the results say there too.", "FILE")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
-    measure: Annotated[
-        list[str] | None,
-        typer.Option(metavar="GH", help="Another credal measure beside EU and TU.", show_default=False),
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Work on this method (DE, BNNR, ...) or backbone only.", show_default=False),
-    ] = None,
+    measure: Annotated[list[str] | None, _option("Another credal measure beside EU and TU.", "GH")] = None,
+    only: Annotated[list[str] | None, _option("Work on this method (DE, BNNR, ...) or backbone only.", "NAME")] = None,
     paper_solver: Annotated[
-        bool, typer.Option("--paper-solver", help="SciPy's SLSQP beside the exact measures, on a subsample.")
+        bool, _option("SciPy's SLSQP beside the exact measures, on a subsample.", None, "--paper-solver")
     ] = False,
-    pretrained: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="Pretrained ResNet-50 for the ImageNet entries.", show_default=False),
-    ] = None,
+    pretrained: Annotated[str | None, _option("Pretrained ResNet-50 for the ImageNet entries.", "FOLDER")] = None,
     device: Device = None,
     side_by_side: SideBySide = 1,
-    compiled: Annotated[
-        bool,
-        typer.Option(
-            "--compile", help="Fuse training with torch.compile: pays for many networks.", rich_help_panel="Run"
-        ),
-    ] = False,
-    only_train: Annotated[
-        bool, typer.Option("--only-train", help="Stop when all is trained.", rich_help_panel="Run")
-    ] = False,
-    only_predict: Annotated[
-        bool, typer.Option("--only-predict", help="Stop when all is predicted.", rich_help_panel="Run")
-    ] = False,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Stop cleanly after that; exit code 3.", rich_help_panel="Run"),
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Threads of the measures.", rich_help_panel="Run")
-    ] = None,
-    dtype: Annotated[
-        str, typer.Option(help="Stored predictions: float32, float16.", rich_help_panel="Run")
-    ] = "float32",
+    compiled: Annotated[bool, _run("Fuse training with torch.compile: pays for many networks.", "--compile")] = False,
+    only_train: Annotated[bool, _run("Stop when all is trained.", "--only-train")] = False,
+    only_predict: Annotated[bool, _run("Stop when all is predicted.", "--only-predict")] = False,
+    time_limit: Annotated[float | None, _run("Stop cleanly after that; exit code 3.", metavar="SECONDS")] = None,
+    threads: Annotated[int | None, _run("Threads of the measures.", metavar="N", min=1)] = None,
+    dtype: Annotated[str, _run("Stored predictions: float32, float16.")] = "float32",
     members: Annotated[int | None, _size("Networks trained for the ensembles of five.")] = None,
     many_members: Annotated[int | None, _size("Networks trained for the ablation on N.")] = None,
     runs: Annotated[int | None, _size("Distinct deep ensembles.")] = None,
@@ -141,13 +105,14 @@ def reproduce(
     from credalens_paper.results.records import read_results
 
     on_ray = check_engine(engine, address=address, cpus=cpus, gpus=gpus)
-    size = get_preset(preset)
+    sizes = {"members": members, "many_members": many_members, "runs": runs, "bnn_runs": bnn_runs, "edd_runs": edd_runs}
+    size = get_preset(preset).changed(**sizes).only(only or [])
     if list_them:
         return _list(from_results, out / preset / "results", as_json=as_json)
     for path in (markdown, findings):
         if path is not None:
             check_file(path)
-    show = _hide if as_json else _print
+    show = _show_nothing if as_json else _print
     if from_results is not None:
         wanted = check_labels(labels or ["all"])
         results = [result for result in read_results(from_results) if result.label in wanted]
@@ -155,43 +120,37 @@ def reproduce(
             show(result)
         return _write(results, {}, markdown, findings, as_json=as_json)
     wanted = check_labels(labels or [])
-    size = size.changed(
-        members=members, many_members=many_members, runs=runs, bnn_runs=bnn_runs, edd_runs=edd_runs
-    ).only(only or [])
     if only_train and only_predict:
         raise typer.BadParameter("--only-train stops before anything is predicted; give it or --only-predict.")
-    stop_after = "train" if only_train else "predict" if only_predict else None
-    pipeline.check_options(data_folder, pretrained, measure or [], stop_after, time_limit, threads)
+    options: dict[str, Any] = {
+        "data_folder": data_folder,
+        "pretrained": pretrained,
+        "measures": measure or [],
+        "stop_after": "train" if only_train else "predict" if only_predict else None,
+        "time_limit": time_limit,
+        "threads": threads,
+    }
+    pipeline.check_options(**options)
     check_folder(out)
     machine: dict[str, Any] = {"device": device, "side_by_side": side_by_side, "compile": compiled}
     try:
         with _ray_engine(address, cpus, gpus, **machine) if on_ray else _local_engine(**machine) as trainer:
-            outcome = pipeline.reproduce(
-                wanted,
-                preset=size,
-                data_folder=data_folder,
-                out=out,
-                engine=trainer,
-                pretrained=pretrained,
-                measures=measure or [],
-                paper_solver=paper_solver,
-                stop_after=stop_after,
-                time_limit=time_limit,
-                dtype=dtype,
-                threads=threads,
-                log=lambda line: typer.echo(line, err=True),
-                finished=show,
-            )
+            options |= {"preset": size, "out": out, "engine": trainer, "paper_solver": paper_solver, "dtype": dtype}
+            outcome = pipeline.reproduce(wanted, **options, log=_log, finished=show)
     except KeyboardInterrupt:
-        typer.echo("interrupted; the same command goes on from here when it is given again.", err=True)
+        _log("interrupted; the same command goes on from here when it is given again.")
         raise typer.Exit(130) from None
     _write(outcome.results, outcome.unfinished, markdown, findings, as_json=as_json)
     if outcome.timed_out:
         raise typer.Exit(TIME_IS_UP)
-    if stop_after is None and all(result.status == "not measured" for result in outcome.results):
-        typer.echo(f"nothing was measured: {_first_reason(outcome.results)}.", err=True)
+    if options["stop_after"] is None and all(result.status == "not measured" for result in outcome.results):
+        _log(f"nothing was measured: {_first_reason(outcome.results)}.")
         raise typer.Exit(NOTHING_MEASURED)
     return None
+
+
+def _log(line: str) -> None:
+    typer.echo(line, err=True)
 
 
 @contextmanager
@@ -220,19 +179,20 @@ def _ray_engine(
 
 def _list(asked: Path | None, default: Path, *, as_json: bool) -> None:
     """All entries, with their status in the folder that was asked for, or in that of this preset, which may be empty."""
-    from credalens_paper.results.listing import list_entries
+    from credalens_paper.experiments.entries import DESCRIPTIONS, kind_of
+    from credalens_paper.results.records import read_results
     from credalens_paper.results.rendering.markdown import markdown_table
 
     folder = asked or default
     empty = asked is None and not any(default.glob("*.json"))
-    entries = list_entries(None if empty else folder)
+    status = {} if empty else {result.label: result.status for result in read_results(folder)}
+    rows = [[label, kind_of(label), status.get(label, "not measured"), text] for label, text in DESCRIPTIONS.items()]
     if as_json:
-        typer.echo(json.dumps([asdict(entry) for entry in entries]))
-        return
-    rows = [[entry.label, entry.kind, entry.status, entry.description] for entry in entries]
+        names = ("label", "kind", "status", "description")
+        return typer.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
     typer.echo(markdown_table(["Label", "Kind", "Status", "What it shows"], rows))
     note = "holds no results yet" if empty else "was looked at for results"
-    typer.echo(f"{folder} {note}; --from-results FOLDER, or --out and --preset, name another place.", err=True)
+    return _log(f"{folder} {note}; --from-results FOLDER, or --out and --preset, name another place.")
 
 
 def _print(result: Result) -> None:
@@ -241,7 +201,7 @@ def _print(result: Result) -> None:
     typer.echo(render_result(result) + "\n")
 
 
-def _hide(result: Result) -> None:
+def _show_nothing(result: Result) -> None:
     """All results are printed as JSON at the end."""
 
 
@@ -274,4 +234,4 @@ def _write(
     if as_json:
         typer.echo(json.dumps({"results": to_json(results), "unfinished": unfinished}))
     for label, why in unfinished.items():
-        typer.echo(f"{label}: {why}.", err=True)
+        _log(f"{label}: {why}.")

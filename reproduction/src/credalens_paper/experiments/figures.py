@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
 from credalens_paper.backbones import LARGE
-from credalens_paper.experiments.keys import CellKey
+from credalens_paper.experiments.keys import HIGHER, CellKey
 from credalens_paper.experiments.names import display_name
-from credalens_paper.experiments.tables import C10, C100, OOD, REDUCED, SIZES, SMALL, WRAPPED
+from credalens_paper.experiments.tables import C10, C100, DETECTION, OOD, REDUCED, SIZES, SMALL, WRAPPED
 
 __all__ = [
     "FIGURES",
@@ -102,88 +101,60 @@ def _model(backbone: str, method: str = "DE", N: int | None = 5, id_set: str = C
     return CellKey(metric="", backbone=backbone, method=method, N=N, id_set=id_set)
 
 
-def _cell(model: CellKey, variant: str | None, metric: str, measure: str | None = None) -> CellKey:
-    return CellKey(
-        metric=metric,
-        measure=measure,
-        variant=variant,
-        backbone=model.backbone,
-        method=model.method,
-        N=model.N,
-        id_set=model.id_set,
-        ood_set=f"{model.id_set}-c",
-        J=20 if model.id_set == C100 and variant == "credal" and measure else None,
-    )
-
-
 def _both(model: CellKey, metric: str, measure: str | None = None) -> tuple[tuple[str, CellKey], ...]:
+    """The classical and the credal line of a model on its corrupted test set; PIA where the paper uses it."""
+    corrupted = replace(model, metric=metric, measure=measure, ood_set=f"{model.id_set}-c")
+    J = 20 if model.id_set == C100 and measure else None
     names = POINTS if measure is None else SCORES
-    return tuple((name, _cell(model, variant, metric, measure)) for name, variant in names)
+    return tuple((name, replace(corrupted, variant=v, J=J if v == "credal" else None)) for name, v in names)
 
 
-def _small_detection(measure: str, *, edd: bool) -> Iterator[Panel]:
-    """Every method in its panel, for each backbone and each metric of detection, beside EDD where it was measured."""
-    for backbone, metric, method in product(SMALL, ("AUROC", "AUPRC"), WRAPPED):
-        series = _both(_model(backbone, method), metric, measure)
-        if edd:
-            series += (("EDD", _cell(_model(backbone, "EDD", None), None, metric, measure)),)
-        yield Panel(f"{display_name(backbone)}, {method}", f"{metric} (%)", series)
+def _panel(title: str, model: CellKey, metric: str, measure: str | None = None) -> Panel:
+    return Panel(title, f"{metric} (%)" if metric in HIGHER else metric, _both(model, metric, measure))
 
 
-def _small_points(metric: str) -> tuple[Panel, ...]:
+def _small(metrics: tuple[str, ...], measure: str | None = None) -> tuple[Panel, ...]:
+    """Every method in its panel, for each small backbone and metric."""
     return tuple(
-        Panel(f"{display_name(backbone)}, {method}", metric, _both(_model(backbone, method), metric))
-        for backbone in SMALL
-        for method in WRAPPED
+        _panel(f"{display_name(backbone)}, {method}", _model(backbone, method), metric, measure)
+        for backbone, metric, method in product(SMALL, metrics, WRAPPED)
     )
 
 
-def _large_points(metric: str) -> tuple[Panel, ...]:
+def _large(metrics: tuple[str, ...], measure: str | None = None) -> tuple[Panel, ...]:
+    """Deep ensembles of the large backbones, for each metric and training set."""
     return tuple(
-        Panel(
-            f"{display_name(id_set)}-C, {display_name(backbone)}",
-            metric,
-            _both(_model(backbone, id_set=id_set), metric),
-        )
-        for id_set in (C10, C100)
-        for backbone in LARGE
+        _panel(f"{display_name(id_set)}-C, {display_name(backbone)}", _model(backbone, id_set=id_set), metric, measure)
+        for metric, id_set, backbone in product(metrics, (C10, C100), LARGE)
     )
 
 
-def _large_detection(measure: str) -> tuple[Panel, ...]:
-    return tuple(
-        Panel(
-            f"{display_name(id_set)}-C, {display_name(backbone)}",
-            f"{metric} (%)",
-            _both(_model(backbone, id_set=id_set), metric, measure),
-        )
-        for metric in ("AUROC", "AUPRC")
-        for id_set in (C10, C100)
-        for backbone in LARGE
-    )
+def _beside_edd(panel: Panel) -> Panel:
+    credal = panel.series[-1][1]
+    return replace(panel, series=(*panel.series, ("EDD", replace(credal, method="EDD", N=None, variant=None))))
 
 
 _IN_ORDER: Final[tuple[Figure, ...]] = (
     ConceptFigure("ACreNNStructure", (("Credal wrapper", ("intervals", "polygon", "points")),)),
-    SeverityFigure("OODEUTUVggRes", tuple(_small_detection("EU", edd=True)), 3),
-    SeverityFigure("ece_cifar10_full", _small_points("ECE"), 3),
-    SeverityFigure("OODEUTUDEFull", _large_detection("EU"), 3),
-    SeverityFigure("ece_cifar10_100_de", _large_points("ECE"), 3),
+    SeverityFigure("OODEUTUVggRes", tuple(map(_beside_edd, _small(DETECTION, "EU"))), 3),
+    SeverityFigure("ece_cifar10_full", _small(("ECE",)), 3),
+    SeverityFigure("OODEUTUDEFull", _large(DETECTION, "EU"), 3),
+    SeverityFigure("ece_cifar10_100_de", _large(("ECE",)), 3),
     SimplexFigure("OODEUTUDEFullRebuttal", (_model("resnet50", N=5), _model("resnet50", N=25)), many=True),
     SimplexFigure("OODEUTUBNNFullRebuttal", (_model("vgg16", "BNNR", 10), _model("vgg16", "BNNR", 50))),
     BarsFigure("ProbabilityPlot", _model("resnet18")),
     SeverityFigure(
         "AblationStudyEnsemble",
-        tuple(Panel(f"N = {N}", "ECE", _both(_model("resnet50", N=N), "ECE")) for N in SIZES),
+        tuple(_panel(f"N = {N}", _model("resnet50", N=N), "ECE") for N in SIZES),
         3,
         many=True,
     ),
-    SeverityFigure("OODTUVggRes", tuple(_small_detection("TU", edd=False)), 3),
-    SeverityFigure("OODTUDEFull", _large_detection("TU"), 3),
+    SeverityFigure("OODTUVggRes", _small(DETECTION, "TU"), 3),
+    SeverityFigure("OODTUDEFull", _large(DETECTION, "TU"), 3),
     DensityFigure("entropy_plots_cifar10", tuple(_model(backbone) for backbone in LARGE)),
     DensityFigure("entropy_plots_cifar100", tuple(_model(backbone, id_set=C100) for backbone in LARGE)),
-    SeverityFigure("nll_cifar10_full", _small_points("NLL"), 3),
-    SeverityFigure("nll_cifar10_100_de", _large_points("NLL"), 3),
+    SeverityFigure("nll_cifar10_full", _small(("NLL",)), 3),
+    SeverityFigure("nll_cifar10_100_de", _large(("NLL",)), 3),
     PiaFigure("PIA", _model("resnet50", id_set=C100)),
     ConceptFigure(
         "Concept comparisons",

@@ -14,7 +14,7 @@ SMALL: Final = ("vgg16", "resnet18")
 BAYESIAN: Final = ("BNNR", "BNNF")
 WRAPPED: Final = (*BAYESIAN, "DE")
 OOD: Final = ("svhn", "tiny-imagenet")
-SCORES: Final = ("AUROC", "AUPRC")
+DETECTION: Final = ("AUROC", "AUPRC")
 PREDICTION: Final = ("ACC", "ECE")
 SIZES: Final = (3, 5, 10, 15, 20, 25)
 REDUCED: Final = (10, 20, 100)
@@ -52,13 +52,13 @@ def _main() -> Table:
         for cell in (
             *cells(**models, metric=PREDICTION),
             *cells(**models, ood_set="cifar10-c", metric=PREDICTION),
-            *cells(**models, measure="EU", ood_set=OOD, metric=SCORES),
+            *cells(**models, measure="EU", ood_set=OOD, metric=DETECTION),
         )
     )
     extra = (
         *cells(**wrapped, metric="NLL"),
         *cells(**wrapped, ood_set="cifar10-c", metric="NLL"),
-        *cells(**wrapped, measure="EU", ood_set="cifar10-c", metric=SCORES),
+        *cells(**wrapped, measure="EU", ood_set="cifar10-c", metric=DETECTION),
     )
     return Table("OODMain", printed, extra)
 
@@ -68,7 +68,7 @@ def _large(label: str, backbone: str | tuple[str, ...], measure: str, *, imagene
 
     Exact measures need no reduction: they are the extra cells.
     """
-    models = {"backbone": backbone, "method": "DE", "N": 5, "measure": measure, "metric": SCORES}
+    models = {"backbone": backbone, "method": "DE", "N": 5, "measure": measure, "metric": DETECTION}
     printed = [
         *cells(**models, variant=BOTH, id_set=C10, ood_set=OOD),
         *cells(**models, variant="classical", id_set=C100, ood_set=OOD),
@@ -87,7 +87,7 @@ def _detection(
 ) -> Table:
     return Table(
         label,
-        cells(**models, variant=BOTH, id_set=C10, measure=measure, ood_set=OOD, metric=SCORES),
+        cells(**models, variant=BOTH, id_set=C10, measure=measure, ood_set=OOD, metric=DETECTION),
         many=many,
         regime=regime,
     )
@@ -95,14 +95,14 @@ def _detection(
 
 def _pia(label: str, measure: str) -> Table:
     models = {"backbone": "resnet50", "method": "DE", "variant": "credal", "N": 5, "J": REDUCED, "id_set": C100}
-    printed = cells(**models, measure=measure, ood_set=OOD, metric=SCORES)
+    printed = cells(**models, measure=measure, ood_set=OOD, metric=DETECTION)
     if measure == "EU":
         printed += cells(**models, metric="time_ms")
     return Table(label, printed, layout=("J", "ood_set", "measure", "metric"))
 
 
 def _hartley() -> Table:
-    models = {"backbone": "vgg16", "method": WRAPPED, "N": 5, "id_set": C10, "ood_set": OOD, "metric": SCORES}
+    models = {"backbone": "vgg16", "method": WRAPPED, "N": 5, "id_set": C10, "ood_set": OOD, "metric": DETECTION}
     printed = cells(**models, variant="classical", measure="EU") + cells(**models, variant="credal", measure="GH")
     return Table("GHComparison", printed, cells(**models, variant="credal", measure="EU"))
 
@@ -111,7 +111,7 @@ def _thousand() -> Table:
     models = {"backbone": "resnet18", "method": "BNNR", "variant": BOTH, "N": 1000, "id_set": C10}
     return Table(
         "1000samplesBNNREU",
-        (*cells(**models, metric=PREDICTION), *cells(**models, measure="EU", ood_set=OOD, metric=SCORES)),
+        (*cells(**models, metric=PREDICTION), *cells(**models, measure="EU", ood_set=OOD, metric=DETECTION)),
         cells(**models, metric="NLL"),
     )
 
@@ -120,7 +120,7 @@ def _edd_fair() -> Table:
     models = {"backbone": SMALL, "method": "EDD-Fair", "id_set": C10}
     return Table(
         "UndiserableEDDfair",
-        (*cells(**models, metric=PREDICTION), *cells(**models, measure="EU", ood_set=OOD, metric=SCORES)),
+        (*cells(**models, metric=PREDICTION), *cells(**models, measure="EU", ood_set=OOD, metric=DETECTION)),
     )
 
 

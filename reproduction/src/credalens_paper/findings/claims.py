@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from credalens_paper.experiments.names import display_name
-from credalens_paper.experiments.tables import OOD, SIZES
+from credalens_paper.experiments.tables import DETECTION, OOD, SIZES
 from credalens_paper.findings.lookup import Gap, Kind, gaps, is_better, spread_text
 from credalens_paper.findings.notes import weak_models
 from credalens_paper.results.records import Result
@@ -16,8 +16,8 @@ from credalens_paper.results.rendering.markdown import NONE, markdown_table
 __all__ = ["CLAIMS", "Claim", "claims_table", "verdict"]
 
 SAME: Final = ("backbone", "method", "N", "id_set", "ood_set", "measure", "metric")
-DETECTION: Final = ("AUROC", "AUPRC")
 ABSENT: Final = None
+Keys = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -35,92 +35,57 @@ class Claim:
         return is_better(metric, difference) if self.limit is None else abs(difference) <= self.limit
 
 
+def _claim(
+    text: str, labels: tuple[str, str], first: Keys, second: Keys, on: tuple[str, ...] = SAME, /, **keys: Any
+) -> Claim:
+    """The cells of one label with the first keys against those of another with the second; both have the others."""
+    return Claim(text, Kind(labels[0], {**first, **keys}), Kind(labels[1], {**second, **keys}), on)
+
+
 def _credal(text: str, label: str, /, *, limit: float | None = None, **keys: Any) -> Claim:
     """Credal against classical in the cells of one table."""
-    first, second = (Kind(label, {"variant": variant, **keys}) for variant in ("credal", "classical"))
-    return Claim(text, first, second, limit=limit)
+    return replace(_claim(text, (label, label), CREDAL, CLASSICAL, **keys), limit=limit)
 
 
-def _sizes() -> tuple[Claim, ...]:
-    """Claims about the number of members compare cells of different N."""
-    label, on = "AblationNEUAPP", ("ood_set", "metric")
-    few, most = (Kind(label, {"variant": "credal", "N": N}) for N in (SIZES[0], SIZES[-1]))
-    five, averaged = Kind(label, {"variant": "credal", "N": 5}), Kind(label, {"variant": "classical", "N": SIZES[-1]})
-    return (
-        Claim(f"More members help: credal EU of {SIZES[-1]} against {SIZES[0]}", most, few, on),
-        Claim(f"Five credal members find OOD better than {SIZES[-1]} averaged ones, by EU", five, averaged, on),
-    )
-
-
-def _calibrated() -> tuple[Claim, ...]:
-    """Claims about calibration by the number of members, at every severity."""
-    label = "AblationStudyEnsemble"
-    credal, averaged = (Kind(label, {"variant": variant}) for variant in ("credal", "classical"))
-    few, most = (Kind(label, {"variant": "credal", "N": N}) for N in (SIZES[0], SIZES[-1]))
-    lower = "It has lower ECE on corrupted images for every number of members and severity"
-    return (
-        Claim(lower, credal, averaged, ("N", "severity")),
-        Claim(f"... and the lower, the more members: {SIZES[-1]} against {SIZES[0]}", most, few, ("severity",)),
-    )
-
-
-def _samples() -> Claim:
-    few, many = (
-        Kind("AblationBNNs", {"variant": variant, "N": N, "measure": "EU"})
-        for variant, N in (("credal", 10), ("classical", 50))
-    )
-    on = ("backbone", "method", "ood_set", "metric")
-    return Claim("Ten credal samples of them find OOD better than 50 averaged ones, by EU", few, many, on)
-
-
-def _distilled() -> tuple[Claim, ...]:
-    on = ("backbone", "ood_set", "metric")
-    ensembles = {"method": "DE", "measure": "EU", "ood_set": OOD}
-    credal, averaged = (Kind("OODMain", {"variant": v, **ensembles}) for v in ("credal", "classical"))
-    distilled = Kind("OODMain", {"method": "EDD", "measure": "EU"})
-    fair = Kind("UndiserableEDDfair", {"measure": "EU"})
-    return (
-        Claim("Credal deep ensembles find OOD better than distilled ones (EDD), by EU", credal, distilled, on),
-        Claim("Averaged deep ensembles find OOD better than EDD-Fair, by EU", averaged, fair, on),
-    )
-
-
-def _hartley() -> Claim:
-    hartley, mutual = (
-        Kind("GHComparison", {"variant": v, "measure": m}) for v, m in (("credal", "GH"), ("classical", "EU"))
-    )
-    on = ("backbone", "method", "ood_set", "metric")
-    return Claim("The generalized Hartley measure finds OOD better than mutual information", hartley, mutual, on)
-
-
-def _reduced() -> Claim:
-    many, few = (Kind("AblationPIA", {"J": J, "metric": DETECTION}) for J in (100, 10))
-    return Claim("PIA: keeping more classes helps, J = 100 against 10, by EU", many, few, ("ood_set", "metric"))
-
-
+CREDAL: Final = {"variant": "credal"}
+CLASSICAL: Final = {"variant": "classical"}
+FEW, MOST = {"N": SIZES[0]}, {"N": SIZES[-1]}
+BY_SIZE: Final = ("AblationNEUAPP", "AblationNEUAPP")
+LINES: Final = ("AblationStudyEnsemble", "AblationStudyEnsemble")
 CLAIMS: Final = (
     _credal("Credal EU finds OOD better than mutual information, N = 5", "OODMain", measure="EU", ood_set=OOD),
     _credal("The same against corrupted images", "OODMain", measure="EU", ood_set="cifar10-c"),
     _credal("The intersection probability has lower ECE on corrupted images", "OODMain", metric="ECE", ood_set="cifar10-c"),
     _credal("... and lower NLL", "OODMain", metric="NLL", ood_set="cifar10-c"),
-    *_calibrated(),
+    _claim("It has lower ECE on corrupted images for every number of members and severity",
+           LINES, CREDAL, CLASSICAL, ("N", "severity")),
+    _claim(f"... and the lower, the more members: {SIZES[-1]} against {SIZES[0]}", LINES, MOST, FEW, ("severity",), **CREDAL),
     _credal("Its accuracy on clean images is comparable (within 0.5)", "OODMain", metric="ACC", ood_set=ABSENT, limit=0.5),
     _credal("Its ECE on clean images is comparable (within 0.01)", "OODMain", metric="ECE", ood_set=ABSENT, limit=0.01),
     _credal("Credal TU finds OOD better than classical TU, N = 5", "OODMainTU"),
     _credal("Credal EU is better for every number of members", "AblationNEUAPP"),
     _credal("Credal TU is better for every number of members", "AblationNTU"),
-    *_sizes(),
+    _claim(f"More members help: credal EU of {SIZES[-1]} against {SIZES[0]}",
+           BY_SIZE, MOST, FEW, ("ood_set", "metric"), **CREDAL),
+    _claim(f"Five credal members find OOD better than {SIZES[-1]} averaged ones, by EU",
+           BY_SIZE, {**CREDAL, "N": 5}, {**CLASSICAL, **MOST}, ("ood_set", "metric")),
     _credal("Credal EU is better for Bayesian networks of 10 and 50 samples", "AblationBNNs", measure="EU"),
     _credal("Credal TU is better for them", "AblationBNNs", measure="TU"),
-    _samples(),
+    _claim("Ten credal samples of them find OOD better than 50 averaged ones, by EU", ("AblationBNNs", "AblationBNNs"),
+           {**CREDAL, "N": 10}, {**CLASSICAL, "N": 50}, ("backbone", "method", "ood_set", "metric"), measure="EU"),
     _credal("Credal EU is better with 1000 samples", "1000samplesBNNREU", measure="EU"),
-    _hartley(),
+    _claim("The generalized Hartley measure finds OOD better than mutual information", ("GHComparison", "GHComparison"),
+           {**CREDAL, "measure": "GH"}, {**CLASSICAL, "measure": "EU"}, ("backbone", "method", "ood_set", "metric")),
     _credal("With an overconfident member credal EU is better", "Overconfident", measure="EU"),
     _credal("With an overconfident member credal TU is better", "Overconfident", measure="TU"),
-    *_distilled(),
+    _claim("Credal deep ensembles find OOD better than distilled ones (EDD), by EU", ("OODMain", "OODMain"),
+           {**CREDAL, "method": "DE"}, {"method": "EDD"}, ("backbone", "ood_set", "metric"), measure="EU", ood_set=OOD),
+    _claim("Averaged deep ensembles find OOD better than EDD-Fair, by EU", ("OODMain", "UndiserableEDDfair"),
+           {**CLASSICAL, "method": "DE"}, {}, ("backbone", "ood_set", "metric"), measure="EU", ood_set=OOD),
     _credal("Credal EU is better on ResNet-50 (CIFAR-10, CIFAR-100, ImageNet)", "AblationPreTrain"),
     _credal("Credal EU is better on EfficientNet-B2 and ViT-Base", "AblationBackbones"),
-    _reduced(),
+    _claim("PIA: keeping more classes helps, J = 100 against 10, by EU", ("AblationPIA", "AblationPIA"),
+           {"J": 100}, {"J": 10}, ("ood_set", "metric"), metric=DETECTION),
 )  # fmt: skip
 """In the order of the paper, in our words."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -39,12 +40,12 @@ ESTIMATORS: Final = {"BNNR": "reparameterization", "BNNF": "flipout"}
 
 def measure_costs(asked: Iterable[CellKey], preset: Preset, /, *, check: Callable[[], None]) -> dict[CellKey, Any]:
     """Milliseconds (or megabytes) of every cell, repeat by repeat, or the reason why there are none."""
-    networks = _Networks(preset)
-    filled = {}
+    costs = {}
     for cell in asked:
         check()
-        filled[cell] = _measures(cell, preset) if cell.C is not None else _inference(cell, preset, networks)
-    return filled
+        costs[cell] = _measures(cell, preset) if cell.C is not None else _inference(cell, preset)
+    _network.cache_clear()
+    return costs
 
 
 def cpu_threads(asked: Iterable[CellKey], /) -> int:
@@ -101,42 +102,28 @@ def _repeats(work: Callable[[int], Any], repeats: int, *, calls: int = 1) -> lis
     return times
 
 
-class _Networks:
-    """Networks with random weights, made once and used by all cells that need them."""
+@cache
+def _network(backbone: str, method: str, seed: int, width: float, pixels: int) -> nn.Module:
+    """A network with random weights, made once and used by all cells that need it."""
+    from credalens.bayes import to_bayesian
+    from credalens_paper.backbones import build_backbone
 
-    def __init__(self, preset: Preset) -> None:
-        self.preset = preset
-        self._made: dict[tuple[str, str], list[nn.Module]] = {}
-
-    def get(self, backbone: str, method: str, count: int) -> list[nn.Module]:
-        """So many networks; a Bayesian one stands for all its samples."""
-        made = self._made.setdefault((backbone, method), [])
-        while len(made) < count:
-            made.append(self._make(backbone, method, len(made)))
-        return made[:count]
-
-    def _make(self, backbone: str, method: str, seed: int) -> nn.Module:
-        from credalens.bayes import to_bayesian
-        from credalens_paper.backbones import build_backbone
-
-        size, width = self.preset.pixels(backbone), self.preset.width
-        network = build_backbone(backbone, classes=10, width=width, image_size=size, seed=seed).eval()
-        return to_bayesian(network, estimator=ESTIMATORS[method]) if method in ESTIMATORS else network
+    network = build_backbone(backbone, classes=10, width=width, image_size=pixels, seed=seed).eval()
+    return to_bayesian(network, estimator=ESTIMATORS[method]) if method in ESTIMATORS else network
 
 
-def _inference(cell: CellKey, preset: Preset, networks: _Networks) -> list[float] | str:
+def _inference(cell: CellKey, preset: Preset) -> list[float] | str:
     measured = preset.substituted(cell)
     backbone, method, N = str(cell.backbone), str(cell.method), measured.N or 1
     if measured.metric == "uncertainty_ms":
         members = np.random.default_rng(N).dirichlet(np.full(10, CONCENTRATION), N)
         return _repeats(lambda _: wrap(members).epistemic, preset.repeats, calls=CALLS)
-    bayesian = method in ESTIMATORS
-    members_of = networks.get(backbone, method, 1 if bayesian else N)
+    count = 1 if method in ESTIMATORS else N  # one Bayesian network gives all samples
+    pixels = preset.pixels(backbone)
+    networks = [_network(backbone, method, seed, preset.width, pixels) for seed in range(count)]
     if measured.metric == "model_size_mb":
-        return [sum(map(_bytes, members_of)) / 1e6]
-    return _predictions(
-        members_of * N if bayesian else members_of, measured.metric, preset.pixels(backbone), preset.repeats
-    )
+        return [sum(map(_bytes, networks)) / 1e6]
+    return _predictions(networks * (N // count), measured.metric, pixels, preset.repeats)
 
 
 def _bytes(network: nn.Module) -> int:

@@ -24,14 +24,14 @@ class TimeIsUp(Exception):  # noqa: N818  (not an error: the run stops where it 
 
 @dataclass(frozen=True)
 class Deadline:
-    """Asked between two units of work, so that a run ends with whole ones."""
+    """Asked between two units of work, so that a run ends with whole ones; by the hour, on which all machines agree."""
 
     seconds: float | None = None
-    begun: float = field(default_factory=lambda: time.monotonic())
+    begun: float = field(default_factory=lambda: time.time())
 
     def check(self) -> None:
         """Stop here if the time is up."""
-        if self.seconds is not None and time.monotonic() - self.begun > self.seconds:
+        if self.seconds is not None and time.time() - self.begun > self.seconds:
             raise TimeIsUp(f"the time limit of {self.seconds:g} s has passed; run the same command again to go on")
 
 

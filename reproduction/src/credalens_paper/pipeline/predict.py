@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -67,49 +68,57 @@ def predict_network(job: Job, item: tuple[TrainSpec, Sets], /) -> None:
     job.images.prepare(sets, spec.image_size)
     for images, samples in sets.items():
         job.deadline.check()
-        pixels = job.images.test(images, spec.image_size)
+        predictor = _Predictor(job, network, spec, images.key, job.images.test(images, spec.image_size))
         if samples > job.preset.keep:
-            _sum_samples(job, network, spec, images, pixels, samples)
+            predictor.sum_samples(samples)
         else:
-            _store_samples(job, network, spec, images, pixels, samples)
+            predictor.store_samples(samples)
 
 
-def _store_samples(job: Job, network: Any, spec: TrainSpec, images: EvaluationSet, pixels: Array, samples: int) -> None:
-    if spec.distilled:
-        predictions = job.engine.concentrations(network, spec, pixels)[None]
-    elif not spec.bayesian:
-        predictions = job.engine.predict(network, spec, pixels, samples=1, seed=0)
-    else:
-        predictions = _draw(job, network, spec, images, pixels, samples)
-    # Concentrations reach beyond the range of float16.
-    dtype = "float32" if spec.distilled else None
-    job.store.save_predictions(spec_key(spec), images.key, predictions, dtype=dtype, engine=job.engine.about())
+@dataclass(frozen=True)
+class _Predictor:
+    """One network on the images of one set."""
 
+    job: Job
+    network: Any
+    spec: TrainSpec
+    set_key: str
+    pixels: Array
 
-def _draw(job: Job, network: Any, spec: TrainSpec, images: EvaluationSet, pixels: Array, samples: int) -> Array:
-    """Samples in groups of `draws`, each under its own seed: more samples later leave the first as they are."""
-    parts = []
-    for group in range(-(-samples // job.preset.draws)):
-        start = group * job.preset.draws
-        stored = job.store.predictions(spec_key(spec), images.key, start + job.preset.draws)
-        parts.append(stored[start:] if stored is not None else _group(job, network, spec, images, pixels, group))
-    return np.concatenate(parts)
+    def store_samples(self, samples: int, /) -> None:
+        engine, spec = self.job.engine, self.spec
+        if spec.distilled:
+            predictions = engine.concentrations(self.network, spec, self.pixels)[None]
+        elif not spec.bayesian:
+            predictions = engine.predict(self.network, spec, self.pixels, samples=1, seed=0)
+        else:
+            predictions = self._draw(samples)
+        # Concentrations reach beyond the range of float16.
+        dtype = "float32" if spec.distilled else None
+        self.job.store.save_predictions(spec_key(spec), self.set_key, predictions, dtype=dtype, engine=engine.about())
 
+    def sum_samples(self, samples: int, /) -> None:
+        """Sums over many samples, stored as they grow: a thousand samples need the memory of a few."""
+        sums = self.job.store.summary(spec_key(self.spec), self.set_key)
+        summary = MemberSummary() if sums is None else _summary(sums)
+        while summary.count < samples:
+            self.job.deadline.check()
+            drawn = self._draw_group(summary.count // self.job.preset.draws)
+            summary.update(drawn[: samples - summary.count].astype(np.float64))
+            self.job.store.save_summary(spec_key(self.spec), self.set_key, _sums(summary))
 
-def _group(job: Job, network: Any, spec: TrainSpec, images: EvaluationSet, pixels: Array, group: int) -> Array:
-    seed = zlib.crc32(f"{spec_key(spec)} {images.key} {group}".encode())
-    return job.engine.predict(network, spec, pixels, samples=job.preset.draws, seed=seed)
+    def _draw(self, samples: int) -> Array:
+        """Samples in groups of `draws`, each under its own seed: more samples later leave the first as they are."""
+        draws, parts = self.job.preset.draws, []
+        for start in range(0, samples, draws):
+            stored = self.job.store.predictions(spec_key(self.spec), self.set_key, start + draws)
+            parts.append(stored[start:] if stored is not None else self._draw_group(start // draws))
+        return np.concatenate(parts)
 
-
-def _sum_samples(job: Job, network: Any, spec: TrainSpec, images: EvaluationSet, pixels: Array, samples: int) -> None:
-    """Sums over many samples, stored as they grow: a thousand samples need the memory of a few."""
-    sums = job.store.summary(spec_key(spec), images.key)
-    summary = MemberSummary() if sums is None else _summary(sums)
-    while summary.count < samples:
-        job.deadline.check()
-        drawn = _group(job, network, spec, images, pixels, summary.count // job.preset.draws)
-        summary.update(drawn[: samples - summary.count].astype(np.float64))
-        job.store.save_summary(spec_key(spec), images.key, _sums(summary))
+    def _draw_group(self, group: int) -> Array:
+        seed = zlib.crc32(f"{spec_key(self.spec)} {self.set_key} {group}".encode())
+        samples = self.job.preset.draws
+        return self.job.engine.predict(self.network, self.spec, self.pixels, samples=samples, seed=seed)
 
 
 def _sums(summary: MemberSummary) -> dict[str, Array]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, final
 
 from credalens.engines.cluster import machines
 from credalens.engines.tasks import Done, for_each
-from credalens_paper.experiments.presets import Preset
 from credalens_paper.pipeline.engine import TorchEngine
-from credalens_paper.pipeline.job import Deadline, Job
+from credalens_paper.pipeline.job import Job
 from credalens_paper.results.store import Store
 from credalens_paper.training.ray import member_request
 
@@ -47,51 +45,23 @@ class RayPool:
     def each(self, job: Job, work: Work, items: Sequence[Any], /, *, on_device: bool) -> None:
         """Call ``work(job, item)`` for each item in a task, with a job made like this one; ends when all have ended."""
         request = self.request if on_device else replace(self.request, gpus=0)
+        data_folder = None if job.data_folder is None else Path(job.data_folder).absolute()
+        store = Store(job.store.folder.absolute(), dtype=job.store.dtype.name)
+        settings = (store, job.preset, data_folder, self.engine, job.deadline)
 
         def log_lines(done: Done[Any, list[str]]) -> None:
             for line in done.result or ():
                 job.log(line)
 
-        for_each(partial(_do, work=work, remote=_RemoteJob.of(job, self.engine)), items, request, done=log_lines)
+        for_each(partial(_do, work=work, settings=settings), items, request, done=log_lines)
 
     def about(self) -> dict[str, Any]:
         """How much each task has, and how large the cluster is."""
         return {"engine": "ray", "machines": len(machines()), "cpus": self.request.cpus, "gpus": self.request.gpus}
 
 
-@dataclass(frozen=True)
-class _RemoteJob:
-    """What a task needs to make the same job: paths and settings, and the hour at which time is up."""
-
-    folder: Path
-    dtype: str
-    preset: Preset
-    data_folder: Path | None
-    engine: dict[str, Any]
-    limit: float | None
-    ends: float
-
-    @classmethod
-    def of(cls, job: Job, engine: dict[str, Any], /) -> _RemoteJob:
-        passed = time.monotonic() - job.deadline.begun
-        return cls(
-            folder=job.store.folder.absolute(),
-            dtype=job.store.dtype.name,
-            preset=job.preset,
-            data_folder=None if job.data_folder is None else Path(job.data_folder).absolute(),
-            engine=engine,
-            limit=job.deadline.seconds,
-            ends=time.time() + (job.deadline.seconds or 0) - passed,
-        )
-
-    def job(self, log: Callable[[str], None], /) -> Job:
-        """Clocks of two machines agree on the hour only, so the deadline is moved to this one's clock."""
-        begun = time.monotonic() + (self.ends - time.time()) - (self.limit or 0)
-        store, engine = Store(self.folder, dtype=self.dtype), TorchEngine(**self.engine)
-        return Job(store, self.preset, self.data_folder, engine, Deadline(self.limit, begun), log)
-
-
-def _do(item: Any, /, *, work: Work, remote: _RemoteJob) -> list[str]:
+def _do(item: Any, /, *, work: Work, settings: tuple[Any, ...]) -> list[str]:
+    store, preset, data_folder, engine, deadline = settings
     lines: list[str] = []
-    work(remote.job(lines.append), item)
+    work(Job(store, preset, data_folder, TorchEngine(**engine), deadline, lines.append), item)
     return lines

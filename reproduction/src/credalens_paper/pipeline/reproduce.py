@@ -68,7 +68,14 @@ def reproduce(
     from credalens_paper.results.store import Store
 
     wanted, size = check_labels(labels), get_preset(preset)
-    check_options(data_folder, pretrained, measures, stop_after, time_limit, threads)
+    check_options(
+        data_folder=data_folder,
+        pretrained=pretrained,
+        measures=measures,
+        stop_after=stop_after,
+        time_limit=time_limit,
+        threads=threads,
+    )
     store = Store(Path(out) / size.name, dtype=dtype)
     job = Job(store, size, data_folder, engine or TorchEngine(), Deadline(time_limit), log)
     work = Workbench(job, Evaluator(job, threads), pretrained, stop_after)
@@ -89,13 +96,13 @@ def reproduce(
 
 
 def check_options(
+    *,
     data_folder: str | Path | None,
     pretrained: str | None,
     measures: Sequence[str],
     stop_after: str | None,
     time_limit: float | None,
     threads: int | None,
-    /,
 ) -> None:
     """Refuse options of `reproduce` that would fail it later: hours may lie between its start and their use."""
     check_threads(threads)
