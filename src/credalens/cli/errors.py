@@ -30,7 +30,9 @@ def exit_code_of(error: Exception, /) -> int:
         detail = f" ({type(error).__name__}: {error})" if str(error) else ""
         return _say(f"{OUT_OF_MEMORY}{detail}.", BAD_INPUT)
     if isinstance(error, ModuleNotFoundError):
-        return _say(f"{error}; install what this command needs: pip install 'credalens[paper]'.", BAD_INPUT)
+        return _say(f"{error}; install what this command needs: pip install 'credalens[all]'.", BAD_INPUT)
+    if isinstance(error, ImportError) and "pip install" in str(error):
+        return _say(f"{error}.", BAD_INPUT)
     return _say(f"{type(error).__name__}: {error}. This is a defect of credalens; --debug shows where.", DEFECT)
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
+from credalens.checks.packages import needing
+
 __all__ = ["attempts_before", "import_ray", "is_ours", "machines", "ray_cluster", "worker_name"]
 
 LOCAL: Final = "local"
@@ -22,10 +24,8 @@ OBJECT_STORE: Final = 256 << 20  # bytes; part numbers and reports are all that 
 
 def import_ray() -> Any:
     """Ray, or an error that says how to get it."""
-    try:
+    with needing("ray", part="the Ray engine", extra="ray"):
         return importlib.import_module("ray")
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("the Ray engine needs Ray: pip install 'credalens[ray]'", name="ray") from error
 
 
 @contextmanager
@@ -65,18 +65,18 @@ def _start(ray: Any, where: str, workers: int | None, object_store: int | None) 
         _check_answers(where)
         _connect(ray, where, **quiet)
         return
-    own: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": LOOPBACK}
-    ray.init(address=LOCAL, object_store_memory=object_store, **own, **quiet)
+    private: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": LOOPBACK}
+    ray.init(address=LOCAL, object_store_memory=object_store, **private, **quiet)
 
 
 def _check_answers(address: str) -> None:
     """Ray would try for a minute and then end the process."""
-    found = re.fullmatch(r"(?:ray://)?([^:/]+):(\d+)", address)
-    if found is None and address != "auto":
+    parsed = re.fullmatch(r"(?:ray://)?([^:/]+):(\d+)", address)
+    if parsed is None and address != "auto":
         raise ValueError(f"the address of a Ray cluster is HOST:PORT or ray://HOST:PORT, got {address!r}.")
-    if found is not None:
+    if parsed is not None:
         try:
-            socket.create_connection((found[1], int(found[2])), timeout=PATIENCE).close()
+            socket.create_connection((parsed[1], int(parsed[2])), timeout=PATIENCE).close()
         except OSError as error:
             raise ConnectionError(
                 f"no Ray cluster answers at {address} ({error}); is `ray start --head` running there?"

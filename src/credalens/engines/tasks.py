@@ -61,11 +61,11 @@ def for_each(
     request: Request,
     /,
     *,
-    done: Callable[[Done[Item, Result]], None] = lambda one: None,
+    done: Callable[[Done[Item, Result]], None] = lambda ended: None,
 ) -> list[Result]:
-    """What ``work`` gives for each item, in their order; ``done`` hears of each as it ends.
+    """What ``work`` gives for each item, in their order; ``done`` is called for each as it ends.
 
-    All tasks are let end before the first error is raised: what the others have made is not lost.
+    All tasks end before the first error is raised, so that the results of the others are not lost.
     """
     if not items:
         return []
@@ -74,20 +74,20 @@ def for_each(
     shared = ray.put(work)  # once for each machine, however many items
     options = {"num_cpus": request.cpus, "num_gpus": request.gpus, "max_retries": request.max_retries}
     task = ray.remote(**options)(_run)
-    waiting = {task.remote(shared, item, request.cpus): place for place, item in enumerate(items)}
+    waiting = {task.remote(shared, item, request.cpus): index for index, item in enumerate(items)}
     ended: dict[int, Done[Item, Result]] = {}
     try:
         while waiting:
             ready, _ = ray.wait(list(waiting), timeout=LOOK)
             for reference in ready:
-                place = waiting.pop(reference)
-                ended[place] = _collect(ray, reference, items[place])
-                done(ended[place])
+                index = waiting.pop(reference)
+                ended[index] = _collect(ray, reference, items[index])
+                done(ended[index])
     except BaseException:
         for reference in waiting:
             ray.cancel(reference, force=True)
         raise
-    return [_result(ended[place]) for place in range(len(items))]
+    return [_result(ended[index]) for index in range(len(items))]
 
 
 def _run(work: Callable[[Item], Result], item: Item, threads: int) -> tuple[Any, str, float, int]:

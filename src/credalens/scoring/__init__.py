@@ -1,7 +1,10 @@
 """Scoring saved predictions of any size: one job, part by part, resumable, by any executor, never half written."""
 
-from credalens.scoring.columns import COLUMNS
-from credalens.scoring.score import score_file, score_folder
-from credalens.scoring.summary import FolderSummary, ScoreSummary, SkippedPart
+from credalens.checks.packages import needing
+
+with needing("pyarrow", part="credalens.scoring", extra="cli"):
+    from credalens.scoring.columns import COLUMNS
+    from credalens.scoring.score import score_file, score_folder
+    from credalens.scoring.summary import FolderSummary, ScoreSummary, SkippedPart
 
 __all__ = ["COLUMNS", "FolderSummary", "ScoreSummary", "SkippedPart", "score_file", "score_folder"]

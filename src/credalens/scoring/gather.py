@@ -35,11 +35,11 @@ def gather(table: ParquetTable, columns: MemberColumns, ids: Any, id_column: str
     dataset, unreadable = _dataset(table)
     with readable_part(table.folder), _of_one_type(dataset.schema.field(id_column).type, ids.type, id_column):
         rows = _rows(dataset, [id_column, *columns.names], ids, id_column)
-        place = pc.index_in(ids, value_set=rows[id_column].combine_chunks())
-        _check_all_found(ids, place, unreadable)
+        positions = pc.index_in(ids, value_set=rows[id_column].combine_chunks())
+        _check_complete(ids, positions, unreadable)
         _check_once(rows[id_column], id_column)
         _check_filled(rows, columns, id_column)
-        return columns.values(rows.take(place))
+        return columns.values(rows.take(positions))
 
 
 @contextmanager
@@ -80,13 +80,13 @@ def _dataset(table: ParquetTable) -> tuple[Any, tuple[str, ...]]:
     return ds.FileSystemDataset(fragments, fragments[0].physical_schema, form), tuple(unreadable)
 
 
-def _check_all_found(ids: Any, place: Any, unreadable: tuple[str, ...]) -> None:
-    if not place.null_count:
+def _check_complete(ids: Any, positions: Any, unreadable: tuple[str, ...]) -> None:
+    if not positions.null_count:
         return
-    first = ids[int(np.argmax(place.is_null().to_numpy(zero_copy_only=False)))]
+    first = ids[int(np.argmax(positions.is_null().to_numpy(zero_copy_only=False)))]
     damaged = f" {len(unreadable)} of its files cannot be read, the first is {unreadable[0]}." if unreadable else ""
     raise UnsuitableError(
-        f"lacks {place.null_count} of {len(ids)} rows that the first table has, such as the one with id {first}.{damaged} "
+        f"lacks {positions.null_count} of {len(ids)} rows that the first table has, such as the one with id {first}.{damaged} "
         "All tables need the same row ids."
     )
 

@@ -90,10 +90,10 @@ class ScoringJob:
 
     def finished_part(self, part: int, /) -> PartReport | None:
         """The report of a part that was scored earlier from these files with these settings; None where it was not."""
-        found = self.output.read_part(self.input.part_name(part))
-        if found is None or found.identity != self.identity(part, found.scattered):
+        earlier = self.output.read_part(self.input.part_name(part))
+        if earlier is None or earlier.identity != self.identity(part, earlier.scattered):
             return None
-        return PartReport(part, found.rows, sums=found.sums)
+        return PartReport(part, earlier.rows, sums=earlier.sums)
 
     def finished_parts(self) -> dict[int, PartReport]:
         """The parts that are there already, from their footers."""

@@ -131,7 +131,7 @@ class TableInput:
         pairs: Iterable[tuple[Any, Any]] = zip_longest(
             row_batches(path, [name], ID_ROWS), row_batches(partner, [name], ID_ROWS)
         )
-        return all(None not in (ids, others) and ids[name].equals(others[name]) for ids, others in pairs)
+        return all(None not in pair and pair[0][name].equals(pair[1][name]) for pair in pairs)
 
     def _check_rows(self, path: ArrowPath, batch: Any, others: Iterable[NDArray | None]) -> None:
         """A damaged file may hold the ids of the part, and more or fewer predictions."""

@@ -148,9 +148,9 @@ def score_folder(
     rows = rows_at_a_time(members, classes, chunk_rows)
     job = ScoringJob(parts, output, settings["base"], rule, rows, threads, settings)
     output.begin(settings, [parts.part_name(part) for part in range(parts.parts)], restart=restart)
-    finished, made = run_job(job, executor, progress, skip_bad=on_error == "skip")
+    finished, attempted = run_job(job, executor, progress, skip_bad=on_error == "skip")
     output.run.remove_partial_files()
-    return summarise_folder(job, finished, made)
+    return summarise_folder(job, finished, attempted)
 
 
 def _settings(base: float, rule: str, logits: bool, members: int, classes: int, dtype: str) -> dict[str, Any]:

@@ -94,11 +94,11 @@ def summarise(
 
 
 def summarise_folder(
-    job: ScoringJob, finished: Mapping[int, PartReport], made: Mapping[int, PartReport], /
+    job: ScoringJob, finished: Mapping[int, PartReport], attempted: Mapping[int, PartReport], /
 ) -> FolderSummary:
     """What became of all parts; an error where nothing was scored."""
-    scored = [report for report in made.values() if not report.error]
-    bad = sorted((report for report in made.values() if report.error), key=lambda report: report.part)
+    scored = [report for report in attempted.values() if not report.error]
+    bad = sorted((report for report in attempted.values() if report.error), key=lambda report: report.part)
     if not _rows([*finished.values(), *scored]):
         why = f"all {len(bad)} parts were left out; the first: {bad[0].error}" if bad else "no part has a row."
         raise ValueError(f"{job.input}: nothing was scored, {why}")
@@ -108,9 +108,9 @@ def summarise_folder(
         parts=len(finished) + len(scored),
         resumed_parts=len(finished),
         skipped=tuple(SkippedPart(job.input.path(report.part), report.error) for report in bad),
-        workers=len({report.worker for report in made.values()}),
+        workers=len({report.worker for report in attempted.values()}),
         rows_a_second=_rows(scored) / seconds if seconds else None,
-        retries=sum(report.retries for report in made.values()),
+        retries=sum(report.retries for report in attempted.values()),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from credalens.checks.packages import needing
 from credalens.storage.formats.stored import Stored
 from credalens.storage.formats.suffixes import UnsuitableError, format_of
 
@@ -18,7 +19,8 @@ def arrays_in(path: Path, /) -> dict[str, Stored]:
     """Find the arrays without reading them. Arrow is imported only for Parquet."""
     form = format_of(path)
     if form == ".parquet":
-        from credalens.storage.formats.parquet import parquet_arrays
+        with needing("pyarrow", part="reading Parquet", extra="cli"):
+            from credalens.storage.formats.parquet import parquet_arrays
 
         return parquet_arrays(path)
     if form == ".safetensors":

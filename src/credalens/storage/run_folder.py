@@ -172,8 +172,10 @@ class RunFolder:
 
     def _check_origin(self) -> None:
         """A folder with files is this program's where there is a manifest."""
+        if self._has_manifest():
+            return
         foreign = [name for name in self._names() if name != LOCK and not _is_partial(name)]
-        if foreign and not self._has_manifest():
+        if foreign:
             raise ValueError(
                 f"cannot write into {self.path}: it holds files of another origin ({foreign[0]}) and no {self.manifest}; "
                 "name a new or empty folder."

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
+from credalens.checks.packages import needing
 from credalens.storage.atomic import atomic_file, check_target
 from credalens.storage.contents import LABELS
 from credalens.storage.formats.stored import BFLOAT16
@@ -68,6 +69,7 @@ def _write(file: BinaryIO, form: str, name: str, values: NDArray, labels: NDArra
 
         write_safetensors(file, arrays)
     else:
-        from credalens.storage.formats.parquet import write_predictions
+        with needing("pyarrow", part="writing Parquet", extra="cli"):
+            from credalens.storage.formats.parquet import write_predictions
 
         write_predictions(file, name, values, labels)

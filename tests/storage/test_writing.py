@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import threading
 
 import numpy as np
@@ -99,3 +100,12 @@ def test_labels_must_fit(tmp_path):
         with pytest.raises(ValueError, match="labels must be 20 integers"):
             save_predictions(tmp_path / "m.npz", VALUES, labels)
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("call", [lambda path: open_predictions(path), lambda path: save_predictions(path, VALUES)])
+def test_without_pyarrow_it_says_how_to_get_it(tmp_path, monkeypatch, call):
+    save_predictions(tmp_path / "in.parquet", VALUES)
+    monkeypatch.delitem(sys.modules, "credalens.storage.formats.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"Parquet needs pyarrow.*pip install 'credalens\[cli\]'"):
+        call(tmp_path / "in.parquet")
