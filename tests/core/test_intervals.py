@@ -120,6 +120,14 @@ def test_vertices_are_extreme_and_span_the_bounds(members):
     assert math.isclose(oracles.entropy(found).min(), lower_entropy(*intervals), abs_tol=1e-10)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tightening_bounds_that_agree_up_to_rounding_lets_none_cross(dtype):
+    low, high = probability_intervals(np.repeat(batch_of("peaked", 1, 2000, 2), 3, axis=0).astype(dtype))
+    tight = ProbabilityIntervals(low, high).tighten()
+    assert (tight.lower <= tight.upper).all()
+    assert ProbabilityIntervals(*tight).is_reachable.all()
+
+
 def test_vertices_of_a_triangle_cut_at_three_corners():
     found = probability_intervals(WEATHER).vertices()
     expected = {(0.1, 0.2, 0.7), (0.1, 0.6, 0.3), (0.2, 0.1, 0.7), (0.2, 0.6, 0.2), (0.7, 0.1, 0.2)}

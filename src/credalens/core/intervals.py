@@ -101,9 +101,10 @@ class ProbabilityIntervals:
 
 
 def _tightened(low: NDArray, high: NDArray) -> tuple[NDArray, NDArray]:
-    others_high = high.sum(axis=-1, keepdims=True) - high
-    others_low = low.sum(axis=-1, keepdims=True) - low
-    return np.maximum(low, 1 - others_high), np.minimum(high, 1 - others_low)
+    least = 1 - (high.sum(axis=-1, keepdims=True) - high)
+    most = 1 - (low.sum(axis=-1, keepdims=True) - low)
+    tight = np.clip(least, low, high)  # not above high, where rounding lets a point's bounds cross
+    return tight, np.clip(most, tight, high)
 
 
 def _vertices(low: NDArray, high: NDArray) -> NDArray:

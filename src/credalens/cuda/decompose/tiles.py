@@ -40,12 +40,12 @@ def row_sums(x, y):
     """Two sums at once: where a row lies on several warps, these wait for each other once."""
     if x.shape[0] * x.shape[1] == 1:
         pair = tl.join(tl.reshape(x, (x.numel,), can_reorder=True), tl.reshape(y, (y.numel,), can_reorder=True))
-        one, other = tl.split(tl.sum(pair, 0))
-        one += tl.zeros((1, 1, 1), x.dtype)
-        other += tl.zeros((1, 1, 1), y.dtype)
+        sum_x, sum_y = tl.split(tl.sum(pair, 0))
+        sum_x += tl.zeros((1, 1, 1), x.dtype)
+        sum_y += tl.zeros((1, 1, 1), y.dtype)
     else:
-        one, other = lane_sums(tl.sum(x, 1, keep_dims=True), tl.sum(y, 1, keep_dims=True))
-    return one, other
+        sum_x, sum_y = lane_sums(tl.sum(x, 1, keep_dims=True), tl.sum(y, 1, keep_dims=True))
+    return sum_x, sum_y
 
 
 @triton.jit

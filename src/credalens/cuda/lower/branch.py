@@ -160,29 +160,29 @@ def search_rows(
             after = slope >= steep
             filled = tl.cumsum(tl.where(free, width, 0.0), 0) + tl.where(after, room, 0.0)
             at = tl.min(tl.where(free & (mass <= filled), i, WIDTH), 0)
-            found = at < WIDTH
+            has_break = at < WIDTH
             at = tl.minimum(at, WIDTH - 1)
-            own = tl.load(slopes + at)
-            passed = holds & ((own >= steep) | (found == 0))  # the split class comes before the break class
+            break_slope = tl.load(slopes + at)
+            passed = holds & ((break_slope >= steep) | (has_break == 0))  # the split class comes before the break class
             before = tl.sum(tl.where(free & ~after, width, 0.0), 0)
             breaks = passed & (mass <= before + room)
-            full = free & tl.where(breaks, ~after, (i < at) | (found == 0))
+            full = free & tl.where(breaks, ~after, (i < at) | (has_break == 0))
             used = tl.sum(tl.where(full, width, 0.0), 0) + tl.where(passed & ~breaks, room, 0.0)
             entropy += tl.sum(tl.where(full, gain, 0.0), 0) + tl.where(passed & ~breaks, rise, 0.0)
             rest = mass - used
-            feasible = feasible & (found | breaks | (rest <= SLACK * m))
-            found = found | breaks
+            feasible = feasible & (has_break | breaks | (rest <= SLACK * m))
+            has_break = has_break | breaks
             at = tl.where(breaks, split, at)
             low_at = tl.load(lows + at)
             high_at = tl.load(highs + at)
             first = tl.where(breaks, a, low_at)
             last = tl.where(breaks, b, high_at)
-            own = tl.where(breaks, steep, own)
-            rest = tl.where(found, tl.minimum(tl.maximum(rest, 0.0), last - first), 0.0)
+            break_slope = tl.where(breaks, steep, break_slope)
+            rest = tl.where(has_break, tl.minimum(tl.maximum(rest, 0.0), last - first), 0.0)
             x = first + rest
             phi_first = tl.where(breaks, phi_a, tl.load(phis + at))
-            lowest = tl.where(found, entropy + own * rest, entropy)
-            reached = tl.where(found, entropy + (phi(x) - phi_first), entropy)
+            lowest = tl.where(has_break, entropy + break_slope * rest, entropy)
+            reached = tl.where(has_break, entropy + (phi(x) - phi_first), entropy)
             nodes += 1
             if feasible:
                 best = tl.minimum(best, reached)
@@ -190,7 +190,7 @@ def search_rows(
                 cutoff = tl.where(fresh, floor + reach, cutoff)
                 fresh = fresh & (nodes < 0)
                 limit = tl.minimum(best - tolerance, cutoff)
-                if (found == 0) | (floor >= limit) | (top + 4 > height):
+                if (has_break == 0) | (floor >= limit) | (top + 4 > height):
                     certified = tl.minimum(certified, floor)
                 else:
                     # Below x its mass goes to a class after it in order of slope; above x it comes from one before.
@@ -202,8 +202,8 @@ def search_rows(
                     above = floor
                     alone = (split < 0) | breaks
                     if alone & (first < x) & (x < last):
-                        below = tl.maximum(floor, lowest + (x - first) * _nearest(slope - own, later))
-                        above = tl.maximum(floor, lowest + (last - x) * _nearest(own - slope, sooner))
+                        below = tl.maximum(floor, lowest + (x - first) * _nearest(slope - break_slope, later))
+                        above = tl.maximum(floor, lowest + (last - x) * _nearest(break_slope - slope, sooner))
                     depth += 1
                     if below >= limit:
                         certified = tl.minimum(certified, below)

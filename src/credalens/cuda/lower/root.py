@@ -59,18 +59,18 @@ def _root(lows, highs, step, m, whole, start, tolerance, WIDTH: tl.constexpr):
     slope = tl.where(inside, gain, 1.0) / width
     bits = slope.to(tl.float32).to(tl.int32, bitcast=True)
     key = tl.where(inside, tl.where(bits < 0, bits ^ LAST, bits), LAST)
-    own = _break_key(key, width.to(tl.float32), whole.to(tl.float32))
+    break_key = _break_key(key, width.to(tl.float32), whole.to(tl.float32))
 
-    is_f = key == own
+    is_f = key == break_key
     at = tl.max(tl.where(is_f, i, -1), 0)
     alone = tl.sum(is_f.to(tl.int32), 0) == 1
-    first = key < own
+    first = key < break_key
     low_f = tl.load(lows + at * step).to(tl.float64)
     high_f = tl.load(highs + at * step).to(tl.float64)
     phi_f = tl.sum(tl.where(is_f, phi_low, 0.0), 0)
     slope_f = tl.sum(tl.where(is_f, slope, 0.0), 0)
     r = whole - tl.sum(tl.where(first, width, 0.0), 0)
-    found = alone & (r >= -SLACK * m) & (r <= high_f - low_f + SLACK * m)
+    has_break = alone & (r >= -SLACK * m) & (r <= high_f - low_f + SLACK * m)
     r = tl.minimum(tl.maximum(r, 0.0), high_f - low_f)
     q = high_f - low_f - r
     base = start + tl.sum(tl.where(first, gain, 0.0), 0) + slope_f * r
@@ -82,7 +82,7 @@ def _root(lows, highs, step, m, whole, start, tolerance, WIDTH: tl.constexpr):
     before = _nearest(away, trade & first)
     after = _nearest(away, trade & ~first)
     bound = tl.minimum(best, tl.minimum(r * after, q * before))
-    if found & (bound < best - tolerance):
+    if has_break & (bound < best - tolerance):
         near = (before, after, _nearest(away, other & first), _nearest(away, other & ~first))
         flip, down, up = flip_bounds(low, high, away, other, first, low_f, high_f, r, q, *near)
         flip = to_floor(flip)
@@ -94,7 +94,7 @@ def _root(lows, highs, step, m, whole, start, tolerance, WIDTH: tl.constexpr):
         one = flip_cost(low, high, phi_low, phi_high, away, first, low_f, high_f, phi_f, slope_f, r, q)
         best = tl.maximum(tl.minimum(best, tl.min(tl.where(trade, one, FAR), 0)), 0.0)
         bound = certificate(best, r, q, before, after, from_floor(least), from_floor(second), down, up)
-    return tl.where(found, base + best, float("inf")), tl.where(found, base + bound, -float("inf"))
+    return tl.where(has_break, base + best, float("inf")), tl.where(has_break, base + bound, -float("inf"))
 
 
 @triton.jit(do_not_specialize=["tolerance", "rows", "row_step", "class_step"])

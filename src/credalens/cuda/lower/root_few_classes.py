@@ -33,7 +33,7 @@ def _break_class(part, plane, m, most, whole, ROWS: tl.constexpr):
     """(how many classes look like the break class, the last of them, its slope and width, mass and entropy before it)."""
     number = tl.zeros_like(m)
     at = tl.zeros_like(m)
-    own = tl.zeros_like(whole)
+    break_slope = tl.zeros_like(whole)
     room = tl.zeros_like(whole)
     used = tl.zeros_like(whole)
     gained = tl.zeros_like(whole)
@@ -53,9 +53,9 @@ def _break_class(part, plane, m, most, whole, ROWS: tl.constexpr):
         breaks = here & (before < whole) & (whole <= before + width)
         number += breaks.to(tl.int32)
         at = tl.where(breaks, c, at)
-        own = tl.where(breaks, slope, own)
+        break_slope = tl.where(breaks, slope, break_slope)
         room = tl.where(breaks, width, room)
-    return number, at, own, room, used, gained
+    return number, at, break_slope, room, used, gained
 
 
 @triton.jit
@@ -171,19 +171,19 @@ def root_few_classes(
         _slopes(lows, highs, step, part, plane, m, most, ROWS)
         number, at, slope_f, room, used, gained = _break_class(part, plane, m, most, whole, ROWS)
 
-        found = live & (number == 1)
-        low_f = tl.load(lows + at * step, mask=found, other=0.0)
-        high_f = tl.load(highs + at * step, mask=found, other=0.0)
-        phi_f = tl.load(part + 2 * plane + at * ROWS, mask=found, other=0.0)
+        has_break = live & (number == 1)
+        low_f = tl.load(lows + at * step, mask=has_break, other=0.0)
+        high_f = tl.load(highs + at * step, mask=has_break, other=0.0)
+        phi_f = tl.load(part + 2 * plane + at * ROWS, mask=has_break, other=0.0)
         r = whole - used
-        found = found & (r >= -SLACK * m) & (r <= room + SLACK * m)
-        r = tl.where(found, tl.minimum(tl.maximum(r, 0.0), room), 0.0)
-        q = tl.where(found, room - r, 0.0)
+        has_break = has_break & (r >= -SLACK * m) & (r <= room + SLACK * m)
+        r = tl.where(has_break, tl.minimum(tl.maximum(r, 0.0), room), 0.0)
+        q = tl.where(has_break, room - r, 0.0)
         chord = start + gained + slope_f * r
         best = tl.maximum(phi(low_f + r) - phi_f - slope_f * r, 0.0)
         near = _neighbours(lows, highs, step, part, m, most, at, low_f, high_f, slope_f, ROWS)
         floor = tl.minimum(best, tl.minimum(r * near[1], q * near[0]))
-        unsure = found & (floor < best - tolerance)
+        unsure = has_break & (floor < best - tolerance)
         if tl.max(unsure.to(tl.int32), 0) > 0:
             m = tl.where(unsure, m, 0)
             better, least = _one_flip(
@@ -191,8 +191,8 @@ def root_few_classes(
             )
             best = tl.where(unsure, better, best)
             floor = tl.where(unsure, least, floor)
-        tl.store(value + row, tl.where(found, chord + best, tl.where(live, float("inf"), start)), mask=present)
-        tl.store(bound + row, tl.where(found, chord + floor, tl.where(live, -float("inf"), start)), mask=present)
-        is_open = (live & ~(found & (best - floor <= tolerance))).to(tl.int32)
+        tl.store(value + row, tl.where(has_break, chord + best, tl.where(live, float("inf"), start)), mask=present)
+        tl.store(bound + row, tl.where(has_break, chord + floor, tl.where(live, -float("inf"), start)), mask=present)
+        is_open = (live & ~(has_break & (best - floor <= tolerance))).to(tl.int32)
         place = tl.atomic_add(counters + OPEN_ROWS, tl.sum(is_open, 0)) + tl.cumsum(is_open, 0) - 1
         tl.store(open_rows + place, row, mask=is_open > 0)
