@@ -94,15 +94,3 @@ print(credalens.lower_entropy(lower=low, upper=high), credalens.generalized_hart
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.split() == ["1.0", "1", "CredalClassifier", "1.0", "0.0"]
-
-
-def test_public_names():
-    import credalens
-
-    assert sorted(credalens.__all__) == [
-        "ClassicalUncertainty", "ConvexHull", "CredalPrediction", "MemberSummary", "ProbabilityIntervals", "__version__",
-        "approximate_intervals", "classical_uncertainty", "credal_decision", "evaluate", "generalized_hartley",
-        "intersection_probability", "lower_entropy", "probability_intervals", "set_utility", "upper_entropy", "wrap",
-        "wrap_logits",
-    ]  # fmt: skip
-    assert all(hasattr(credalens, name) for name in credalens.__all__)

@@ -49,7 +49,7 @@ __all__ = [
     "wrap_logits",
 ]
 
-_PARTS = ("bayes", "datasets", "evaluation", "paper", "report", "scoring", "sklearn", "storage", "torch", "training")
+_PARTS = ("bayes", "datasets", "evaluation", "plots", "report", "scoring", "sklearn", "storage", "torch")
 
 
 def __getattr__(name: str) -> Any:
