@@ -98,6 +98,10 @@ def test_the_terminal_shows_tables_and_words_as_written(result, width):
     assert "".join(result.words.headline.split()) in "".join(text.split())
 
 
+def test_an_evaluation_gives_its_tables_as_text(result):
+    assert result.table() == printed(result, 100)
+
+
 def test_the_terminal_without_labels(result):
     assert "Point prediction" in printed(result, 80)
     bare = printed(replace(result, calibration=None), 80)

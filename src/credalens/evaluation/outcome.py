@@ -131,6 +131,12 @@ class Evaluation(Result):
         """The text of ``report.json``."""
         return json.dumps(self.as_dict(), indent=1, ensure_ascii=False, allow_nan=False)
 
+    def table(self) -> str:
+        """The tables and sentences that ``credalens evaluate`` prints, as plain text of 100 columns."""
+        from credalens.report.terminal import to_text
+
+        return to_text(self)
+
     def report(self, folder: str | os.PathLike[str], /, **options: Any) -> Path:
         """Write the report into a folder; options as in :func:`credalens.report.files.write_report`."""
         from credalens.report.files import write_report

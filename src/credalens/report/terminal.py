@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from rich import box
-from rich.console import Console, Group, RenderableType
-from rich.table import Table as RichTable
-from rich.text import Text
+import io
 
+from credalens.checks.packages import needing
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.words.verdicts import Summary
 from credalens.report.tables import Cell, Table, calibration_table, narrow_detection_table
 
-__all__ = ["print_result", "to_rich"]
+with needing("rich", part="a table for the terminal", extra="cli"):
+    from rich import box
+    from rich.console import Console, Group, RenderableType
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+__all__ = ["print_result", "to_rich", "to_text"]
 
 KEY = "EU, TU: epistemic, total uncertainty. Bold: the better one. Credal is ▲ better, ▼ worse, ■ undecided.\n"
 COLORS = {"better": "green", "worse": "red", "undecided": "dim"}
@@ -25,6 +29,14 @@ def print_result(evaluation: Evaluation, console: Console, /) -> None:
     if evaluation.calibration is not None:
         console.print(to_rich(calibration_table(evaluation.calibration, evaluation.data.id.name)))
     console.print(_sentences(evaluation.words))
+
+
+def to_text(evaluation: Evaluation, /) -> str:
+    """What :func:`print_result` prints, without colours."""
+    console = Console(file=io.StringIO(), width=100, color_system=None)
+    with console.capture() as capture:
+        print_result(evaluation, console)
+    return capture.get()
 
 
 def to_rich(table: Table, /) -> RichTable:
