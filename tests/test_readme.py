@@ -111,9 +111,7 @@ def test_the_pages_of_results_are_generated_from_the_result_files():
     pages = render_pages(read_results(folder / "fast"))
     for name, text in pages.items():
         assert (folder / name).read_text() == f"{text}\n", name
-    stored = {
-        str(path.relative_to(folder)) for kind in ("tables", "figures") for path in (folder / kind).iterdir()
-    }
+    stored = {str(path.relative_to(folder)) for kind in ("tables", "figures") for path in (folder / kind).iterdir()}
     assert stored | {"README.md", "machines.md"} == set(pages)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from credalens.core.intervals import intersection_probability
 from credalens.evaluation.triangle import CORNERS, to_plane
 from credalens.plots import merge_to_three, plot_simplex, plot_simplex_panel
-from credalens.plots.simplex import figures
+from credalens.plots.simplex import panels
 from tests.plots.drawing import legend_of, members
 
 WEATHER = np.array([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
@@ -147,5 +147,5 @@ def test_errors_say_what_to_do():
 
 
 def test_examples_run():
-    result = doctest.testmod(figures)
+    result = doctest.testmod(panels)
     assert (result.failed, result.attempted > 0) == (0, True)

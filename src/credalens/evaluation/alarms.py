@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from credalens.evaluation.metrics.threshold import Threshold, select_threshold
 from credalens.evaluation.results import DETECTORS, METHODS, Result
-from credalens.evaluation.scores import ScoredSet
+from credalens.evaluation.scored_set import ScoredSet
 
 __all__ = ["RATES", "Alarm", "alarms"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from credalens.evaluation.metrics.ood import OODMetrics, ood_metrics
 from credalens.evaluation.results import DETECTORS, METHODS, ByMethod, Comparison, Interval, Result
-from credalens.evaluation.scores import ScoredSet
+from credalens.evaluation.scored_set import ScoredSet
 from credalens.evaluation.statistics.bootstrap import Resampled, Resampling, resample
 from credalens.evaluation.statistics.delong import compare_auroc
 

@@ -12,13 +12,13 @@ from credalens import __version__
 from credalens.checks.labels import read_labels
 from credalens.checks.options import check_base, check_count, check_fraction
 from credalens.evaluation.alarms import alarms
-from credalens.evaluation.curves import detection_curves
 from credalens.evaluation.detection import detect
+from credalens.evaluation.detection_curves import detection_curves
 from credalens.evaluation.members_needed import members_needed
 from credalens.evaluation.outcome import DataSet, DataSets, Evaluation, IDData, Settings
 from credalens.evaluation.prediction_quality import prediction_quality
 from credalens.evaluation.samples import worst_samples
-from credalens.evaluation.scores import ScoredSet, score_source
+from credalens.evaluation.scored_set import ScoredSet, score_source
 from credalens.evaluation.sources import Progress, Source, open_sources
 from credalens.evaluation.statistics.bootstrap import Resampling
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from credalens.evaluation.metrics.calibration import CalibrationMetrics, calibration_metrics
 from credalens.evaluation.metrics.ood import ood_metrics
 from credalens.evaluation.results import DETECTORS, METHODS, ByDetector, ByMethod, Result
-from credalens.evaluation.scores import uncertainty_of
+from credalens.evaluation.scored_set import uncertainty_of
 from credalens.evaluation.sources import Source
 
 __all__ = ["MembersNeeded", "Trend", "members_needed"]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from credalens.evaluation.alarms import Alarm
-from credalens.evaluation.curves import Curves
 from credalens.evaluation.detection import Detection
+from credalens.evaluation.detection_curves import Curves
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.metrics.selective import RejectionCurve
 from credalens.evaluation.metrics.sets import SetMetrics
@@ -19,7 +19,7 @@ from credalens.evaluation.metrics.threshold import Threshold
 from credalens.evaluation.prediction_quality import Calibration
 from credalens.evaluation.results import ByMeasure, ByMethod, Result
 from credalens.evaluation.samples import Sample
-from credalens.evaluation.scores import Uncertainty
+from credalens.evaluation.scored_set import Uncertainty
 
 if TYPE_CHECKING:
     from credalens.evaluation.words.verdicts import Summary

@@ -15,7 +15,7 @@ from credalens.evaluation.metrics.calibration import (
 from credalens.evaluation.metrics.selective import RejectionCurve, accuracy_rejection_curve
 from credalens.evaluation.metrics.sets import SetMetrics, set_metrics
 from credalens.evaluation.results import ByMeasure, ByMethod, Result
-from credalens.evaluation.scores import ScoredSet
+from credalens.evaluation.scored_set import ScoredSet
 
 __all__ = ["Calibration", "PointQuality", "PredictionQuality", "prediction_quality"]
 

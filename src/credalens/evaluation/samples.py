@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from credalens.checks.member_array import read_distributions, read_logits
 from credalens.evaluation.few_classes import few_classes, two_and_rest
 from credalens.evaluation.results import ByMeasure, ByMethod, Result
-from credalens.evaluation.scores import ScoredSet
+from credalens.evaluation.scored_set import ScoredSet
 
 __all__ = ["MOST_CLASSES", "MemberView", "Sample", "ThreeClasses", "view_members", "worst_samples"]
 

@@ -14,7 +14,7 @@ with needing("matplotlib", part="credalens.plots", extra="report"):
     from credalens.plots.member_bars import plot_member_bars
     from credalens.plots.reliability import plot_reliability
     from credalens.plots.saving import render_figure, save_figure
-    from credalens.plots.simplex.figures import merge_to_three, plot_simplex, plot_simplex_panel
+    from credalens.plots.simplex.panels import merge_to_three, plot_simplex, plot_simplex_panel
     from credalens.plots.style import Theme, themed
     from credalens.plots.trends import plot_against_severity, plot_members_needed
 

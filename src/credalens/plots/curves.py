@@ -10,8 +10,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from credalens.plots.arguments import as_mapping, as_pair
 from credalens.plots.axes import add_legend, name_axes, open_axes
-from credalens.plots.inputs import as_mapping, as_pair
 from credalens.plots.style import Theme, dash
 
 SQUARE = (4.0, 3.8)

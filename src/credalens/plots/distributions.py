@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from numpy.typing import NDArray
 
+from credalens.plots.arguments import as_mapping, as_numbers
 from credalens.plots.axes import ABOVE, add_legend, add_legend_above, name_axes, open_axes
-from credalens.plots.inputs import as_mapping, as_numbers
 from credalens.plots.style import Theme, dash, marker
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

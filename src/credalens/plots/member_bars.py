@@ -13,8 +13,8 @@ from matplotlib.container import Container
 from numpy.typing import NDArray
 
 from credalens.evaluation.few_classes import MOST_BARS, FewClasses, few_classes
+from credalens.plots.arguments import as_members, as_names
 from credalens.plots.axes import ABOVE, add_legend_above, name_axes, open_axes, plain
-from credalens.plots.inputs import as_members, as_names
 from credalens.plots.style import Theme
 
 Array = NDArray[np.float64]

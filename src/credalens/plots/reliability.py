@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
 from credalens.evaluation.metrics.calibration import joined_bins
+from credalens.plots.arguments import as_numbers
 from credalens.plots.axes import add_legend, dress, name_axes, open_axes
-from credalens.plots.inputs import as_numbers
 from credalens.plots.style import Theme, dash, marker
 
 COUNTS = "counts"

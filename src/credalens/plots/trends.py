@@ -12,8 +12,8 @@ from matplotlib.colors import to_rgba
 from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 
+from credalens.plots.arguments import as_mapping, as_numbers, as_pair
 from credalens.plots.axes import add_legend, name_axes, open_axes
-from credalens.plots.inputs import as_mapping, as_numbers, as_pair
 from credalens.plots.style import Theme, dash, marker
 
 Array = NDArray[np.float64]

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
-from credalens.evaluation.curves import DetectionLines, Histogram, Line
 from credalens.evaluation.detection import Detection
+from credalens.evaluation.detection_curves import Histogram, Line, LinesByScore
 from credalens.evaluation.members_needed import Trend
 from credalens.evaluation.metrics.calibration import FIRM, ReliabilityCurve, joined_bins
 from credalens.evaluation.metrics.selective import RejectionCurve
 from credalens.evaluation.prediction_quality import Calibration
-from credalens.evaluation.results import DETECTORS, METHODS, ByDetector, ByMethod, Comparison
+from credalens.evaluation.results import DETECTORS, METHODS, ByMethod, Comparison
 from credalens.evaluation.words.names import METHOD_NAMES, SHORT, line_name
 from credalens.evaluation.words.numbers import percent, points, unit
 from credalens.evaluation.words.verdicts import verdict
@@ -34,14 +34,13 @@ ROOT_TICKS: Final = (0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 SHAPES: Final = {"better": "M0,-5 L5,4 L-5,4 Z", "worse": "M0,5 L5,-4 L-5,-4 Z", "undecided": "M-4,-4 H4 V4 H-4 Z"}
 ROW, GAIN_LEFT = 22, 112
 SERIES: Final = [(method, measure) for measure in DETECTORS for method in METHODS]
-Curves = ByDetector[ByMethod[DetectionLines]]
 
 
 def _unit_plot(x: str, y: str) -> Plot:
     return Plot(Axis(0, 1, x, percent=True, ticks=PERCENT), Axis(0, 1, y, percent=True, ticks=PERCENT), height=268)
 
 
-def roc_chart(curves: Curves, detection: Detection, /) -> str:
+def roc_chart(curves: LinesByScore, detection: Detection, /) -> str:
     """Share of OOD caught against share of ID flagged, EU and TU of both methods."""
     plot = _unit_plot("ID inputs flagged by mistake", "OOD inputs caught")
     plot.guide((0, 0), (1, 1))
@@ -51,7 +50,7 @@ def roc_chart(curves: Curves, detection: Detection, /) -> str:
     return plot.svg(f"ROC curves for {detection.name}. {_areas(detection, 'auroc')}")
 
 
-def pr_chart(curves: Curves, detection: Detection, /) -> str:
+def pr_chart(curves: LinesByScore, detection: Detection, /) -> str:
     """Precision against recall, as steps whose area is the AUPRC."""
     plot = _unit_plot("OOD inputs caught (recall)", "really OOD (precision)")
     share = detection.epistemic.credal.prevalence

@@ -12,14 +12,14 @@ from typing import Any, Final, cast
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from credalens.evaluation.curves import DetectionLines
 from credalens.evaluation.detection import Detection
+from credalens.evaluation.detection_curves import LinesByScore
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.metrics.calibration import ReliabilityCurve
 from credalens.evaluation.metrics.selective import RejectionCurve
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.prediction_quality import Calibration
-from credalens.evaluation.results import DETECTORS, ByDetector, ByMethod
+from credalens.evaluation.results import DETECTORS, ByMethod
 from credalens.evaluation.words.names import METHOD_NAMES, line_name
 from credalens.evaluation.words.numbers import unit
 from credalens.plots import (
@@ -81,7 +81,7 @@ def _figures(evaluation: Evaluation) -> Iterator[tuple[str, Draw]]:
     yield from _samples(evaluation)
 
 
-def _detection(detection: Detection, curves: ByDetector[ByMethod[DetectionLines]]) -> Iterator[tuple[str, Draw]]:
+def _detection(detection: Detection, curves: LinesByScore) -> Iterator[tuple[str, Draw]]:
     lines = {line_name(method, m): part for m, parts in curves.items() for method, part in parts.items()}
     look: dict[str, Any] = {"theme": BY_METHOD, "title": detection.name}
     yield f"roc {detection.name}", partial(plot_roc, {name: line.roc for name, line in lines.items()}, **look)

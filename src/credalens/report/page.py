@@ -14,8 +14,8 @@ from credalens.evaluation.outcome import DataSets, Evaluation
 from credalens.evaluation.words.numbers import percent, unit
 from credalens.report.html import tag
 from credalens.report.images import check_images, png_uri
-from credalens.report.inputs import Pictures, inputs
 from credalens.report.sections import NEED_OOD, SECTIONS, glossary
+from credalens.report.worst_inputs import Pictures, worst_inputs
 
 __all__ = ["render_html"]
 
@@ -32,7 +32,7 @@ def render_html(evaluation: Evaluation, /, *, title: str = "", images: Mapping[s
         for key, (short, heading, build) in SECTIONS.items()
         if evaluation.ood or key not in NEED_OOD
     }
-    sections["inputs"] = ("Inputs", "Which inputs are worst?", inputs(evaluation, pictures))
+    sections["inputs"] = ("Inputs", "Which inputs are worst?", worst_inputs(evaluation, pictures))
     sections["words"] = ("Glossary", "What the words mean", glossary())
     body = "".join(
         tag("section", tag("h2", escape(heading), id=f"{key}-title") + content, id=key, aria_labelledby=f"{key}-title")

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from credalens.evaluation.few_classes import two_and_rest
 from credalens.evaluation.triangle import Array, Triangle
+from credalens.plots.arguments import as_mapping, as_members, as_names
 from credalens.plots.axes import add_legend, name_axes, new_figure, open_axes
-from credalens.plots.inputs import as_mapping, as_members, as_names
 from credalens.plots.simplex import layers
 from credalens.plots.simplex.layers import Entries
 from credalens.plots.style import Theme, themed

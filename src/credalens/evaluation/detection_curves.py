@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from credalens.evaluation.metrics.ood import pr_curve, roc_curve
 from credalens.evaluation.results import ByDetector, ByMethod, Result
-from credalens.evaluation.scores import ScoredSet
+from credalens.evaluation.scored_set import ScoredSet
 
-__all__ = ["Curves", "DetectionLines", "Histogram", "Line", "detection_curves"]
+__all__ = ["Curves", "DetectionLines", "Histogram", "Line", "LinesByScore", "detection_curves"]
 
 POINTS, BINS = 160, 40
 
@@ -33,6 +33,9 @@ class DetectionLines(Result):
     pr: Line
 
 
+LinesByScore = ByDetector[ByMethod[DetectionLines]]
+
+
 @dataclass(frozen=True)
 class Histogram(Result):
     """Data set -> share of its inputs in each bin, the bins shared by all data sets."""
@@ -45,7 +48,7 @@ class Histogram(Result):
 class Curves(Result):
     """What is drawn about detection: lines by OOD data set, and histograms, which need OOD data (paper, entropy_plots)."""
 
-    detection: dict[str, ByDetector[ByMethod[DetectionLines]]]
+    detection: dict[str, LinesByScore]
     histograms: ByDetector[ByMethod[Histogram]] | None
 
     def as_dict(self) -> dict[str, Any]:
@@ -56,7 +59,7 @@ class Curves(Result):
 def detection_curves(id_set: ScoredSet, ood_sets: list[ScoredSet], /) -> Curves:
     """ROC and PR curves and histograms of EU and TU, credal and classical."""
 
-    def lines(ood_set: ScoredSet) -> ByDetector[ByMethod[DetectionLines]]:
+    def lines(ood_set: ScoredSet) -> LinesByScore:
         return _for_each(lambda *names: _lines(id_set.scores(*names), ood_set.scores(*names)))
 
     def histogram(method: str, measure: str) -> Histogram:

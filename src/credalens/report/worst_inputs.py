@@ -12,14 +12,14 @@ from credalens.evaluation.words.numbers import number, percent, unit
 from credalens.report.html import paragraph, tag
 from credalens.report.member_charts import bars_chart, simplex_chart
 
-__all__ = ["inputs"]
+__all__ = ["Pictures", "worst_inputs"]
 
 Pictures = dict[tuple[str, int], str]
 """Data set and row -> the picture of the input as a ``data:`` address."""
 COLUMNS: Final = ("Input", "Why it is here", "Truth", "Credal", "Averaging", "TU", "AU", "EU", "Dispute")
 
 
-def inputs(evaluation: Evaluation, pictures: Pictures, /) -> str:
+def worst_inputs(evaluation: Evaluation, pictures: Pictures, /) -> str:
     """The worst inputs of every data set."""
     samples, names, measured_in = evaluation.samples, evaluation.data.class_names, unit(evaluation.settings.base)
     rows = "".join(_row(place, sample, names, pictures) for place, sample in enumerate(samples))
