@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from credalens.arrays import NUMPY, ArrayKind, gpu_tensor, to_numpy, top_class
 from credalens.checks.bad_rows import raise_bad_rows
-from credalens.checks.intervals import trusted_intervals
+from credalens.checks.intervals import computed_intervals, trusted_intervals
 from credalens.checks.member_array import (
     MemberArray,
     in_common_precision,
@@ -22,7 +22,7 @@ from credalens.checks.member_array import (
 from credalens.checks.options import check_base, check_budget
 from credalens.checks.summaries import check_not_empty
 from credalens.core.batches import for_each_chunk
-from credalens.core.classical import ClassicalUncertainty, decompose_members, from_bits
+from credalens.core.classical import ClassicalUncertainty, classical_of, from_bits
 from credalens.core.decisions import decide
 from credalens.core.decomposition import Decomposition
 from credalens.core.entropy import MAX_NODES, TOLERANCE, shannon_entropy
@@ -79,7 +79,7 @@ class CredalPrediction:
         if self._members is None:
             return self._classical
         if isinstance(self._members, MemberArray):
-            return decompose_members(self._members.as_accepted(), base=self.base, threads=self._threads)
+            return classical_of(self._members.as_accepted(), base=self.base, threads=self._threads)
         return self._members.classical(base=self.base)
 
     @cached_property
@@ -103,7 +103,7 @@ class CredalPrediction:
 
     def predict_set(self, rule: str = "maximality") -> Any:
         """The classes that remain possible under ``rule`` (see ``credal_decision``), as a mask (*batch, classes)."""
-        return decide(trusted_intervals(self.lower, self.upper), rule)
+        return decide(computed_intervals(self.lower, self.upper), rule, threads=self._threads)
 
     def __repr__(self) -> str:
         batch, classes = tuple(self.lower.shape[:-1]), self.lower.shape[-1]

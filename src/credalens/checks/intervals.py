@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from credalens.arrays import ArrayKind, to_numpy
 from credalens.checks.arrays import as_array, check_classes, index_in, rounding, row_tolerance
 
-__all__ = ["IntervalArray", "check_same_classes", "read_intervals", "trusted_intervals"]
+__all__ = ["IntervalArray", "check_same_classes", "computed_intervals", "read_intervals", "trusted_intervals"]
 
 EXACT = 1e-14  # a sum this close to one is left as it is
 FOR_KERNELS: Final = ("C", "A", "W", "E")  # contiguous, aligned, writeable, no subclass
@@ -21,10 +21,13 @@ SMALLEST_FLOAT16 = 2.0**-24  # those of the other dtypes are far below anything 
 
 @dataclass(frozen=True)
 class IntervalArray:
-    """Bounds as float64 (rows, classes), their batch shape, and the kind of array and the two dtypes they came in."""
+    """Bounds (rows, classes), their batch shape, and the kind of array and the two dtypes they came in.
 
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    In float64 but for those of `computed_intervals`.
+    """
+
+    lower: NDArray
+    upper: NDArray
     batch: tuple[int, ...]
     array_kind: ArrayKind
     dtypes: tuple[str, str]
@@ -87,6 +90,14 @@ def read_intervals(lower: Any, upper: Any, /, *, reachable: bool = True) -> Inte
 def trusted_intervals(lower: Any, upper: Any, /) -> IntervalArray:
     """Bounds that were validated or computed before: nothing is checked, sums that miss one by rounding are repaired."""
     return _interval_array(*to_numpy(lower), *to_numpy(upper)).repaired()
+
+
+def computed_intervals(lower: Any, upper: Any, /) -> IntervalArray:
+    """Bounds that ``wrap`` computed, in their own precision, neither checked nor repaired: for kernels that repair sums."""
+    (low, kind), (high, other) = to_numpy(lower), to_numpy(upper)
+    batch, classes = low.shape[:-1], low.shape[-1]
+    low, high = (np.require(x, None, FOR_KERNELS).reshape(math.prod(batch), classes) for x in (low, high))
+    return IntervalArray(low, high, batch, kind, (kind.dtype, other.dtype))
 
 
 def _interval_array(low: NDArray, kind: ArrayKind, high: NDArray, other: ArrayKind) -> IntervalArray:

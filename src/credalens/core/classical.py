@@ -14,10 +14,9 @@ from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.member_array import MemberArray, read_members
 from credalens.checks.options import check_base
 from credalens.core.batches import for_each_chunk
-from credalens.core.entropy import shannon_entropy
 from credalens.kernels.epistemic import epistemic_part
 
-__all__ = ["ClassicalUncertainty", "classical_uncertainty", "decompose_members", "from_bits", "mean_entropy_bits"]
+__all__ = ["ClassicalUncertainty", "classical_of", "classical_uncertainty", "from_bits"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,24 +42,23 @@ def classical_uncertainty(
     (1.0, 0.0, 1.0)
     """
     check_base(base)
-    return decompose_members(read_members(probs, member_axis=member_axis), base=base, threads=threads)
+    return classical_of(read_members(probs, member_axis=member_axis), base=base, threads=threads)
 
 
-def decompose_members(members: MemberArray, /, *, base: float, threads: int | None = None) -> ClassicalUncertainty:
+def classical_of(members: MemberArray, /, *, base: float, threads: int | None = None) -> ClassicalUncertainty:
     """The decomposition of member predictions whose shape has been checked; their rows are checked here."""
-    from credalens.kernels.bounds import bounds_rows
+    from credalens.kernels.classical import classical_rows
 
     _, rows, classes = members.array.shape
-    total = np.empty(rows)
+    total, aleatoric = np.empty((2, rows))
 
     def work(start: int, stop: int) -> None:
-        low, high, mean = np.empty((3, stop - start, classes))
-        if not bounds_rows(*members.rows(start, stop), members.tolerance, low, high, mean):
+        results = total[start:stop], aleatoric[start:stop]
+        if not classical_rows(*members.rows(start, stop), members.tolerance, *results):
             raise_bad_rows(members)
-        total[start:stop] = shannon_entropy(mean)
 
     for_each_chunk(work, rows, classes, threads=threads)
-    return from_bits(total, mean_entropy_bits(members.array, threads=threads), members.restore, base=base)
+    return from_bits(total, aleatoric, members.restore, base=base)
 
 
 def from_bits(
@@ -70,17 +68,3 @@ def from_bits(
     scale = 1.0 / math.log2(base)
     parts = (total, aleatoric, epistemic_part(total, aleatoric))
     return ClassicalUncertainty(*(restore(scale * part + 0.0) for part in parts))
-
-
-def mean_entropy_bits(members: Any, /, *, threads: int | None = None) -> Any:
-    """Mean over members of the entropy in bits of validated rows (members, rows, classes)."""
-    count, rows, classes = members.shape
-    result = np.zeros(rows)
-
-    def work(start: int, stop: int) -> None:
-        for p in members[:, start:stop]:
-            q = p.astype(np.float64, order="C")
-            result[start:stop] += shannon_entropy(q / q.sum(axis=-1, keepdims=True))
-
-    for_each_chunk(work, rows, classes, threads=threads)
-    return result / count

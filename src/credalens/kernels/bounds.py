@@ -23,7 +23,16 @@ from credalens.kernels.simd.vectors import (
 )
 from credalens.kernels.upper import no_split, split_more, split_of
 
-__all__ = ["alpha_of", "bounds_rows", "fold_row", "fold_rows", "intersect_more", "intersect_rows", "intersection_rows"]
+__all__ = [
+    "alpha_of",
+    "bounds_rows",
+    "fold_row",
+    "fold_rows",
+    "intersect_more",
+    "intersect_rows",
+    "intersection_rows",
+    "scale_members",
+]
 
 EXACT = 1e-14  # a row this close to one is left as it is: dividing would only move the last digits
 NARROW = 1e-15  # mass; widths that sum to less are none
@@ -42,6 +51,16 @@ def _scale(p, last, lanes, tolerance):
 
 
 @inlined
+def scale_members(members, i, last, lanes, tolerance, scales):
+    """Write what makes row i of every member sum to one; False if a sum is too far from it."""
+    for n in range(scales.size):
+        scales[n] = _scale(members[n, i], last, lanes, tolerance)
+        if not scales[n] > 0.0:
+            return False
+    return True
+
+
+@inlined
 def _folded(value, low, high, total):
     return smaller(value, low), larger(value, high), total + value
 
@@ -56,10 +75,8 @@ def fold_row(members, i, tolerance, scales, row, lower, upper, mean):
     number, _, classes = members.shape
     last, lanes = last_vector(classes)
     share, level = 1.0 / number, 1.0 / classes
-    for n in range(number):
-        scales[n] = _scale(members[n, i], last, lanes, tolerance)
-        if not scales[n] > 0.0:
-            return np.nan, np.nan, split_of(no_split())
+    if not scale_members(members, i, last, lanes, tolerance, scales):
+        return np.nan, np.nan, split_of(no_split())
     bottom = load_some(members[0, i], last, lanes) * scales[0]
     top, total = bottom, bottom
     for n in range(1, number):

@@ -36,7 +36,9 @@ __all__ = [
     "sum_of", "to_float",
 ]  # fmt: skip
 
-_ELEMENTS = {types.float64: FLOAT, types.float32: SINGLE, types.int64: INTEGER, types.int8: TINY}
+_ELEMENTS = {types.float64: FLOAT, types.float32: SINGLE, types.int64: INTEGER, types.int8: TINY, types.boolean: TINY}
+_BYTES = {FLOAT: 8, SINGLE: 4, INTEGER: 8, TINY: 1}
+_CODES = {FLOAT: "f64", SINGLE: "f32", TINY: "i8"}
 _DECIMALS = (types.float64, types.float32)
 
 
@@ -55,12 +57,12 @@ def _place(context: Any, builder: Any, sig: Any, args: Any) -> tuple[Any, Any, i
     element = _ELEMENTS[given.dtype]
     kind = ir.VectorType(element, WIDTH)
     start = builder.gep(context.make_array(given)(context, builder, args[0]).data, [position])
-    return builder.bitcast(start, kind.as_pointer()), kind, given.dtype.bitwidth // 8
+    return builder.bitcast(start, kind.as_pointer()), kind, _BYTES[element]
 
 
 def _code(kind: Any) -> str:
     """How the names of LLVM's functions spell a vector that memory holds."""
-    return f"v{WIDTH}f{32 if kind.element == SINGLE else 64}"
+    return f"v{WIDTH}{_CODES[kind.element]}"
 
 
 def _widened(builder: Any, value: Any) -> Any:
@@ -70,13 +72,20 @@ def _widened(builder: Any, value: Any) -> Any:
 
 
 def _narrowed(builder: Any, value: Any, kind: Any) -> Any:
+    if kind.element == TINY:
+        return builder.zext(value, kind)
     return builder.fptrunc(value, kind) if kind.element == SINGLE else value
+
+
+def _check_stored(array: Any, value: Any, *dtypes: Any) -> None:
+    """Refuse an array that cannot hold the vector: conditions go to booleans and nothing else does."""
+    _check(array, *((types.boolean,) if value == Conditions else dtypes))
 
 
 @intrinsic
 def load(typing_context, array, position):  # type: ignore[no-untyped-def]
     """The eight numbers of an array (float64, float32, int64 or int8) from a position on."""
-    _check(array, *_ELEMENTS)
+    _check(array, *_DECIMALS, types.int64, types.int8)
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
         pointer, _, align = _place(context, builder, sig, args)
@@ -102,8 +111,8 @@ def load_some(typing_context, array, position, which):  # type: ignore[no-untype
 
 @intrinsic
 def store(typing_context, array, position, value):  # type: ignore[no-untyped-def]
-    """Eight numbers to an array (float64, float32 or int64) from a position on."""
-    _check(array, *_DECIMALS, types.int64)
+    """Eight numbers to an array (float64, float32 or int64) from a position on, or eight conditions to one of booleans."""
+    _check_stored(array, value, *_DECIMALS, types.int64)
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
         pointer, kind, align = _place(context, builder, sig, args)
@@ -115,8 +124,8 @@ def store(typing_context, array, position, value):  # type: ignore[no-untyped-de
 
 @intrinsic
 def store_some(typing_context, array, position, value, which):  # type: ignore[no-untyped-def]
-    """As `store`, of floats, where ``which`` holds; nothing is written elsewhere."""
-    _check(array, *_DECIMALS)
+    """As `store`, of floats or conditions, where ``which`` holds; nothing is written elsewhere."""
+    _check_stored(array, value, *_DECIMALS)
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
         pointer, kind, align = _place(context, builder, sig, args)
