@@ -24,6 +24,11 @@ def build(name, *, classes, width, image_size, pretrained, seed):
         )  # fmt: skip
 
 
+def network():
+    """The tiny network with its first weights."""
+    return build("convnet", classes=3, width=1.0, image_size=8, pretrained=None, seed=0)
+
+
 def blobs(count=256, size=8, seed=0):
     """Three classes of images, each bright in a channel of its own."""
     rng = np.random.default_rng(seed)
