@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
 import torch
 
+from credalens.cli import main
 from credalens.engines.tasks import Request, for_each
 from credalens_paper.training.ray import member_request, train_models_on_ray
 from credalens_paper.training.run import load_model, train_models
@@ -103,6 +105,20 @@ def test_a_member_asks_for_what_it_will_use(machine):
     assert member_request("cuda", cpus=4, gpus=0.2, max_retries=0) == Request(4, 0.2, 0)
     torch.set_num_threads(2)
     assert member_request() == Request(cpus=2)
+
+
+def test_the_command_trains_and_predicts_on_ray(tmp_path, machine, capsys):
+    tiny = ["--data", "digits", "--width", "0.0625", "--schedule", "smoke", "--device", "cpu", "--members", "2"]
+    summaries = []
+    for engine in ("ray", "local"):
+        with pytest.raises(SystemExit) as left:
+            main(["train", *tiny, "--out", str(tmp_path / engine), "--json", "--engine", engine])
+        assert left.value.code == 0
+        summaries.append(json.loads(capsys.readouterr().out))
+    assert (summaries[0].pop("workers"), summaries[0].pop("retries")) == (1, 0)
+    accuracies = [[row["test_accuracy"] for row in summary["networks"]] for summary in summaries]
+    assert accuracies[0] == accuracies[1]
+    assert summaries[0]["test_accuracy"] == summaries[1]["test_accuracy"]
 
 
 def die(item: int) -> None:

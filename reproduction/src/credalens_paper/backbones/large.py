@@ -32,12 +32,12 @@ def build_large(name: str, classes: int, width: float, image_size: int, /) -> nn
     config = _configuration(name)(**family.settings(width, image_size), **family.training, num_labels=classes)
     network = _network(name)(config)
     if name == "efficientnet_b2":
-        _keep_the_variance(network)
+        _initialise_efficientnet(network)
     return Logits(network)
 
 
-def _keep_the_variance(network: nn.Module) -> None:
-    """Start EfficientNet from weights it can learn from.
+def _initialise_efficientnet(network: nn.Module) -> None:
+    """First weights that keep the variance of the signal.
 
     transformers draws every weight with deviation 0.02, the scales of the batch normalisations too, and the
     signal is down to 1e-10 before the head.

@@ -1,4 +1,4 @@
-"""Which folders of weights a backbone can start from; known before anything is loaded, torch included."""
+"""Which folders of weights a backbone can start from; checked without loading them, and without torch."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["train"]
 
 Functions = tuple[Callable[..., Any], Callable[..., Any]]
+"""What trains networks, and what calls a function for each of them."""
 
 
 def train(
@@ -114,20 +114,25 @@ def train(
     specs_for = partial(_specs, method, members, data=data, schedule=schedule, **network)
     specs_for(classes=2)  # whatever the data, so that bad options are refused before any are read
     training, test = _load(data, folder, "train", pixels), _load_test(data, folder, pixels, predictions)
-    specs, tasks = specs_for(classes=len(training.class_names)), _Tasks(hidden=as_json)
-    examples, options = _training_data(training), {"device": device, "precision": precision}
-    predicting = {"samples": samples, "mean": examples.mean, "std": examples.std}
-    here, cluster = _local(side_by_side, hidden=as_json), _ray(address, cpus=cpus, gpus=gpus, done=tasks.add)
+    specs, tasks = specs_for(classes=len(training.class_names)), list[Any]()
+    here = _local_engine(side_by_side, hidden=as_json)
+    cluster = _ray_engine(address, device, cpus, gpus, tasks, hidden=as_json)
+    options: dict[str, Any] = {"device": device, "precision": precision}
+    probs: list[NDArray[np.float32]] = []
     try:
-        with cluster if on_ray else here as (train_all, predict_all):
-            results = train_all(specs, examples, out, epochs=epochs, **options)
-            probs = predict_all(specs, test.images, out, **predicting, **options) if test is not None else []
+        with cluster if on_ray else here as (train_all, each):
+            results = train_all(specs, _training_data(training), out, epochs=epochs, **options)
+            if test is not None:
+                predict = partial(_predict, folder=out.absolute(), images=test.images, samples=samples, **options)
+                probs = each(predict, specs)
     except KeyboardInterrupt:
         typer.echo(
             "interrupted; the same command goes on from the last checkpoints, which are made once a minute.", err=True
         )
         raise typer.Exit(130) from None
-    summary = _summary(results, probs, test) | (tasks.summary() if on_ray else {})
+    summary = _summary(results, probs, test)
+    if on_ray:
+        summary |= {"workers": len({task.worker for task in tasks}), "retries": sum(task.retries for task in tasks)}
     if predictions is not None and test is not None:
         save_predictions(predictions, _members(results, probs), test.labels)
     typer.echo(json.dumps(summary)) if as_json else _print(summary, predictions)
@@ -145,47 +150,44 @@ def _specs(method: str, members: int, **fields: Any) -> list[TrainSpec]:
 
 
 @contextmanager
-def _local(side_by_side: int, *, hidden: bool) -> Iterator[Functions]:
-    """Training and prediction in this process; lines for epochs where there is no terminal for bars."""
+def _local_engine(side_by_side: int, *, hidden: bool) -> Iterator[Functions]:
+    """Training in this process, with a line for each epoch where there is no terminal for bars, and a plain loop."""
     from credalens_paper.backbones import build_backbone
-    from credalens_paper.training.run import predict_models, train_models
+    from credalens_paper.training.run import train_models
 
     log = None if hidden or sys.stderr.isatty() else partial(typer.echo, err=True)
-    shown: dict[str, Any] = {"progress": not hidden, "log": log}
-    yield (
-        partial(train_models, build=build_backbone, side_by_side=side_by_side, **shown),
-        partial(predict_models, build=build_backbone),
-    )
+    options: dict[str, Any] = {"side_by_side": side_by_side, "progress": not hidden, "log": log}
+    yield partial(train_models, build=build_backbone, **options), lambda work, specs: [work(spec) for spec in specs]
 
 
 @contextmanager
-def _ray(address: str | None, **share: Any) -> Iterator[Functions]:
-    """Training and prediction in tasks of a Ray cluster, to which this process is connected meanwhile."""
+def _ray_engine(
+    address: str | None, device: str | None, cpus: int | None, gpus: float | None, ended: list[Any], *, hidden: bool
+) -> Iterator[Functions]:
+    """Training and other work in tasks of a Ray cluster; those that ended are added to the list."""
     from credalens.engines.cluster import ray_cluster
+    from credalens.engines.tasks import for_each
     from credalens_paper.backbones import build_backbone
-    from credalens_paper.training.ray import predict_models_on_ray, train_models_on_ray
+    from credalens_paper.training.ray import member_request, train_models_on_ray
 
-    share["build"] = build_backbone
-    with ray_cluster(address):
-        yield partial(train_models_on_ray, **share), partial(predict_models_on_ray, **share)
-
-
-@dataclass
-class _Tasks:
-    """The tasks on Ray that have ended; a line for each unless hidden."""
-
-    hidden: bool
-    ended: list[Done[TrainSpec, Any]] = field(default_factory=list)
-
-    def add(self, task: Done[TrainSpec, Any]) -> None:
-        self.ended.append(task)
-        if not self.hidden:
+    def done(task: Done[TrainSpec, Any]) -> None:
+        ended.append(task)
+        if not hidden:
             typer.echo(f"{task.item.key}: done, {task.seconds:.1f} s on {task.worker}", err=True)
 
-    def summary(self) -> dict[str, int]:
-        """Workers that took part, and tasks that were begun again because one was lost."""
-        workers, retries = {task.worker for task in self.ended}, [task.retries for task in self.ended]
-        return {"workers": len(workers), "retries": sum(retries)}
+    with ray_cluster(address):
+        request = member_request(device, cpus=cpus, gpus=gpus)
+        train_all = partial(train_models_on_ray, build=build_backbone, cpus=cpus, gpus=gpus, done=done)
+        yield train_all, lambda work, specs: for_each(work, specs, request, done=done)
+
+
+def _predict(spec: TrainSpec, /, **options: Any) -> NDArray[np.float32]:
+    from credalens_paper.backbones import build_backbone
+    from credalens_paper.data import normalization
+    from credalens_paper.training.run import predict_model
+
+    mean, std = normalization(spec.data)
+    return predict_model(spec, build=build_backbone, mean=mean, std=std, **options)
 
 
 def _check_predictions(path: Path | None) -> None:

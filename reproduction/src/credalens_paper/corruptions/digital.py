@@ -20,9 +20,9 @@ Images = NDArray[np.float32]
 
 def contrast(images: Images, severity: int, rng: np.random.Generator) -> Images:
     """Every value moved towards the mean of its channel."""
-    kept = np.float32((0.75, 0.5, 0.4, 0.3, 0.15)[severity - 1])
+    share = np.float32((0.75, 0.5, 0.4, 0.3, 0.15)[severity - 1])
     mean = images.mean(axis=(1, 2), keepdims=True)
-    return (images - mean) * kept + mean
+    return (images - mean) * share + mean
 
 
 def elastic_transform(images: Images, severity: int, rng: np.random.Generator) -> Images:

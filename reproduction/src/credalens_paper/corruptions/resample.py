@@ -80,10 +80,10 @@ def motion_blur(images: Images, angles: Coordinates, /, *, radius: int, sigma: f
 @cache
 def zoom_matrix(size: int, factor: float, /) -> Images:
     """The linear map that zooms one axis into its centre and cuts it back to `size`."""
-    kept = int(np.ceil(size / factor))
-    top = (size - kept) // 2
-    inside = ndimage.zoom(np.eye(kept, dtype=np.float32), (factor, 1), order=1)
+    central = int(np.ceil(size / factor))
+    top = (size - central) // 2
+    inside = ndimage.zoom(np.eye(central, dtype=np.float32), (factor, 1), order=1)
     trim = (len(inside) - size) // 2
     matrix = np.zeros((size, size), np.float32)
-    matrix[:, top : top + kept] = inside[trim : trim + size]
+    matrix[:, top : top + central] = inside[trim : trim + size]
     return matrix

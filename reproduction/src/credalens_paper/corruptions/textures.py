@@ -64,9 +64,9 @@ def _frost(rng: np.random.Generator) -> Images:
 def _needles(angle: float, rng: np.random.Generator) -> Images:
     """Ridges of noise that is smooth along one direction and rough across it."""
     across, along = np.meshgrid(np.fft.fftfreq(_SIZE), np.fft.fftfreq(_SIZE))
-    turned = np.cos(angle) * across + np.sin(angle) * along
-    other = -np.sin(angle) * across + np.cos(angle) * along
-    passes = np.exp(-((turned / 0.02) ** 2) / 2 - (other / 0.2) ** 2 / 2)
+    smooth_axis = np.cos(angle) * across + np.sin(angle) * along
+    rough_axis = -np.sin(angle) * across + np.cos(angle) * along
+    passes = np.exp(-((smooth_axis / 0.02) ** 2) / 2 - (rough_axis / 0.2) ** 2 / 2)
     noise = np.fft.ifft2(np.fft.fft2(rng.standard_normal((_SIZE, _SIZE))) * passes).real
     noise /= noise.std()
     return (np.clip(noise - 0.5, 0, 2) / 2).astype(np.float32)

@@ -43,13 +43,13 @@ def frost(images: Images, severity: int, rng: np.random.Generator) -> Images:
 
     The published files use six photographs of frost; these patches are cut from generated crystals.
     """
-    keep, add = ((1, 0.2), (1, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45))[severity - 1]
+    image_share, frost_share = ((1, 0.2), (1, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45))[severity - 1]
     textures = frost_textures()
     n, height, width, _ = images.shape
     size = textures.shape[1]
     which, top, left = rng.integers(0, (len(textures), size, size), (n, 3)).T[:, :, None, None]
     rows = (top + np.arange(height)[:, None]) % size
-    return keep * images + np.float32(add) * textures[which, rows, (left + np.arange(width)) % size]
+    return image_share * images + np.float32(frost_share) * textures[which, rows, (left + np.arange(width)) % size]
 
 
 def fog(images: Images, severity: int, rng: np.random.Generator) -> Images:

@@ -7,9 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from credalens.engines.cluster import import_ray, ray_cluster
 from credalens.engines.tasks import Done, Request, for_each
@@ -19,11 +17,10 @@ from credalens_paper.training.run import (
     TrainResult,
     TrainSpec,
     check_distinct,
-    predict_model,
     train_models,
 )
 
-__all__ = ["member_request", "predict_models_on_ray", "train_models_on_ray"]
+__all__ = ["member_request", "train_models_on_ray"]
 
 
 def train_models_on_ray(
@@ -58,23 +55,6 @@ def train_models_on_ray(
             stage = [spec for spec in specs if spec.distilled == students]
             results |= zip(stage, for_each(work, stage, request, done=done), strict=True)
     return [results[spec] for spec in specs]
-
-
-def predict_models_on_ray(
-    specs: Sequence[TrainSpec],
-    images: NDArray[np.uint8],
-    folder: str | Path,
-    /,
-    *,
-    cpus: int | None = None,
-    gpus: float | None = None,
-    done: Callable[[Done[TrainSpec, NDArray[np.float32]]], None] = lambda task: None,
-    **options: Any,
-) -> list[NDArray[np.float32]]:
-    """``credalens_paper.training.run.predict_models`` with one Ray task for each network."""
-    request = member_request(options.get("device"), cpus=cpus, gpus=gpus)
-    work = partial(predict_model, images=images, folder=Path(folder).absolute(), **options)
-    return for_each(work, specs, request, done=done)
 
 
 def member_request(

@@ -30,7 +30,6 @@ __all__ = [
     "predict_concentrations",
     "predict_members",
     "predict_model",
-    "predict_models",
     "train_models",
 ]
 
@@ -97,13 +96,6 @@ def train_models(
                 stage = [job for job in waiting if job.spec.distilled == students]
                 run_jobs(stage, images, reports, side_by_side=side_by_side)
     return [TrainResult(job.spec, job.folder.path, job.folder.history(), job in waiting) for job in jobs]
-
-
-def predict_models(
-    specs: Sequence[TrainSpec], images: NDArray[np.uint8], folder: str | Path, /, **options: Any
-) -> list[NDArray[np.float32]]:
-    """What :func:`predict_model` gives for each network."""
-    return [predict_model(spec, images=images, folder=folder, **options) for spec in specs]
 
 
 def predict_model(
