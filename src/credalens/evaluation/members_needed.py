@@ -9,17 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.evaluation.metrics.calibration import CalibrationMetrics, calibration_metrics
+from credalens.evaluation.metrics.calibration import calibration_metrics
 from credalens.evaluation.metrics.ood import ood_metrics
 from credalens.evaluation.results import DETECTORS, METHODS, ByDetector, ByMethod, Result
 from credalens.evaluation.scored_set import uncertainty_of
 from credalens.evaluation.sources import Source
+from credalens.prediction import CredalPrediction
 
 __all__ = ["MembersNeeded", "Trend", "members_needed"]
 
 SIZES, SUBSETS = 7, 5
 VALUES_A_SET = 1_000_000  # rows x classes looked at: every subset of members is a prediction of its own
 FEWEST_ROWS = 1000
+
+Metrics = dict[tuple[str, ...], float]
+"""Of one subset of the members: ("auroc", measure, method, OOD data set) or, for example, ("ece", method) -> value."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,6 @@ def _tail(trend: Trend) -> Trend:
     return Trend(trend.mean[1:], trend.std[1:])
 
 
-@dataclass(frozen=True, eq=False)
-class _SubsetMetrics:
-    """All metrics of one subset of the members; ``auroc`` by method, measure and OOD data set."""
-
-    quality: ByMethod[CalibrationMetrics] | None
-    auroc: dict[tuple[str, str, str], float]
-
-
 def members_needed(
     id_source: Source,
     ood_sources: list[Source],
@@ -95,7 +91,7 @@ def members_needed(
     truth = None if labels is None else labels[rows[0]]
     sizes = subset_sizes(members)
     plan = [(size, subset) for size in sizes for subset in subsets(members, size)]
-    measured: dict[int, list[_SubsetMetrics]] = {size: [] for size in sizes}
+    measured: dict[int, list[Metrics]] = {size: [] for size in sizes}
     for done, (size, subset) in enumerate(plan, start=1):
         measured[size].append(_measure(sources, [array[subset] for array in predictions], truth, threads))
         report(done, len(plan))
@@ -133,46 +129,46 @@ def _some_rows(source: Source) -> NDArray[np.intp]:
 
 def _measure(
     sources: Sequence[Source], predictions: Sequence[NDArray], labels: NDArray | None, threads: int | None
-) -> _SubsetMetrics:
+) -> Metrics:
     """Compare the first source, which is ID, with each of the others."""
     wrapped = [source.wrap(array, threads=threads) for source, array in zip(sources, predictions, strict=True)]
-    quality = None
-    if labels is not None:
-        points = ByMethod(wrapped[0].probability, wrapped[0].mean)
-        quality = ByMethod.make(lambda method: calibration_metrics(points.of(method), labels))
+    metrics = {} if labels is None else _quality(wrapped[0], labels)
     id_scores, *ood_scores = (uncertainty_of(prediction) for prediction in wrapped)
-    auroc = {
-        (method, measure, source.name): ood_metrics(
-            id_scores.of(method).of(measure), scores.of(method).of(measure)
-        ).auroc
-        for source, scores in zip(sources[1:], ood_scores, strict=True)
-        for measure in DETECTORS
-        for method in METHODS
-    }
-    return _SubsetMetrics(quality, auroc)
+    for source, scores in zip(sources[1:], ood_scores, strict=True):
+        for measure in DETECTORS:
+            for method in METHODS:
+                pair = (id_scores.of(method).of(measure), scores.of(method).of(measure))
+                metrics["auroc", measure, method, source.name] = ood_metrics(*pair).auroc
+    return metrics
+
+
+def _quality(prediction: CredalPrediction, labels: NDArray) -> Metrics:
+    metrics: Metrics = {}
+    for method, probs in ByMethod(prediction.probability, prediction.mean).items():
+        quality = calibration_metrics(probs, labels)
+        metrics |= {("accuracy", method): quality.accuracy, ("ece", method): quality.ece, ("nll", method): quality.nll}
+    return metrics
 
 
 def _collect(
-    measured: dict[int, list[_SubsetMetrics]], rows: dict[str, int], ood_names: list[str], *, labelled: bool
+    measured: dict[int, list[Metrics]], rows: dict[str, int], ood_names: list[str], *, labelled: bool
 ) -> MembersNeeded:
-    def trend(read: Callable[[_SubsetMetrics], float]) -> Trend:
-        values = [[read(metrics) for metrics in of_size] for of_size in measured.values()]
+    def trend(*key: str) -> Trend:
+        values = [[metrics[key] for metrics in of_size] for of_size in measured.values()]
         return Trend([float(np.mean(v)) for v in values], [float(np.std(v)) for v in values])
 
     def quality(name: str) -> ByMethod[Trend] | None:
-        if not labelled:
-            return None
-        return ByMethod.make(lambda method: trend(lambda metrics: getattr(metrics.quality.of(method), name)))  # type: ignore[union-attr]
+        return ByMethod.make(lambda method: trend(name, method)) if labelled else None
 
-    def auroc(method: str, measure: str) -> dict[str, Trend]:
-        return {name: trend(lambda metrics, name=name: metrics.auroc[method, measure, name]) for name in ood_names}  # type: ignore[misc]
+    def auroc(measure: str) -> ByMethod[dict[str, Trend]]:
+        return ByMethod.make(lambda method: {name: trend("auroc", measure, method, name) for name in ood_names})
 
     return MembersNeeded(
-        list(measured),
-        [len(of_size) for of_size in measured.values()],
-        rows,
-        ByDetector.make(lambda measure: ByMethod.make(lambda method: auroc(method, measure))) if ood_names else None,
-        quality("accuracy"),
-        quality("ece"),
-        quality("nll"),
+        sizes=list(measured),
+        subsets=[len(of_size) for of_size in measured.values()],
+        rows=rows,
+        auroc=ByDetector.make(auroc) if ood_names else None,
+        accuracy=quality("accuracy"),
+        ece=quality("ece"),
+        nll=quality("nll"),
     )
