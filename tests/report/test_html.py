@@ -22,7 +22,7 @@ from credalens.evaluation import Threshold, evaluate
 from credalens.evaluation.samples import view_members
 from credalens.plots import style
 from credalens.report import charts, figures, files
-from credalens.report.files import atomic_folder, check_folder, write_report
+from credalens.report.files import write_report
 from credalens.report.html import tag
 from credalens.report.images import png_uri
 from credalens.report.member_charts import bars_chart, simplex_chart
@@ -370,22 +370,6 @@ def test_a_full_disk_is_said_on_one_line(found, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folders_that_cannot_be_written(found, tmp_path):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(NotADirectoryError, match="it is a file; name a folder"):
-        check_folder(tmp_path / "file")
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        check_folder(tmp_path / "no" / "report")
+def test_a_folder_that_cannot_be_written(found):
     with pytest.raises(OSError, match=r"cannot write /proc/.*/x: "):
         write_report(found, Path(f"/proc/{os.getpid()}/task/x"))
-
-
-def test_an_atomic_folder_moves_nested_files(tmp_path):
-    target = tmp_path / "out"
-    target.mkdir()
-    with atomic_folder(target) as scratch:
-        (scratch / "a").mkdir()
-        (scratch / "a" / "b.txt").write_text("1")
-        assert list(target.iterdir()) == []
-    assert (target / "a" / "b.txt").read_text() == "1"
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from credalens.storage import atomic_file, open_predictions, save_predictions
+from credalens.storage.atomic import atomic_folder, check_folder_target
 from tests.strategies import batch_of
 
 FORMATS = (".npy", ".npz", ".parquet", ".safetensors")
@@ -109,3 +110,22 @@ def test_without_pyarrow_it_says_how_to_get_it(tmp_path, monkeypatch, call):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"Parquet needs pyarrow.*pip install 'credalens\[cli\]'"):
         call(tmp_path / "in.parquet")
+
+
+def test_folders_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(NotADirectoryError, match="it is a file; name a folder"):
+        check_folder_target(tmp_path / "file")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        check_folder_target(tmp_path / "no" / "report")
+
+
+def test_an_atomic_folder_moves_nested_files(tmp_path):
+    target = tmp_path / "out"
+    target.mkdir()
+    with atomic_folder(target) as scratch:
+        (scratch / "a").mkdir()
+        (scratch / "a" / "b.txt").write_text("1")
+        assert list(target.iterdir()) == []
+    assert (target / "a" / "b.txt").read_text() == "1"
+    assert names(tmp_path) == ["out"]

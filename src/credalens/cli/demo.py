@@ -36,9 +36,9 @@ def demo(
     from credalens.demo import run_demo
     from credalens.demo.real_networks import real_networks_text
     from credalens.demo.run import check_seed
-    from credalens.report.files import check_folder
+    from credalens.storage.atomic import check_folder_target
 
-    check_folder(output)
+    check_folder_target(output)
     check_seed(seed)
     begin = time.perf_counter()
     typer.echo("Training five small networks on digits and testing them on digits and on what is none ...", err=True)

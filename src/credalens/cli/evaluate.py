@@ -95,10 +95,11 @@ def evaluate(
         credalens evaluate --id test.parquet --ood svhn=svhn.parquet --logits --figures --json -o report
     """
     from credalens.evaluation import evaluate as evaluate_members
-    from credalens.report.files import check_folder, write_report
+    from credalens.report.files import write_report
     from credalens.storage import open_predictions
+    from credalens.storage.atomic import check_folder_target
 
-    check_folder(output)
+    check_folder_target(output)
     ood_files = _named_files(ood or [])
     members = open_predictions(id_file, logits=logits)
     ood_members = {name: open_predictions(path, logits=logits) for name, path in ood_files.items()}

@@ -15,8 +15,8 @@ from credalens.checks.packages import needing
 from credalens.demo import digits, ood_images
 from credalens.evaluation import Evaluation, evaluate
 from credalens.evaluation.sources import Progress
-from credalens.report.files import atomic_folder
 from credalens.storage import save_predictions
+from credalens.storage.atomic import atomic_folder
 
 __all__ = ["Demo", "check_seed", "run_demo"]
 
