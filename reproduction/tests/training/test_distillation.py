@@ -150,23 +150,7 @@ def test_nan_in_is_nan_out():
     assert distillation_loss(student, members * math.nan).isnan()
 
 
-@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
-def test_bad_temperatures(temperature):
-    with pytest.raises(ValueError, match="temperature must be a positive, finite number"):
-        distillation_loss(torch.zeros(1, 2), torch.zeros(3, 1, 2), temperature=temperature)
-
-
 @pytest.mark.parametrize("shape", [(1, 2), (3, 2, 2), (3, 1, 4), (0, 1, 2), (3, 1, 1, 2)])
 def test_bad_member_shapes(shape):
     with pytest.raises(ValueError, match=r"members must be .* for student_logits of shape \(1, 2\)"):
         distillation_loss(torch.zeros(1, 2), torch.zeros(shape))
-
-
-def test_other_errors():
-    student, members = torch.zeros(1, 2), torch.full((3, 1, 2), 0.5)
-    with pytest.raises(ValueError, match="two classes"):
-        distillation_loss(torch.zeros(1, 1), torch.zeros(3, 1, 1))
-    with pytest.raises(ValueError, match="limit must be a positive, finite number, got 0"):
-        distillation_loss(student, members, limit=0)
-    with pytest.raises(ValueError, match="smoothing must be at least 0 and below 1"):
-        distillation_loss(student, members, smoothing=1.0)

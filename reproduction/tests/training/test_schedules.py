@@ -1,5 +1,6 @@
 """Schedules: the numbers of the paper's appendix, and curves of the right shape."""
 
+import math
 from dataclasses import replace
 from itertools import pairwise
 
@@ -166,6 +167,7 @@ def test_bad_numbers_are_refused(wrong):
 @pytest.mark.parametrize(("change", "message"), [
     ({"cooled": 0.0}, "cooled must be a share of the training"), ({"cooled": 1.5}, "cooled must be a share"),
     ({"limit": 0.0}, "limit must be a length above 0, or None, got 0.0"), ({"limit": float("nan")}, "limit must be"),
+    *(({"temperature": bad}, "temperature must be a positive, finite") for bad in (0.0, -1.0, math.nan, math.inf)),
     ({"epochs": 0}, "epochs must be at least 1"), ({"views": 0}, "views must be at least 1"),
 ])  # fmt: skip
 def test_a_schedule_that_cannot_be_is_refused(change, message):

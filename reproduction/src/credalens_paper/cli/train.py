@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -31,58 +31,49 @@ Functions = tuple[Callable[..., Any], Callable[..., Any]]
 """What trains networks, and what calls a function for each of them."""
 
 
+def _name(text: str) -> Any:
+    return typer.Option(metavar="NAME", help=text)
+
+
+def _count(text: str, **more: Any) -> Any:
+    return typer.Option(metavar="N", min=1, help=text, **more)
+
+
+def _path(metavar: str, text: str) -> Any:
+    return typer.Option(metavar=metavar, help=text, show_default=False)
+
+
+PREDICTIONS: Final = (
+    "Write what the members predict on the test split, with its labels: .npz, .parquet, .safetensors; an older file is "
+    "replaced."
+)
+SIZE: Final[Any] = typer.Option(
+    metavar="PIXELS", min=8, help="Side of the images.", show_default="32; 224 for large networks; digits 8"
+)
+PRECISION: Final[Any] = typer.Option(help="auto, float32 or bfloat16; auto is bfloat16 on CUDA.", rich_help_panel="Run")
+JSON: Final[Any] = typer.Option("--json", help="Print the results as JSON and no progress bar.", rich_help_panel="Run")
+
+
 def train(
-    data: Annotated[str, typer.Option(metavar="NAME", help="cifar10, cifar100, svhn, imagenet, digits, ...")],
+    data: Annotated[str, _name("cifar10, cifar100, svhn, imagenet, digits, ...")],
     folder: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Where the data set is; digits, textures and photos need none.", show_default=False
-        ),
+        Path | None, _path("FOLDER", "Where the data set is; digits, textures and photos need none.")
     ] = None,
-    backbone: Annotated[
-        str, typer.Option(metavar="NAME", help="vgg16, resnet18, resnet50, efficientnet_b2 or vit_base.")
-    ] = "resnet18",
-    method: Annotated[
-        str, typer.Option(metavar="NAME", help="ensemble, bnnr, bnnf, edd or edd_fair (from an ensemble's members).")
-    ] = "ensemble",
-    members: Annotated[int, typer.Option(metavar="N", min=1, help="Networks, from the seeds 0 to N - 1.")] = 5,
-    schedule: Annotated[
-        str, typer.Option(metavar="NAME", help="fast, paper (100 to 150 epochs) or smoke (a few steps).")
-    ] = "fast",
+    backbone: Annotated[str, _name("vgg16, resnet18, resnet50, efficientnet_b2 or vit_base.")] = "resnet18",
+    method: Annotated[str, _name("ensemble, bnnr, bnnf, edd or edd_fair (from an ensemble's members).")] = "ensemble",
+    members: Annotated[int, _count("Networks, from the seeds 0 to N - 1.")] = 5,
+    schedule: Annotated[str, _name("fast, paper (100 to 150 epochs) or smoke (a few steps).")] = "fast",
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write; what is there is kept.")] = Path("runs"),
-    predictions: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write what the members predict on the test split, with its labels: .npz, .parquet, .safetensors; an "
-            "older file is replaced.",
-            show_default=False,
-        ),
-    ] = None,
-    samples: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Samples of each Bayesian network's prediction.")
-    ] = 5,
-    epochs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Stretch or shorten the schedule.", show_default=False)
-    ] = None,
+    predictions: Annotated[Path | None, _path("FILE", PREDICTIONS)] = None,
+    samples: Annotated[int, _count("Samples of each Bayesian network's prediction.")] = 5,
+    epochs: Annotated[int | None, _count("Stretch or shorten the schedule.", show_default=False)] = None,
     width: Annotated[float, typer.Option(metavar="FACTOR", help="Multiplies the number of channels.")] = 1.0,
-    size: Annotated[
-        int | None,
-        typer.Option(
-            metavar="PIXELS", min=8, help="Side of the images.", show_default="32; 224 for large networks; digits 8"
-        ),
-    ] = None,
-    pretrained: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Weights to start from.", show_default=False)
-    ] = None,
+    size: Annotated[int | None, SIZE] = None,
+    pretrained: Annotated[str | None, _path("FOLDER", "Weights to start from.")] = None,
     device: Device = None,
     side_by_side: SideBySide = 1,
-    precision: Annotated[
-        str, typer.Option(help="auto, float32 or bfloat16; auto is bfloat16 on CUDA.", rich_help_panel="Run")
-    ] = "auto",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the results as JSON and no progress bar.", rich_help_panel="Run")
-    ] = False,
+    precision: Annotated[str, PRECISION] = "auto",
+    as_json: Annotated[bool, JSON] = False,
     engine: Engine = "local",
     address: Address = None,
     cpus: Cpus = None,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import torch
 from torch import nn
@@ -15,14 +15,9 @@ from credalens_paper.training.network_folder import MODEL, is_finished, read_ten
 from credalens_paper.training.randomness import INITIAL, derived_seed
 from credalens_paper.training.spec import ESTIMATORS, TrainSpec
 
-
-class Build(Protocol):
-    """What makes a backbone by its name, such as ``credalens_paper.backbones.build_backbone``."""
-
-    def __call__(
-        self, name: str, /, *, classes: int, width: float, image_size: int, pretrained: str | None, seed: int
-    ) -> nn.Module:
-        """A network from images (n, 3, h, w) to logits (n, classes) whose first weights depend on the seed alone."""
+Build = Callable[..., nn.Module]
+"""``build(name, *, classes, width, image_size, pretrained, seed)``, such as ``credalens_paper.backbones.build_backbone``: a
+network from images (n, 3, h, w) to logits (n, classes) whose first weights depend on the seed alone."""
 
 
 def make_network(

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from credalens.bayes import elbo_loss
-from credalens.checks.arrays import check_classes
 from credalens_paper.training.dirichlet import widest_float
 from credalens_paper.training.schedules import Schedule
 
@@ -91,10 +90,11 @@ def distillation_loss(
     >>> distillation_loss(torch.zeros(1, 2), torch.zeros(5, 1, 2))  # Dir(1, 1) is flat with density 1
     tensor(0.)
     """
-    _check_shapes(student_logits, members)
-    _check_positive("temperature", temperature)
-    if not 0 <= smoothing < 1:
-        raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing!r}.")
+    if members.shape[1:] != student_logits.shape or len(members) == 0:
+        raise ValueError(
+            f"members must be (members, *batch, classes) with at least one member for student_logits of shape "
+            f"{tuple(student_logits.shape)}; got {tuple(members.shape)}."
+        )
     dtype = widest_float(student_logits)
     logits = student_logits.to(dtype)
     if limit is not None:
@@ -108,7 +108,6 @@ def distillation_loss(
 
 def _with_limited_gradient(logits: Tensor, limit: float) -> Tensor:
     """The same logits, whose gradient is shortened on its way back; the mean over examples has divided it."""
-    _check_positive("limit", limit)
     copy, longest = logits.view_as(logits), limit / max(1, math.prod(logits.shape[:-1]))
     if copy.requires_grad:
         copy.register_hook(lambda back: back * (longest / back.norm(dim=-1, keepdim=True)).clamp(max=1))  # type: ignore[no-untyped-call]
@@ -118,18 +117,3 @@ def _with_limited_gradient(logits: Tensor, limit: float) -> Tensor:
 def _dirichlet_nll(alpha: Tensor, mean_log: Tensor) -> Tensor:
     normalizer = torch.lgamma(alpha).sum(-1) - torch.lgamma(alpha.sum(-1))
     return normalizer - ((alpha - 1) * mean_log).sum(-1)
-
-
-def _check_shapes(student_logits: Tensor, members: Tensor) -> None:
-    shape = tuple(student_logits.shape)
-    check_classes(shape[-1] if shape else 0, "student_logits", shape)
-    if members.shape[1:] != shape or len(members) == 0:
-        raise ValueError(
-            f"members must be (members, *batch, classes) with at least one member for student_logits of shape {shape}; "
-            f"got {tuple(members.shape)}."
-        )
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"{name} must be a positive, finite number, got {value!r}.")

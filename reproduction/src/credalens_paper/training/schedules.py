@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, Final
@@ -76,6 +77,8 @@ class Schedule:
             raise ValueError(f"cooled must be a share of the training, above 0 and at most 1, got {self.cooled!r}.")
         if self.limit is not None and not self.limit > 0:
             raise ValueError(f"limit must be a length above 0, or None, got {self.limit!r}.")
+        if not (self.temperature > 0 and math.isfinite(self.temperature)):
+            raise ValueError(f"temperature must be a positive, finite number, got {self.temperature!r}.")
         for name in ("epochs", "batch", "views"):
             value = getattr(self, name)
             if value is not None and value < 1:
