@@ -36,7 +36,9 @@ def test_area_under_precision_recall_steps_is_average_precision(pairs, backwards
 
 @pytest.mark.parametrize("plot", [plot_roc, plot_pr, plot_accuracy_rejection])
 def test_curves_refuse_what_they_cannot_show(plot):
-    with pytest.raises(ValueError, match=r"curve 'a': .* must lie from 0 to 1, got 95 at index 1\. Divide percentages"):
+    with pytest.raises(
+        ValueError, match=r"curve 'a': .* not from 0 to 1, the first at index \(1,\): 95\. Divide percentages"
+    ):
         plot({"a": ([0, 1], [0, 95])})
     with pytest.raises(ValueError, match="must have one length, got 2 and 3"):
         plot({"a": ([0, 1], [0, 1, 1])})

@@ -47,9 +47,9 @@ def test_reliability_refuses_what_it_cannot_show():
         plot_reliability([0.3], [0.5, 0.5], [1, 1])
     with pytest.raises(ValueError, match="not all 0"):
         plot_reliability([0.3, 0.9], [0.5, 0.5], [0, 0])
-    with pytest.raises(ValueError, match="accuracy of the bins with inputs must be finite"):
+    with pytest.raises(ValueError, match="accuracy of the bins with inputs are not finite"):
         plot_reliability([0.3, 0.9], [np.nan, 0.5], [1, 1])
-    with pytest.raises(ValueError, match="accuracy must lie from 0 to 1"):
+    with pytest.raises(ValueError, match="accuracy of the bins with inputs are not from 0 to 1"):
         plot_reliability([0.3, 0.9], [50, 60], [1, 1])
     with pytest.raises(ValueError, match="edges must be 3 increasing numbers"):
         plot_reliability([0.3, 0.9], [0.5, 0.5], [1, 1], edges=[0, 1])

@@ -47,7 +47,7 @@ def test_trends_refuse_what_they_cannot_show():
         plot_members_needed([0, 2], one)
     with pytest.raises(ValueError, match="whole numbers of at least 1"):
         plot_members_needed([1, 2.5], one)
-    with pytest.raises(ValueError, match=r"std must not be negative, got -1 at index 1"):
+    with pytest.raises(ValueError, match=r"std of series 'a' are negative, the first at index \(1,\): -1"):
         plot_against_severity({"a": ([0.8, 0.9], [0, -1])}, "ECE")
     with pytest.raises(ValueError, match="series 'b' has 1 values for 2 severities"):
         plot_against_severity(one | {"b": ([0.1], [0])}, "ECE")

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import to_numpy
+from credalens.checks.arrays import as_array
+from credalens.checks.bad_values import refuse_values
 from credalens.checks.member_array import read_distributions
 
 
 def as_numbers(values: Any, what: str, /) -> NDArray[np.float64]:
     """`values` as a finite, non-empty float64 array of one dimension."""
-    array, _ = to_numpy(values)
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"{what} must hold real numbers, got dtype {array.dtype}.")
+    array = as_array(values, what)[0].astype(np.float64)
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"{what} must have shape (n,) with n >= 1, got shape {array.shape}.")
-    bad = np.flatnonzero(~np.isfinite(array))
-    if len(bad):
-        first = f"the first is {array[bad[0]]} at index {bad[0]}"
-        raise ValueError(f"{what} must be finite; {len(bad)} of {array.size} entries are not, {first}.")
-    return array.astype(np.float64)
+    refuse_values(~np.isfinite(array), array, what, "not finite", "A figure shows finite numbers only.")
+    return array
+
+
+def as_shares(values: Any, what: str, /) -> NDArray[np.float64]:
+    """`values` as numbers from 0 to 1."""
+    array = as_numbers(values, what)
+    refuse_values((array < 0) | (array > 1), array, what, "not from 0 to 1", "Divide percentages by 100.")
+    return array
 
 
 def as_members(members: Any, /) -> NDArray[np.float64]:
@@ -56,11 +59,13 @@ def as_mapping(named: Any, what: str, holds: str, /) -> dict[str, Any]:
     return texts
 
 
-def as_pair(pair: Any, what: str, parts: tuple[str, str], /) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Two number arrays of one length, such as the x and y of a curve."""
+def as_pair(
+    pair: Any, what: str, parts: tuple[str, str], /, *, read: Callable[[Any, str], NDArray[np.float64]] = as_numbers
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two arrays of one length, such as the x and y of a curve, each checked by `read`."""
     if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
         raise ValueError(f"{what} must be a pair ({parts[0]}, {parts[1]}), got {type(pair).__name__}.")
-    first, second = (as_numbers(part, f"{what}: {name}") for part, name in zip(pair, parts, strict=True))
+    first, second = (read(part, f"{what}: {name}") for part, name in zip(pair, parts, strict=True))
     if len(first) != len(second):
         raise ValueError(f"{what}: {parts[0]} and {parts[1]} must have one length, got {len(first)} and {len(second)}.")
     return first, second

@@ -10,8 +10,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from credalens.plots.arguments import as_mapping, as_pair
-from credalens.plots.axes import add_legend, name_axes, open_axes
+from credalens.plots.arguments import as_mapping, as_pair, as_shares
+from credalens.plots.axes import add_legend, draw_diagonal, frame_unit_square, name_axes, open_axes
 from credalens.plots.style import Theme, dash
 
 SQUARE = (4.0, 3.8)
@@ -31,9 +31,10 @@ def plot_roc(
     """
     points = _points(curves, ("false positive rate", "true positive rate"))
     with open_axes(ax, theme=theme, size=SQUARE) as (ax, look):
-        ax.plot([0, 1], [0, 1], color=look.muted, linewidth=0.9, linestyle=dash(2), zorder=1)
+        draw_diagonal(ax, look)
         entries = {name: _line(ax, look, order, *xy) for order, (name, xy) in enumerate(points.items())}
-        _unit_square(ax)
+        frame_unit_square(ax)
+        ax.set_aspect("equal")
         name_axes(ax, look, xlabel="False positive rate", ylabel="True positive rate", title=title)
         add_legend(ax, entries, look, loc="lower right")
     return ax
@@ -64,7 +65,8 @@ def plot_pr(
             name: _line(ax, look, order, *xy, drawstyle=_step_style(xy[0]))
             for order, (name, xy) in enumerate(points.items())
         }
-        _unit_square(ax)
+        frame_unit_square(ax)
+        ax.set_aspect("equal")
         name_axes(ax, look, xlabel="Recall", ylabel="Precision", title=title)
         add_legend(ax, entries, look, loc="lower left")
     return ax
@@ -98,12 +100,7 @@ def _points(curves: Any, parts: tuple[str, str]) -> dict[str, tuple[NDArray[np.f
 
 
 def _curve(pair: Any, what: str, parts: tuple[str, str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    xy = as_pair(pair, what, parts)
-    for part, values in zip(parts, xy, strict=True):
-        outside = np.flatnonzero((values < 0) | (values > 1))
-        if len(outside):
-            first = f"{values[outside[0]]:.6g} at index {outside[0]}"
-            raise ValueError(f"{what}: {part} must lie from 0 to 1, got {first}. Divide percentages by 100.")
+    xy = as_pair(pair, what, parts, read=as_shares)
     steps = np.diff(xy[0])
     if (steps > 0).any() and (steps < 0).any():
         raise ValueError(f"{what}: {parts[0]} must not go back and forth. Sort the points along the curve.")
@@ -118,9 +115,3 @@ def _line(ax: Axes, look: Theme, order: int, x: Any, y: Any, **options: Any) -> 
 def _step_style(recall: NDArray[np.float64]) -> str:
     """Each precision holds from its own recall down to the next lower one, whichever end comes first."""
     return "steps-post" if recall[0] > recall[-1] else "steps-pre"
-
-
-def _unit_square(ax: Axes) -> None:
-    ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
-    ticks = np.linspace(0, 1, 6)
-    ax.set(xticks=ticks, yticks=ticks)

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from numpy.typing import NDArray
 
+from credalens.checks.options import check_count
 from credalens.plots.arguments import as_mapping, as_numbers
 from credalens.plots.axes import ABOVE, add_legend, add_legend_above, name_axes, open_axes
 from credalens.plots.style import Theme, dash, marker
@@ -92,17 +93,15 @@ def _named_scores(id_scores: Any, ood_scores: Any, id_name: str) -> dict[str, ND
     named = as_mapping(ood_scores, "ood_scores", "scores of shape (n,)")
     if id_name in named:
         raise ValueError(f"{id_name!r} names both the ID scores and an OOD set. Rename one, or pass id_name.")
-    others = {name: as_numbers(values, f"scores of {name!r}") for name, values in named.items()}
-    return {id_name: as_numbers(id_scores, "id_scores")} | others
+    ood = {name: as_numbers(values, f"scores of {name!r}") for name, values in named.items()}
+    return {id_name: as_numbers(id_scores, "id_scores")} | ood
 
 
 def _shared_edges(scores: list[NDArray[np.float64]], bins: int) -> NDArray[np.float64]:
-    if isinstance(bins, bool) or int(bins) != bins or bins < 1:
-        raise ValueError(f"bins must be a whole number of at least 1, got {bins!r}.")
     low, high = min(s.min() for s in scores), max(s.max() for s in scores)
     if high - low <= 1e-9 * max(1.0, abs(low), abs(high)):
         low, high = low - 0.5, high + 0.5  # one value only: give it a bin of its own to stand in
-    return np.linspace(low, high, int(bins) + 1)
+    return np.linspace(low, high, check_count(bins, "bins") + 1)
 
 
 def _draw_density(

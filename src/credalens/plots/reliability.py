@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
 from credalens.evaluation.metrics.calibration import joined_bins
-from credalens.plots.arguments import as_numbers
-from credalens.plots.axes import add_legend, dress, name_axes, open_axes
+from credalens.plots.arguments import as_numbers, as_shares
+from credalens.plots.axes import add_legend, draw_diagonal, dress, frame_unit_square, name_axes, open_axes
 from credalens.plots.style import Theme, dash, marker
 
 COUNTS = "counts"
@@ -90,10 +90,7 @@ def _filled(values: Any, filled: NDArray[np.bool_], what: str) -> NDArray[np.flo
     array, _ = to_numpy(values)
     if array.shape != filled.shape:
         raise ValueError(f"{what} must have one entry for each of the {len(filled)} bins, got shape {array.shape}.")
-    chosen = as_numbers(array[filled], f"{what} of the bins with inputs")
-    if chosen.min() < 0 or chosen.max() > 1:
-        raise ValueError(f"{what} must lie from 0 to 1, got {chosen.min():.6g} to {chosen.max():.6g}.")
-    return chosen
+    return as_shares(array[filled], f"{what} of the bins with inputs")
 
 
 def _check_edges(edges: NDArray[np.float64], confidence: NDArray[np.float64], filled: NDArray[np.bool_]) -> None:
@@ -114,19 +111,14 @@ def _counts_margin(ax: Axes, look: Theme) -> Axes:
     for child in ax.child_axes:
         if isinstance(child, Axes) and child.get_label() == COUNTS:
             return child
-    _draw_frame(ax, look)
+    draw_diagonal(ax, look)
+    frame_unit_square(ax)
     margin = ax.inset_axes((0, 1.06, 1, 0.16), label=COUNTS)
     dress(margin, look)
     margin.set(xlim=ax.get_xlim(), xticks=ax.get_xticks(), ylabel="Share")
     margin.yaxis.label.set_color(look.text)
     margin.tick_params(labelbottom=False)
     return margin
-
-
-def _draw_frame(ax: Axes, look: Theme) -> None:
-    ax.plot([0, 1], [0, 1], color=look.muted, linewidth=0.9, linestyle=dash(2), zorder=1)
-    ticks = np.linspace(0, 1, 6)
-    ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), xticks=ticks, yticks=ticks)
 
 
 def _draw_line(ax: Axes, look: Theme, order: int, bins: _Bins, label: str) -> None:

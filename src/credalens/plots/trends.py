@@ -12,6 +12,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 
+from credalens.checks.bad_values import refuse_values
 from credalens.plots.arguments import as_mapping, as_numbers, as_pair
 from credalens.plots.axes import add_legend, name_axes, open_axes
 from credalens.plots.style import Theme, dash, marker
@@ -85,9 +86,7 @@ def _read_bands(series: Any) -> Bands:
     named = as_mapping(series, "series", "(mean, std)")
     bands = {name: as_pair(pair, f"series {name!r}", ("mean", "std")) for name, pair in named.items()}
     for name, (_, std) in bands.items():
-        if std.min() < 0:
-            where = f"{std.min():.6g} at index {std.argmin()}"
-            raise ValueError(f"series {name!r}: std must not be negative, got {where}.")
+        refuse_values(std < 0, std, f"std of series {name!r}", "negative", "Pass standard deviations, at least 0.")
     return bands
 
 
