@@ -5,9 +5,49 @@ from __future__ import annotations
 import os
 
 import pytest
+from filelock import FileLock
 
 
 @pytest.fixture
 def hurry(monkeypatch):
     """Waiting for the disk after each of many small files would take most of the time."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+@pytest.fixture(scope="session")
+def smoke_run(tmp_path_factory, worker_id):
+    """The store of one run of everything with real networks, made by the first process that asks for it."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "smoke-run"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "finished").exists():
+            _reproduce_everything(folder)
+            (folder / "finished").touch()
+    return folder / "smoke"
+
+
+def _reproduce_everything(folder):
+    """On one thread, so that tests side by side do not fight for cores."""
+    import torch
+
+    from credalens_paper.pipeline.engine import TorchEngine
+    from credalens_paper.pipeline.reproduce import reproduce
+
+    options = {"preset": "smoke", "out": folder, "measures": ["GH"], "paper_solver": True, "threads": 1}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "fsync", lambda handle: None)
+            outcome = reproduce(["all"], engine=TorchEngine(device="cpu"), **options)
+    finally:
+        torch.set_num_threads(threads)
+    assert outcome.unfinished == {}
+
+
+@pytest.fixture(scope="session")
+def smoke_results(smoke_run):
+    """The results of that run by their labels."""
+    from credalens_paper.results.records import read_results
+
+    return {result.label: result for result in read_results(smoke_run / "results")}

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import re
-from dataclasses import replace
 
 import pytest
 
 from credalens_paper.experiments.keys import CellKey
 from credalens_paper.experiments.numbers import PAPER_FIGURES, PAPER_TABLES
-from credalens_paper.experiments.presets import get_preset
 from credalens_paper.findings.claims import CLAIMS, Claim, claims_table, verdict
 from credalens_paper.findings.document import render_findings
 from credalens_paper.findings.lookup import Gap, Kind, gaps, is_better, numbers_of
 from credalens_paper.findings.notes import corner_note, corruption_note, weak_models, weakness_note
 from credalens_paper.findings.scores import score_sentence, scores_table, severity_table, size_sentence
-from credalens_paper.pipeline.reproduce import reproduce
 from credalens_paper.results.records import Cell, FigureResult, Line, Panel, PaperNumber, Runs, TableResult
-from reproduction.tests.pipeline.fake_engine import FakeEngine
 
 LABELS = ["OODMain", "OODMainTU", "GHComparison", "CPUcost", "ece_cifar10_full", "Exactness"]
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    preset = replace(get_preset("smoke"), test_images=40, solver_samples=3)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda handle: None)
-        return reproduce(LABELS, preset=preset, out=tmp_path_factory.mktemp("out"), engine=FakeEngine()).results
+@pytest.fixture
+def results(smoke_results):
+    return [smoke_results[label] for label in LABELS]
 
 
 def cell(mean, paper=None, n=2, runs=(), **keys):
