@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -18,17 +16,12 @@ from credalens.cli.targets import check_file, check_folder
 from credalens.storage import save_predictions
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from credalens.engines.tasks import Done
     from credalens_paper.data import ImageSet
-    from credalens_paper.training.run import TrainingData, TrainResult, TrainSpec
+    from credalens_paper.training.ensembles import Ensemble, Probabilities
+    from credalens_paper.training.run import TrainResult, TrainSpec
 
 __all__ = ["train"]
-
-Functions = tuple[Callable[..., Any], Callable[..., Any]]
-"""What trains networks, and what calls a function for each of them."""
 
 
 def _name(text: str) -> Any:
@@ -100,85 +93,40 @@ def train(
     check_folder(out)
     _check_predictions(predictions)
     _check_device(device, precision, on_ray=on_ray)
+
+    from credalens_paper.training.ensembles import RayTasks, ensemble_specs, train_ensemble
+
     pixels = size or _usual_size(data, backbone)
     network = {"backbone": backbone, "width": width, "image_size": pixels, "pretrained": pretrained}
-    specs_for = partial(_specs, method, members, data=data, schedule=schedule, **network)
+    specs_for = partial(ensemble_specs, method, members, data=data, schedule=schedule, **network)
     specs_for(classes=2)  # whatever the data, so that bad options are refused before any are read
-    training, test = _load(data, folder, "train", pixels), _load_test(data, folder, pixels, predictions)
-    specs, tasks = specs_for(classes=len(training.class_names)), list[Any]()
-    here = _local_engine(side_by_side, hidden=as_json)
-    cluster = _ray_engine(address, device, cpus, gpus, tasks, hidden=as_json)
-    options: dict[str, Any] = {"device": device, "precision": precision}
-    probs: list[NDArray[np.float32]] = []
+    images, test = _load(data, folder, "train", pixels), _load_test(data, folder, pixels, predictions)
+    specs, tasks = specs_for(classes=len(images.class_names)), list[Any]()
+    options: dict[str, Any] = {"samples": samples, "epochs": epochs, "device": device, "precision": precision}
+    if on_ray:
+        options["ray"] = RayTasks(address, cpus, gpus, partial(_report, tasks, hidden=as_json))
+    else:
+        log = None if as_json or sys.stderr.isatty() else partial(typer.echo, err=True)
+        options |= {"side_by_side": side_by_side, "progress": not as_json, "log": log}
     try:
-        with cluster if on_ray else here as (train_all, each):
-            results = train_all(specs, _training_data(training), out, epochs=epochs, **options)
-            if test is not None:
-                predict = partial(_predict, folder=out.absolute(), images=test.images, samples=samples, **options)
-                probs = each(predict, specs)
+        ensemble = train_ensemble(specs, images, test, out, **options)
     except KeyboardInterrupt:
         typer.echo(
             "interrupted; the same command goes on from the last checkpoints, which are made once a minute.", err=True
         )
         raise typer.Exit(130) from None
-    summary = _summary(results, probs, test)
+    summary = _summary(ensemble, test)
     if on_ray:
         summary |= {"workers": len({task.worker for task in tasks}), "retries": sum(task.retries for task in tasks)}
     if predictions is not None and test is not None:
-        save_predictions(predictions, _members(results, probs), test.labels)
+        save_predictions(predictions, ensemble.members(), test.labels)
     typer.echo(json.dumps(summary)) if as_json else _print(summary, predictions)
 
 
-def _specs(method: str, members: int, **fields: Any) -> list[TrainSpec]:
-    from credalens.checks.options import check_choice
-    from credalens_paper.backbones import BACKBONES, check_pretrained
-    from credalens_paper.training.spec import ensemble_specs
-
-    check_choice(fields["backbone"], BACKBONES, "backbone")
-    if fields["pretrained"] is not None:
-        check_pretrained(fields["pretrained"], fields["backbone"])
-    return ensemble_specs(method, members, **fields)
-
-
-@contextmanager
-def _local_engine(side_by_side: int, *, hidden: bool) -> Iterator[Functions]:
-    """Training in this process, with a line for each epoch where there is no terminal for bars, and a plain loop."""
-    from credalens_paper.backbones import build_backbone
-    from credalens_paper.training.run import train_models
-
-    log = None if hidden or sys.stderr.isatty() else partial(typer.echo, err=True)
-    options: dict[str, Any] = {"side_by_side": side_by_side, "progress": not hidden, "log": log}
-    yield partial(train_models, build=build_backbone, **options), lambda work, specs: [work(spec) for spec in specs]
-
-
-@contextmanager
-def _ray_engine(
-    address: str | None, device: str | None, cpus: int | None, gpus: float | None, ended: list[Any], *, hidden: bool
-) -> Iterator[Functions]:
-    """Training and other work in tasks of a Ray cluster; those that ended are added to the list."""
-    from credalens.engines.cluster import ray_cluster
-    from credalens.engines.tasks import for_each
-    from credalens_paper.backbones import build_backbone
-    from credalens_paper.training.ray import member_request, train_models_on_ray
-
-    def done(task: Done[TrainSpec, Any]) -> None:
-        ended.append(task)
-        if not hidden:
-            typer.echo(f"{task.item.key}: done, {task.seconds:.1f} s on {task.worker}", err=True)
-
-    with ray_cluster(address):
-        request = member_request(device, cpus=cpus, gpus=gpus)
-        train_all = partial(train_models_on_ray, build=build_backbone, cpus=cpus, gpus=gpus, done=done)
-        yield train_all, lambda work, specs: for_each(work, specs, request, done=done)
-
-
-def _predict(spec: TrainSpec, /, **options: Any) -> NDArray[np.float32]:
-    from credalens_paper.backbones import build_backbone
-    from credalens_paper.data import normalization
-    from credalens_paper.training.run import predict_model
-
-    mean, std = normalization(spec.data)
-    return predict_model(spec, build=build_backbone, mean=mean, std=std, **options)
+def _report(ended: list[Done[TrainSpec, Any]], task: Done[TrainSpec, Any], *, hidden: bool) -> None:
+    ended.append(task)
+    if not hidden:
+        typer.echo(f"{task.item.key}: done, {task.seconds:.1f} s on {task.worker}", err=True)
 
 
 def _check_predictions(path: Path | None) -> None:
@@ -225,21 +173,13 @@ def _load_test(data: str, folder: Path | None, pixels: int, predictions: Path | 
         return None
 
 
-def _training_data(images: ImageSet) -> TrainingData:
-    from credalens_paper.data import normalization
-    from credalens_paper.training.run import TrainingData
-
-    mean, std = normalization(images.name)
-    return TrainingData(images.images, images.labels, mean, std)
-
-
-def _summary(results: list[TrainResult], probs: list[NDArray[np.float32]], test: ImageSet | None) -> dict[str, Any]:
-    rows = [_row(result) for result in results]
+def _summary(ensemble: Ensemble, test: ImageSet | None) -> dict[str, Any]:
+    rows = [_row(network) for network in ensemble.networks]
     if test is None:
         return {"networks": rows}
-    for row, values in zip(rows, probs, strict=True):
-        row["test_accuracy"] = _accuracy(values, test)
-    members = _members(results, probs)
+    for row, probs in zip(rows, ensemble.predictions, strict=True):
+        row["test_accuracy"] = _accuracy(probs, test)
+    members = ensemble.members()
     return {"networks": rows, "members": len(members), "test_accuracy": _accuracy(members, test)}
 
 
@@ -256,15 +196,7 @@ def _row(result: TrainResult) -> dict[str, Any]:
     }
 
 
-def _members(results: list[TrainResult], probs: list[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """The predictions to use together: of all networks, or of the student alone."""
-    import numpy as np
-
-    students = [values for result, values in zip(results, probs, strict=True) if result.spec.distilled]
-    return np.concatenate(students or probs)
-
-
-def _accuracy(members: NDArray[np.float32], test: ImageSet) -> float:
+def _accuracy(members: Probabilities, test: ImageSet) -> float:
     """Accuracy of the averaged prediction."""
     return float((members.mean(0).argmax(-1) == test.labels).mean())
 

@@ -6,14 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from credalens_paper.training.devices import fast_math, find_device, find_precision
-from credalens_paper.training.dirichlet import expected_probability
 from credalens_paper.training.images import DeviceImages, TrainingData
 from credalens_paper.training.jobs import Job, Reports, Setting, run_jobs
 from credalens_paper.training.learner import EpochRecord
@@ -29,7 +25,6 @@ __all__ = [
     "load_model",
     "predict_concentrations",
     "predict_members",
-    "predict_model",
     "train_models",
 ]
 
@@ -96,30 +91,6 @@ def train_models(
                 stage = [job for job in waiting if job.spec.distilled == students]
                 run_jobs(stage, images, reports, side_by_side=side_by_side)
     return [TrainResult(job.spec, job.folder.path, job.folder.history(), job in waiting) for job in jobs]
-
-
-def predict_model(
-    spec: TrainSpec,
-    /,
-    *,
-    images: NDArray[np.uint8],
-    folder: str | Path,
-    build: Build,
-    samples: int = 1,
-    device: str | torch.device | None = None,
-    **options: Any,
-) -> NDArray[np.float32]:
-    """Class distributions (members, n, classes) of images (n, h, w, 3) by a trained network out of its folder.
-
-    A Bayesian network gives ``samples`` members, a standard one itself, a distilled one the mean of its Dirichlet.
-    ``options`` are those of ``predict_members``.
-    """
-    network = load_model(spec, folder, build=build, device=device)
-    options |= {"image_size": spec.image_size, "device": device}
-    if spec.distilled:
-        concentrations = predict_concentrations(network, images, **options)
-        return expected_probability(torch.from_numpy(concentrations)).numpy()[None]
-    return predict_members(network, images, samples=samples if spec.bayesian else 1, seed=spec.seed, **options)
 
 
 def check_distinct(specs: Sequence[TrainSpec], /) -> None:

@@ -84,21 +84,6 @@ _DEFAULTS: Final[dict[str, Any]] = {
 }
 
 
-def ensemble_specs(method: str, members: int, /, **fields: Any) -> list[TrainSpec]:
-    """The networks of an "ensemble", of "bnnr" or "bnnf" from the seeds 0 to ``members`` - 1, or a student and its teachers.
-
-    >>> fields = {"data": "cifar10", "backbone": "vgg16", "schedule": "fast", "classes": 10}
-    >>> [spec.method for spec in ensemble_specs("edd", 2, **fields)]
-    ['snn', 'snn', 'edd']
-    """
-    check_choice(method, ("ensemble", *METHODS[1:]), "method")
-    kind = method if method in ESTIMATORS else "snn"
-    specs = [TrainSpec(method=kind, seed=seed, **fields) for seed in range(members)]
-    if method in DISTILLED:
-        specs.append(TrainSpec(method=method, seed=0, teachers=tuple(range(members)), **fields))
-    return specs
-
-
 def _check_names(spec: TrainSpec) -> None:
     check_choice(spec.method, METHODS, "method")
     check_choice(spec.schedule, SCHEDULES, "schedule")
