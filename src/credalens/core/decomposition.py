@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,16 @@ from credalens.checks.options import check_base
 from credalens.kernels.buffers import aligned_arrays
 
 __all__ = ["Decomposition"]
+
+
+class _Scratch:
+    """Memory that kernels work in, for chunks of at most so many rows."""
+
+    def __init__(self, rows: int, classes: int) -> None:
+        from credalens.kernels.lower.records import records_workspace
+        from credalens.kernels.lower.solve import search_workspace
+
+        self.rows, self.search, self.records = rows, search_workspace(classes), records_workspace(rows, classes)
 
 
 class Decomposition:
@@ -28,49 +37,65 @@ class Decomposition:
         self.max_nodes, self.tolerance = max_nodes, tolerance
         self.lower, self.upper, self.probability, self.mean = aligned_arrays(4, (rows, classes), dtype)
         self.total, self.aleatoric, self.epistemic, self.bound = aligned_arrays(4, (rows,), dtype)
-        self._unused: list[tuple[Any, ...]] = []  # scratch memory that no thread works in
+        self._unused: list[_Scratch] = []  # that no thread works in
 
     def solve_members(self, members: MemberArray, start: int, stop: int) -> bool:
         """Fill rows start..stop from member predictions; False if one of them is not a distribution."""
         from credalens.kernels.decompose import decompose_members
-        from credalens.kernels.lower.solve import search_workspace
 
         outputs = (self.lower, self.upper, self.probability, self.mean)
         class_outputs, entropies = tuple(x[start:stop] for x in outputs), np.empty((3, stop - start))
-        open_rows = np.empty(stop - start, np.int64)
         array, first, last = members.rows(start, stop)
-        try:
-            workspace, scales = self._unused.pop()
-        except IndexError:  # each thread's first rows
-            workspace, scales = search_workspace(self.lower.shape[1]), np.empty(len(array))
-        number = decompose_members(
-            array, first, last, members.tolerance, self.tolerance, self.max_nodes,
-            class_outputs, tuple(entropies), open_rows, workspace, scales,
+        scratch = self._take_scratch(stop - start)
+        size = decompose_members(
+            array, first, last, members.tolerance, self.tolerance,
+            class_outputs, tuple(entropies), scratch.records, scratch.search, np.empty(len(array)),
         )  # fmt: skip
-        self._unused.append((workspace, scales))
-        if number < 0:
+        if size < 0:
             return False
-        if number > 0:
-            low, high = _bounds_of(array[:, first + open_rows[:number]], members.tolerance)
-            self._branch(low, high, open_rows[:number], entropies)
+        open_rows = self._enumerate(size, entropies, scratch)
+        self._unused.append(scratch)
+        if open_rows.size > 0:
+            low, high = _bounds_of(array[:, first + open_rows], members.tolerance)
+            self._branch(low, high, open_rows, entropies)
         self._write(start, stop, entropies)
         return True
 
     def solve_bounds(self, low: NDArray, high: NDArray, mean: NDArray, start: int, stop: int) -> None:
         """Fill rows start..stop from their lower, upper and mean probabilities in float64."""
         from credalens.kernels.decompose import decompose_bounds
-        from credalens.kernels.lower.solve import search_workspace
 
         self.lower[start:stop], self.upper[start:stop], self.mean[start:stop] = low, high, mean
-        entropies, open_rows = np.empty((3, stop - start)), np.empty(stop - start, np.int64)
-        number = decompose_bounds(
-            low, high, self.tolerance, self.max_nodes, self.probability[start:stop], tuple(entropies), open_rows,
-            search_workspace(low.shape[1]),
-        )  # fmt: skip
-        if number > 0:
-            open_rows = open_rows[:number]
+        entropies, scratch = np.empty((3, stop - start)), self._take_scratch(stop - start)
+        size = decompose_bounds(
+            low, high, self.tolerance, self.probability[start:stop], tuple(entropies), scratch.records, scratch.search
+        )
+        open_rows = self._enumerate(size, entropies, scratch)
+        self._unused.append(scratch)
+        if open_rows.size > 0:
             self._branch(low[open_rows], high[open_rows], open_rows, entropies)
         self._write(start, stop, entropies)
+
+    def _take_scratch(self, rows: int) -> _Scratch:
+        """Scratch memory for some rows that no other thread works in."""
+        try:
+            scratch = self._unused.pop()
+        except IndexError:  # each thread's first rows
+            return _Scratch(rows, self.lower.shape[1])
+        return scratch if scratch.rows >= rows else _Scratch(rows, self.lower.shape[1])
+
+    def _enumerate(self, size: int, entropies: NDArray, scratch: _Scratch) -> NDArray:
+        """Search the rows that have records, which the kernel is compiled for only if there are any; those still open."""
+        open_rows = np.empty(entropies.shape[1], np.int64)
+        if size == 0 or self.max_nodes == 0:
+            return open_rows[:0]
+        from credalens.kernels.lower.records import enumerate_records
+
+        _, lowest, bound = entropies
+        number = enumerate_records(
+            scratch.records, size, self.tolerance, self.max_nodes, lowest, bound, open_rows, scratch.search
+        )
+        return open_rows[:number]
 
     def _branch(self, low: NDArray, high: NDArray, rows: NDArray, entropies: NDArray) -> None:
         """Branch and bound for the given bounds, whose results are in these rows of ``entropies``."""

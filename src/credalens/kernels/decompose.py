@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-import numpy as np
-
 from credalens.kernels.bounds import alpha_of, fold_row, intersect_more
-from credalens.kernels.lower.solve import Budget, list_if_open, lowest_entropy, search_of
+from credalens.kernels.lower.records import write_record
+from credalens.kernels.lower.solve import row_root, search_of
 from credalens.kernels.lower.threshold import no_peaks, peaks_more, peaks_of
 from credalens.kernels.rows import read_row
 from credalens.kernels.simd.jit import NONE, inlined, kernel
@@ -15,21 +12,12 @@ from credalens.kernels.simd.phi import phi
 from credalens.kernels.simd.vectors import WIDTH, bits_of, count, everywhere, fetch_to_write, load, store, sum_of
 from credalens.kernels.upper import entropy_at, split_at, water_level
 
-__all__ = ["RowEntropies", "decompose_bounds", "decompose_members"]
-
-
-class RowEntropies(NamedTuple):
-    """Highest and lowest entropy of a row and a certified lower bound of the latter, in bits; nodes of the search."""
-
-    highest: Any
-    lowest: Any
-    bound: Any
-    nodes: Any
+__all__ = ["decompose_bounds", "decompose_members"]
 
 
 @inlined
-def _entropies(search, below, width, first_split, budget, probability, lower, upper, mean):
-    """`RowEntropies` of the row in the scratch memory; writes its intersection probability.
+def _solve(search, below, width, first_split, tolerance, probability, lower, upper, mean):
+    """(highest entropy in bits, `RowRoot`) of the row in the scratch memory; writes its intersection probability.
 
     ``below`` and ``width`` are the sums of the lower bounds and of the widths, ``first_split`` is what `water_level` starts
     from. While logarithms are computed, the memory of the next row of all four arrays is fetched: there is time then, and all
@@ -51,49 +39,48 @@ def _entropies(search, below, width, first_split, budget, probability, lower, up
         part, fixed = entropy_at(bottom, top, phi_bottom, phi_top, t)
         total, base, peaks = total + part, base + phi_bottom, peaks_more(bottom, peaks)
         moving -= count(bits_of(fixed))
-    highest, nowhere = sum_of(total) + moving * phi(t), row.low[:0]
-    lowest, bound, nodes = lowest_entropy(search, peaks_of(peaks), 1.0 - below, sum_of(base), np.inf, budget, nowhere)
-    return RowEntropies(highest, lowest, bound, nodes)
+    highest = sum_of(total) + moving * phi(t)
+    return highest, row_root(search, peaks_of(peaks), 1.0 - below, sum_of(base), True, tolerance)
 
 
 @kernel
-def decompose_members(
-    members, start, stop, allowed, tolerance, max_nodes, class_outputs, row_outputs, open_rows, workspace, scales
-):
+def decompose_members(members, start, stop, allowed, tolerance, class_outputs, row_outputs, records, workspace, scales):
     """From rows start..stop of the members the rows of ``class_outputs`` (lower, upper, probability, mean), in the precision
     these have, and of ``row_outputs`` (total, aleatoric, bound) in bits.
 
-    Rows left open though there is a budget of nodes are listed in ``open_rows``. Returns how many these are, or -1 if a row
-    is not a distribution. ``workspace`` is a `search_workspace`, and ``scales`` has a number for every member.
+    Returns how much of ``records`` describes rows left open (see ``lower/records.py``), or -1 if a row is not a
+    distribution. ``workspace`` is a `search_workspace`, and ``scales`` has a number for every member.
     """
     lower, upper, probability, mean = class_outputs
     total, aleatoric, bound = row_outputs
-    search, budget = search_of(workspace), Budget(tolerance, max_nodes)
-    number = NONE
+    search, size = search_of(workspace), NONE
     for i in range(stop - start):
         below, width, first_split = fold_row(
             members, start + i, allowed, scales, search.row, lower[i], upper[i], mean[i]
         )
         if not below >= 0.0:
             return -1
-        entropies = _entropies(search, below, width, first_split, budget, probability[i], lower[i], upper[i], mean[i])
-        total[i], aleatoric[i], bound[i] = entropies.highest, entropies.lowest, entropies.bound
-        number = list_if_open(i, entropies.lowest, entropies.bound, entropies.nodes, budget, open_rows, number)
-    return number
+        total[i], row = _solve(
+            search, below, width, first_split, tolerance, probability[i], lower[i], upper[i], mean[i]
+        )
+        aleatoric[i], bound[i] = row.chord + row.best, row.chord + row.floor
+        if row.floor < row.best - tolerance:
+            size = write_record(i, row, records, size)
+    return size
 
 
 @kernel
-def decompose_bounds(lower, upper, tolerance, max_nodes, probability, row_outputs, open_rows, workspace):
+def decompose_bounds(lower, upper, tolerance, probability, row_outputs, records, workspace):
     """The same from bounds in float64."""
     total, aleatoric, bound = row_outputs
-    search, budget = search_of(workspace), Budget(tolerance, max_nodes)
-    level, number = 1.0 / lower.shape[1], NONE
+    search, level, size = search_of(workspace), 1.0 / lower.shape[1], NONE
     for i in range(lower.shape[0]):
         below, width = read_row(lower[i], upper[i], search.row)
         first_split = split_at(search.row.low, search.row.high, level)
-        entropies = _entropies(
-            search, below, width, first_split, budget, probability[i], lower[i], upper[i], probability[i]
+        total[i], row = _solve(
+            search, below, width, first_split, tolerance, probability[i], lower[i], upper[i], probability[i]
         )
-        total[i], aleatoric[i], bound[i] = entropies.highest, entropies.lowest, entropies.bound
-        number = list_if_open(i, entropies.lowest, entropies.bound, entropies.nodes, budget, open_rows, number)
-    return number
+        aleatoric[i], bound[i] = row.chord + row.best, row.chord + row.floor
+        if row.floor < row.best - tolerance:
+            size = write_record(i, row, records, size)
+    return size

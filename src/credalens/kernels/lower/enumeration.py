@@ -93,18 +93,19 @@ def _push(search, size, cost, rho, flipped, stays, following):
 
 
 @inlined
-def cheapest_flips(m, classes, at, r, best, limit, tolerance, max_nodes, search):
-    """(least cost found or ``best``, lower bound of every vertex's cost, nodes), costs over the chord bound.
+def cheapest_flips(start, best, limit, tolerance, max_nodes, search):
+    """(least cost found or ``best``, lower bound of every vertex's cost, nodes) from a `RowRoot`, costs over the chord bound.
 
     Vertices that cost ``limit`` or more, or less than ``tolerance`` below the best, are not looked for. If there are too many
     items or nodes the bound is zero. A set that is better is left in ``search`` for `flip_vertex`.
     """
-    lower, upper, items = classes.low, classes.high, search.items
+    classes, items = start.classes, search.items
+    lower, upper = classes.low, classes.high
     count, size = 0, NONE
-    counts = collect_items(m, classes, at, r, limit, items)
+    counts = collect_items(start.m, classes, start.at, start.r, limit, items)
     if counts.downs > MOST:
         return best, 0.0, count
-    cost, rho, fresh = 0.0, r, True
+    cost, rho, fresh = 0.0, start.r, True
     down_mask, up_mask, down_stays, up_stays, down_next, up_next = NONE, NONE, NONE, NONE, NONE, NONE
     while True:
         side, i, n, kappa, champion = (
@@ -121,7 +122,7 @@ def cheapest_flips(m, classes, at, r, best, limit, tolerance, max_nodes, search)
                 value = cost if abs(rho) <= SLACK else FAR
                 if k >= 0 and abs(rho) > SLACK:
                     end, phi_end = (lower[k], classes.phi_low[k]) if rho > 0.0 else (upper[k], classes.phi_high[k])
-                    value = cost + phi(end + rho) - phi_end - classes.slope[at] * rho
+                    value = cost + phi(end + rho) - phi_end - classes.slope[start.at] * rho
                 if value < best:
                     best, limit = value, min(limit, value - tolerance)
                     _remember(search, (down_mask, up_mask), k, rho)
@@ -155,10 +156,10 @@ def cheapest_flips(m, classes, at, r, best, limit, tolerance, max_nodes, search)
 
 
 @inlined
-def write_vertex(m, classes, at, r, out):
+def write_vertex(start, r, out):
     """Every open class on the knapsack's side, and r to f."""
-    order = classes.order
-    for k in range(m):
+    classes, at, order = start.classes, start.at, start.classes.order
+    for k in range(start.m):
         first = precedes(classes.slope[k] - classes.slope[at], k, at)
         if order[k] < out.size:  # what fills up a short row has no place
             out[order[k]] = classes.high[k] if first else classes.low[k]

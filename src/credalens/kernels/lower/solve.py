@@ -42,18 +42,20 @@ from credalens.kernels.lower.threshold import (
     peaks_of,
 )
 from credalens.kernels.rows import Row, read_row, row_of, row_workspace
-from credalens.kernels.simd.jit import inlined, kernel
+from credalens.kernels.simd.jit import NOBODY, NONE, inlined, kernel
 from credalens.kernels.simd.phi import phi, phi_pair
 from credalens.kernels.simd.vectors import WIDTH, everywhere, load, store, sum_of
 
 __all__ = [
     "Budget",
+    "RowRoot",
     "Search",
     "branch_rows",
+    "enumerate_row",
     "enumerate_rows",
     "list_if_open",
     "lower_entropy_rows",
-    "lowest_entropy",
+    "row_root",
     "search_of",
     "search_workspace",
 ]
@@ -68,6 +70,19 @@ class Budget(NamedTuple):
 
     tolerance: Any
     max_nodes: Any
+
+
+class RowRoot(NamedTuple):
+    """The chord bound of a row; cost of the best vertex seen, and a lower bound of every vertex's cost, both over the chord
+    bound, in bits; number of open classes, the break class, its mass r, and the classes."""
+
+    chord: Any
+    best: Any
+    floor: Any
+    m: Any
+    at: Any
+    r: Any
+    classes: OpenClasses
 
 
 class Search(NamedTuple):
@@ -92,8 +107,9 @@ def search_of(workspace):
 
 
 @kernel
-def _enumerate(m, classes, at, r, best, share, budget, search, out):
-    """(cost of the best vertex, certified lower bound, nodes) by enumeration of flipped classes; the minimiser in ``out``.
+def enumerate_row(start, best, share, budget, search, out):
+    """(cost of the best vertex, certified lower bound, nodes) by enumeration of flipped classes, from the `RowRoot` ``start``;
+    the minimiser in ``out`` if there is room for it.
 
     ``best`` is a cost that is attained. If ``share`` is less than one, or where too many classes might be flipped, vertices
     that cost only a share of the best one are looked for first: if there is one, little is left to do.
@@ -102,10 +118,10 @@ def _enumerate(m, classes, at, r, best, share, budget, search, out):
     limit, floor, nodes = best - margin, 0.0, 0
     while True:
         before, trial = best, min(share * limit, best - margin)
-        best, bound, spent = cheapest_flips(m, classes, at, r, best, trial, margin, budget.max_nodes - nodes, search)
+        best, bound, spent = cheapest_flips(start, best, trial, margin, budget.max_nodes - nodes, search)
         if best < before and out.size > 0:
-            write_vertex(m, classes, at, 0.0, out)
-            flip_vertex(classes, search, out)
+            write_vertex(start, 0.0, out)
+            flip_vertex(start.classes, search, out)
         floor, nodes = max(floor, bound), nodes + spent
         stuck = spent == 0 and trial <= 2.0 * max(budget.tolerance, floor)
         if stuck or floor >= best - margin or nodes >= budget.max_nodes:
@@ -114,31 +130,19 @@ def _enumerate(m, classes, at, r, best, share, budget, search, out):
 
 
 @inlined
-def lowest_entropy(search, peaks, need, base, value, budget, out):
-    """(lowest entropy, certified lower bound, nodes) of one row in bits; the minimiser in ``out`` if there is room for it.
+def row_root(search, peaks, need, base, certify, tolerance):
+    """The `RowRoot` of the row in the scratch memory; ``certify`` asks for all vertices one flip away.
 
-    ``value`` is an entropy that is attained, or infinite; ``base`` that of the lower bounds, which sum to 1 - ``need`` and of
-    which ``peaks`` are the greatest.
+    ``base`` is the entropy of the lower bounds, which sum to 1 - ``need`` and of which ``peaks`` are the greatest.
     """
-    for k in range(out.size):
-        out[k] = search.row.low[k]
     if need <= SLACK:
-        return base, base, 0
+        return RowRoot(base, 0.0, 0.0, NONE, NOBODY, 0.0, search.classes)
     m, threshold, classes = open_classes(search.row, peaks, need, search.classes)
     at, r, gain = break_class(m, classes, threshold, need)
     if at < 0:
-        return base, base, 0
-    chord, floor, nodes = base + gain, 0.0, 0
-    if out.size > 0:
-        best, share = gap_of(classes, at, r), SHORT if m > MANY else 1.0
-        write_vertex(m, classes, at, r, out)
-    else:
-        best, floor = root(m, classes, at, r, budget.tolerance)
-        best, share = min(best, max(value - chord, 0.0)), 1.0
-    if budget.max_nodes > 0 and floor < best - budget.tolerance:
-        best, bound, nodes = _enumerate(m, classes, at, r, best, share, budget, search.flips, out)
-        floor = max(floor, bound)
-    return chord + best, chord + floor, nodes
+        return RowRoot(base, 0.0, 0.0, NONE, at, 0.0, classes)
+    best, floor = root(m, classes, at, r, tolerance) if certify else (gap_of(classes, at, r), 0.0)
+    return RowRoot(base + gain, best, floor, m, at, r, classes)
 
 
 @inlined
@@ -167,9 +171,18 @@ def enumerate_rows(lower, upper, tolerance, max_nodes, entropy, bound, distribut
             base, peaks = base + phi_bottom, peaks_more(bottom, peaks)
             store(row.phi_low, k, phi_bottom)
             store(row.phi_high, k, phi(load(row.high, k)))
-        value, least, nodes = lowest_entropy(search, peaks_of(peaks), 1.0 - below, sum_of(base), value, budget, out)
-        entropy[i], bound[i] = value, max(floor, least)
-        number = list_if_open(i, value, bound[i], nodes, budget, open_rows, number)
+        start = row_root(search, peaks_of(peaks), 1.0 - below, sum_of(base), out.size == 0, tolerance)
+        best, least, nodes = min(start.best, max(value - start.chord, 0.0)), start.floor, 0
+        for k in range(out.size):
+            out[k] = row.low[k]
+        if out.size > 0 and start.m > 0:
+            write_vertex(start, start.r, out)
+        if max_nodes > 0 and least < best - tolerance:
+            share = SHORT if out.size > 0 and start.m > MANY else 1.0
+            best, certified, nodes = enumerate_row(start, best, share, budget, search.flips, out)
+            least = max(least, certified)
+        entropy[i], bound[i] = start.chord + best, max(floor, start.chord + least)
+        number = list_if_open(i, entropy[i], bound[i], nodes, budget, open_rows, number)
         total += nodes
     return total, number
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from credalens import lower_entropy
 from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.kernels.decompose import decompose_bounds, decompose_members
+from credalens.kernels.lower.records import enumerate_records, records_workspace
 from credalens.kernels.lower.solve import search_workspace
 from tests import oracles
 from tests.strategies import KINDS, batch_of
@@ -19,13 +20,18 @@ def settled(members, max_nodes=MAX_NODES):
     """(lowest entropy, its bound, which rows are left to branch and bound)."""
     number, rows, classes = members.shape
     class_outputs, row_outputs = tuple(np.empty((4, rows, classes))), tuple(np.empty((3, rows)))
-    open_rows, scratch = np.empty(rows, np.int64), (search_workspace(classes), np.empty(number))
-    count = decompose_members(
-        members, 0, rows, 1e-5, TOLERANCE, max_nodes, class_outputs, row_outputs, open_rows, *scratch
+    records, workspace = records_workspace(rows, classes), search_workspace(classes)
+    size = decompose_members(
+        members, 0, rows, 1e-5, TOLERANCE, class_outputs, row_outputs, records, workspace, np.empty(number)
     )
-    left = np.zeros(rows, bool)
+    return enumerated(records, size, max_nodes, *row_outputs[1:], workspace)
+
+
+def enumerated(records, size, max_nodes, value, bound, workspace):
+    open_rows, left = np.empty(len(value), np.int64), np.zeros(len(value), bool)
+    count = enumerate_records(records, size, TOLERANCE, max_nodes, value, bound, open_rows, workspace)
     left[open_rows[:count]] = True
-    return row_outputs[1], row_outputs[2], left
+    return value, bound, left
 
 
 def exact(members):
@@ -82,12 +88,13 @@ def test_bounds_and_their_members_have_the_same_entropies(classes):
     p = np.concatenate([batch_of(kind, 3, 10, classes, seed=classes) for kind in KINDS], axis=1)
     value, bound, left = settled(p)
     low, high, point = p.min(axis=0), p.max(axis=0), np.empty(p.shape[1:])
-    row_outputs, open_rows = np.empty((3, len(low))), np.empty(len(low), np.int64)
-    scratch = search_workspace(classes)
-    count = decompose_bounds(low, high, TOLERANCE, MAX_NODES, point, tuple(row_outputs), open_rows, scratch)
-    assert count == left.sum()
-    np.testing.assert_allclose(row_outputs[1], value, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(row_outputs[2], bound, rtol=0, atol=2e-12)
+    row_outputs, workspace = tuple(np.empty((3, len(low)))), search_workspace(classes)
+    records = records_workspace(len(low), classes)
+    size = decompose_bounds(low, high, TOLERANCE, point, row_outputs, records, workspace)
+    again = enumerated(records, size, MAX_NODES, *row_outputs[1:], workspace)
+    np.testing.assert_allclose(again[0], value, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(again[1], bound, rtol=0, atol=2e-12)
+    np.testing.assert_array_equal(again[2], left)
 
 
 def test_classes_that_look_the_same_are_told_apart():
