@@ -40,17 +40,17 @@ class MembersNeeded(Result):
 
     :ivar sizes: numbers of members; :ivar subsets: how many subsets of each.
     :ivar rows: data set -> how many rows were looked at.
-    :ivar auroc: by OOD data set; None without any.
     :ivar accuracy: None without labels, as are :ivar ece: and :ivar nll:.
+    :ivar auroc: by OOD data set; None without any.
     """
 
     sizes: list[int]
     subsets: list[int]
     rows: dict[str, int]
-    auroc: ByDetector[ByMethod[dict[str, Trend]]] | None
     accuracy: ByMethod[Trend] | None
     ece: ByMethod[Trend] | None
     nll: ByMethod[Trend] | None
+    auroc: ByDetector[ByMethod[dict[str, Trend]]] | None
 
     def epistemic_auroc(self) -> dict[str, ByMethod[Trend]]:
         """OOD data set -> AUROC of EU from the second size on: one member alone has no epistemic uncertainty."""

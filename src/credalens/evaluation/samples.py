@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,12 @@ class Sample(MemberView):
     groups: list[str]
     dispute: float
     scores: ByMethod[ByMeasure[float]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, first which input it is and why it was chosen."""
+        plain = super().as_dict()
+        first = ("set", "row", "groups", "label", "dispute", "scores")
+        return {name: plain.pop(name) for name in first} | plain
 
 
 def worst_samples(id_set: ScoredSet, ood_sets: list[ScoredSet], labels: NDArray | None, /) -> tuple[Sample, ...]:
