@@ -7,15 +7,16 @@ import os
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, final
+from typing import Any, Final, final
 
 from numpy.typing import NDArray
 
 from credalens.storage import Predictions
 
-__all__ = ["Chunk", "FileInput", "PartedInput", "fingerprint"]
+__all__ = ["Chunk", "FileInput", "fingerprint"]
 
-BLOCKS, BLOCK = 64, 1 << 16
+BLOCKS: Final = 64
+BLOCK: Final = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -27,68 +28,19 @@ class Chunk:
     values: NDArray
 
 
-class PartedInput(Protocol):
-    """Member predictions in parts, the units of work. It can be sent to another machine that reaches the same files."""
-
-    @property
-    def logits(self) -> bool:
-        """Whether they are logits."""
-
-    @property
-    def id_column(self) -> str | None:
-        """The name of the row ids, which the output has too."""
-
-    @property
-    def rows(self) -> int | None:
-        """How many rows there are; None where that is not known before they are read."""
-
-    @property
-    def parts(self) -> int:
-        """How many parts there are."""
-
-    def part_name(self, part: int, /) -> str:
-        """The name of a part, relative to the output."""
-
-    def path(self, part: int, /) -> str:
-        """The file that a part comes from, for messages."""
-
-    def scattered(self, part: int, /) -> tuple[int, ...]:
-        """Which tables hold the rows of a part elsewhere than side by side with it; see ``TableInput``."""
-
-    def state(self, part: int, scattered: Container[int], /) -> Any:
-        """Plain values that change when a file behind a part is written again."""
-
-    def chunks(self, part: int, rows: int, scattered: Container[int], /) -> Iterator[Chunk]:
-        """A part in order, at most ``rows`` rows at a time; a part without rows yields one empty chunk."""
-
-    def member_name(self, member: int, /) -> str:
-        """A member as the user knows it."""
-
-
 @final
 @dataclass(frozen=True)
 class FileInput:
-    """One file: its parts are ranges of ``part_rows`` rows."""
+    """One file, whose parts are ranges of ``part_rows`` rows; the methods are those of ``TableInput``."""
 
     predictions: Predictions
-    part_rows: int
     fingerprint: str
-    id_column: None = None
-
-    @property
-    def logits(self) -> bool:
-        """Whether they are logits."""
-        return self.predictions.logits
-
-    @property
-    def rows(self) -> int:
-        """How many rows the file has."""
-        return self.predictions.rows
+    part_rows: int
 
     @property
     def parts(self) -> int:
         """How many parts there are."""
-        return -(-self.rows // self.part_rows)
+        return -(-self.predictions.rows // self.part_rows)
 
     def part_name(self, part: int, /) -> str:
         """Parts are numbered."""
@@ -98,8 +50,12 @@ class FileInput:
         """The file."""
         return str(self.predictions.path)
 
+    def member_name(self, member: int, /) -> str:
+        """Members have numbers only."""
+        return f"member {member}"
+
     def scattered(self, part: int, /) -> tuple[int, ...]:
-        """All members of a row are in one place."""
+        """There is no other table."""
         return ()
 
     def state(self, part: int, scattered: Container[int], /) -> Any:
@@ -111,12 +67,8 @@ class FileInput:
         start, stop = self._range(part)
         yield Chunk(start, None, self.predictions.read(start, stop))
 
-    def member_name(self, member: int, /) -> str:
-        """Members have numbers only."""
-        return f"member {member}"
-
     def _range(self, part: int) -> tuple[int, int]:
-        return part * self.part_rows, min((part + 1) * self.part_rows, self.rows)
+        return part * self.part_rows, min((part + 1) * self.part_rows, self.predictions.rows)
 
 
 def fingerprint(path: Path, /) -> str:

@@ -11,33 +11,30 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens import __version__
 from credalens.checks.bad_rows import naming_bad_row
-from credalens.checks.options import check_count
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.scoring.columns import score_columns, sums_of, table_of
-from credalens.scoring.inputs import Chunk, PartedInput
-from credalens.scoring.outputs import Footer, PartedOutput, Scored, error_reason
+from credalens.scoring.inputs import Chunk, FileInput
+from credalens.scoring.joined import TableInput
+from credalens.scoring.outputs import FileOutput, FolderOutput, ScoredChunk, error_reason
+from credalens.scoring.settings import ScoringSettings, same_code
 
 __all__ = [
     "Executor",
     "PartReport",
     "Progress",
     "ScoringJob",
-    "code_settings",
     "in_this_process",
-    "rows_at_a_time",
     "run_job",
     "score_part",
 ]
 
-MEMORY = 128 * 2**20  # bytes that one chunk may take while it is scored
-FOOTERS = 16  # parts of an object store that are looked at at a time
+FOOTERS: Final = 16  # parts of an object store that are looked at at a time
 
 
 @dataclass(frozen=True)
@@ -66,48 +63,47 @@ class PartReport:
 
 @dataclass(frozen=True)
 class ScoringJob:
-    """All that a worker needs to score a part: it can be sent to another machine.
+    """All that a worker needs to score a part: it can be sent to another machine."""
 
-    :ivar settings: everything that decides what ends up in the parts.
-    """
-
-    input: PartedInput
-    output: PartedOutput
-    base: float
-    rule: str
+    input: FileInput | TableInput
+    output: FileOutput | FolderOutput
+    settings: ScoringSettings
     chunk_rows: int
     threads: int | None
-    settings: dict[str, Any]
+
+    def part_names(self) -> list[str]:
+        """The names of all parts in the output."""
+        return [self.input.part_name(part) for part in range(self.input.parts)]
 
     def identity(self, part: int, scattered: Container[int], /) -> str:
         """A hash of the settings and of the files that a part is made from; it changes when one of them is written again."""
         state = self.input.state(part, scattered)
-        return hashlib.sha256(json.dumps([self.settings, state]).encode()).hexdigest()
+        return hashlib.sha256(json.dumps([self.settings.as_dict(), state]).encode()).hexdigest()
 
     def predict(self, values: NDArray, /) -> CredalPrediction:
         """The credal prediction of some rows."""
-        return (wrap_logits if self.input.logits else wrap)(values, base=self.base, threads=self.threads)
+        return (wrap_logits if self.settings.logits else wrap)(values, base=self.settings.base, threads=self.threads)
 
     def finished_part(self, part: int, /) -> PartReport | None:
         """The report of a part that was scored earlier from these files with these settings; None where it was not."""
-        earlier = self.output.read_part(self.input.part_name(part))
-        if earlier is None or earlier.identity != self.identity(part, earlier.scattered):
+        footer = self.output.read_footer(self.input.part_name(part))
+        if footer is None or footer.identity != self.identity(part, footer.scattered):
             return None
-        return PartReport(part, earlier.rows, sums=earlier.sums)
+        return PartReport(part, footer.rows, sums=footer.sums)
 
     def finished_parts(self) -> dict[int, PartReport]:
         """The parts that are there already, from their footers."""
-        names = set(self.output.run.parts())
-        candidates = [part for part in range(self.input.parts) if self.input.part_name(part) in names]
+        there = set(self.output.run.parts())
+        candidates = [part for part, name in enumerate(self.part_names()) if name in there]
         with ThreadPoolExecutor(FOOTERS) as pool:
             reports = pool.map(self.finished_part, candidates)
             return {report.part: report for report in reports if report is not None}
 
     def rehearse(self) -> None:
         """Score one row of certain members and forget it: kernels and libraries are loaded before the first part comes."""
-        values = np.zeros((self.settings["members"], 1, self.settings["classes"]), self.settings["dtype"])
+        values = np.zeros((self.settings.members, 1, self.settings.classes), self.settings.dtype)
         values[..., 0] = 1
-        table_of(score_columns(self.predict(values), self.rule))
+        table_of(score_columns(self.predict(values), self.settings.rule))
 
 
 Executor = Callable[[ScoringJob, Sequence[int]], Iterable[PartReport]]
@@ -140,8 +136,8 @@ def run_job(
 
     def report_progress() -> None:
         reports = [*finished.values(), *scored.values()]
-        if progress and job.input.rows is not None:
-            progress("scoring", sum(report.rows for report in reports), job.input.rows)
+        if progress and job.settings.rows is not None:
+            progress("scoring", sum(report.rows for report in reports), job.settings.rows)
         elif progress:
             progress("parts", len(reports), job.input.parts)
 
@@ -160,49 +156,36 @@ def score_part(job: ScoringJob, part: int, /) -> PartReport:
     """Score a part and write its output, which appears whole or not at all. Done twice, it gives the same bytes."""
     begin = time.perf_counter()
     report = partial(PartReport, part, worker=str(os.getpid()))
-    if any(job.settings[name] != value for name, value in code_settings().items()):
+    if not same_code(job.settings):
         return report(
             failure=f"{platform.node()} has another credalens than the machine that began this; install the same"
         )
     name = job.input.part_name(part)
     try:
         scattered = job.input.scattered(part)
-        footer = Footer(job.settings, job.identity(part, scattered), scattered)
-        rows, sums = job.output.write_part(name, _scored_chunks(job, part, scattered), footer)
+        chunks, identity = _scored_chunks(job, part, scattered), job.identity(part, scattered)
+        footer = job.output.write_part(name, chunks, job.settings, identity, scattered)
     except ValueError as error:
         (job.output.run.path / name).unlink(missing_ok=True)  # of an earlier run, before the input was changed
         return report(error=str(error))
     except OSError as error:
         return report(failure=f"{error_reason(error)} (scoring {job.input.path(part)})")
-    return report(rows=rows, sums=sums, seconds=time.perf_counter() - begin)
+    return report(rows=footer.rows, sums=footer.sums, seconds=time.perf_counter() - begin)
 
 
-def _scored_chunks(job: ScoringJob, part: int, scattered: Container[int]) -> Iterator[Scored]:
+def _scored_chunks(job: ScoringJob, part: int, scattered: Container[int]) -> Iterator[ScoredChunk]:
     """The output of a part in chunks."""
-    path = job.input.path(part)
     for chunk in job.input.chunks(part, job.chunk_rows, scattered):
-        with naming_bad_row(path, chunk.start, row_name=partial(_row_name, job.input, chunk)):
+        with naming_bad_row(job.input.path(part), chunk.start, row_name=partial(_row_name, job, chunk)):
             prediction = job.predict(chunk.values)
-        columns = score_columns(prediction, job.rule)
+        columns = score_columns(prediction, job.settings.rule)
         table = table_of(columns)
-        yield Scored(
-            table if chunk.ids is None else table.add_column(0, str(job.input.id_column), chunk.ids), sums_of(columns)
-        )
+        if chunk.ids is not None:
+            table = table.add_column(0, str(job.settings.id), chunk.ids)
+        yield table, sums_of(columns)
 
 
-def _row_name(source: PartedInput, chunk: Chunk, row: int, member: int) -> str:
+def _row_name(job: ScoringJob, chunk: Chunk, row: int, member: int) -> str:
     """A row and a member as the user knows them: the row by its id too, where there are ids."""
     row_id = "" if chunk.ids is None else f" (id {chunk.ids[row - chunk.start]})"
-    return f"row {row}{row_id}, {source.member_name(member)}"
-
-
-def rows_at_a_time(members: int, classes: int, asked: int | None, /) -> int:
-    """As many rows as asked for, or as fit: about three float64 copies of the members and sixteen (rows, classes) arrays."""
-    return max(1, MEMORY // (8 * classes * (3 * members + 16))) if asked is None else check_count(asked, "chunk_rows")
-
-
-def code_settings() -> dict[str, str]:
-    """What tells code that may give other last digits."""
-    from credalens.kernels.simd.jit import FINGERPRINT
-
-    return {"version": __version__, "kernels": FINGERPRINT}
+    return f"row {row}{row_id}, {job.input.member_name(member)}"

@@ -36,7 +36,6 @@ class TableInput:
     columns: tuple[MemberColumns, ...]
     id_column: str | None
     logits: bool
-    rows: None = None  # known only when all parts are read
 
     def __str__(self) -> str:
         return str(self.tables[0])

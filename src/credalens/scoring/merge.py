@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, BinaryIO, Final, final
+from typing import BinaryIO, Final, final
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from numpy.lib import format as npy
 
 from credalens.scoring.columns import COLUMNS
+from credalens.scoring.settings import ScoringSettings
 from credalens.storage.formats.parquet import from_fixed_lists
 
 __all__ = ["Merger"]
@@ -32,14 +33,12 @@ class _CancelledError(Exception):
 
 @final
 class Merger:
-    """Writes parts, which are Arrow files with ``rows`` rows in all, into one .parquet or .npz by a thread of its own.
+    """Writes parts, which are Arrow files, into one .parquet or .npz by a thread of its own.
 
     Parquet is encoded by one core, and takes about half as long as scoring: hence the thread.
     """
 
-    def __init__(
-        self, parts: Sequence[Path], rows: int, file: BinaryIO, suffix: str, settings: dict[str, Any], /
-    ) -> None:
+    def __init__(self, parts: Sequence[Path], settings: ScoringSettings, file: BinaryIO, suffix: str, /) -> None:
         self._parts = parts
         self._finished: set[int] = set()
         self._handed_over = 0
@@ -47,7 +46,7 @@ class Merger:
         self._written: SimpleQueue[int | None] = SimpleQueue()
         self._pool = ThreadPoolExecutor(1)
         write = _write_npz if suffix == ".npz" else _write_parquet
-        self._result = self._pool.submit(write, self._arriving(), rows, file, settings, self._written.put)
+        self._result = self._pool.submit(write, self._arriving(), settings, file, self._written.put)
         self._result.add_done_callback(lambda _: self._written.put(None))
 
     def add(self, part: int, /) -> None:
@@ -86,10 +85,8 @@ def _read(part: Path, columns: list[int] | None = None) -> pa.Table:
         return file.read_all().replace_schema_metadata()
 
 
-def _write_parquet(
-    parts: Iterable[Path], rows: int, file: BinaryIO, settings: dict[str, Any], written: Written
-) -> None:
-    metadata = {"credalens": json.dumps(settings)}
+def _write_parquet(parts: Iterable[Path], settings: ScoringSettings, file: BinaryIO, written: Written) -> None:
+    metadata = {"credalens": json.dumps(settings.for_readers())}
     groups = _row_groups(parts)
     first = next(groups)
     done = 0
@@ -111,16 +108,16 @@ def _row_groups(parts: Iterable[Path]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting)
 
 
-def _write_npz(parts: Iterable[Path], rows: int, file: BinaryIO, settings: dict[str, Any], written: Written) -> None:
+def _write_npz(parts: Iterable[Path], settings: ScoringSettings, file: BinaryIO, written: Written) -> None:
     """A .npz that ``np.load`` maps: each column is an entry, uncompressed, with a fixed date so that runs are equal."""
-    paths = list(parts)
+    paths, rows = list(parts), settings.rows or 0
     with zipfile.ZipFile(file, "w") as archive:
         for number, name in enumerate(COLUMNS):
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
                 _write_column(paths, rows, number, entry)  # type: ignore[arg-type]
             written(rows * (number + 1) // len(COLUMNS))
         with archive.open(zipfile.ZipInfo("settings.npy"), "w") as entry:
-            npy.write_array(entry, np.array(json.dumps(settings)), allow_pickle=False)
+            npy.write_array(entry, np.array(json.dumps(settings.for_readers())), allow_pickle=False)
 
 
 def _write_column(parts: Sequence[Path], rows: int, number: int, entry: BinaryIO) -> None:

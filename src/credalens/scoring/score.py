@@ -7,21 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from credalens.checks.options import check_base, check_choice, check_threads
-from credalens.core.decisions import RULES
+from credalens.checks.options import check_choice, check_threads
 from credalens.scoring.columns import COLUMNS
 from credalens.scoring.inputs import FileInput, fingerprint
-from credalens.scoring.job import (
-    Executor,
-    Progress,
-    ScoringJob,
-    code_settings,
-    in_this_process,
-    rows_at_a_time,
-    run_job,
-)
+from credalens.scoring.job import Executor, Progress, ScoringJob, in_this_process, run_job
 from credalens.scoring.joined import TableInput
 from credalens.scoring.outputs import FileOutput, FolderOutput
+from credalens.scoring.settings import make_settings, rows_at_a_time
 from credalens.scoring.summary import FolderSummary, ScoreSummary, summarise, summarise_folder
 from credalens.scoring.tables import ParquetTable, columns_of_all, open_table
 from credalens.storage import open_predictions
@@ -33,7 +25,6 @@ __all__ = ["score_file", "score_folder"]
 
 OUTPUTS = (".parquet", ".npz")
 ON_ERROR = ("fail", "skip")
-NOT_IN_OUTPUT = ("kernels", "input", "chunk_rows")  # settings that tell a reader of the output nothing
 Sources = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -72,19 +63,22 @@ def score_file(
     _check_not_the_source(file, predictions.path)
     members, rows, classes = predictions.shape
     part_rows = min(rows_at_a_time(members, classes, chunk_rows), rows)
-    settings = {
-        **_settings(base, rule, logits, members, classes, predictions.dtype),
-        "input": fingerprint(predictions.path),
-        "rows": rows,
-        "chunk_rows": part_rows,
-    }
-    parts = FileInput(predictions, part_rows, settings["input"])
-    output = FileOutput.at(file)
-    job = ScoringJob(parts, output, settings["base"], rule, part_rows, threads, settings)
-    names = [parts.part_name(part) for part in range(parts.parts)]
-    about = {name: value for name, value in settings.items() if name not in NOT_IN_OUTPUT}
+    content = fingerprint(predictions.path)
+    settings = make_settings(
+        base=base,
+        rule=rule,
+        logits=logits,
+        members=members,
+        classes=classes,
+        dtype=predictions.dtype,
+        input=content,
+        rows=rows,
+        chunk_rows=part_rows,
+    )
+    parts, output = FileInput(predictions, content, part_rows), FileOutput.at(file)
+    job = ScoringJob(parts, output, settings, part_rows, threads)
     with output.begun(settings, restart=restart):
-        with output.merging(names, rows, about) as merger:
+        with output.merging(job.part_names(), settings) as merger:
             finished, scored = run_job(job, executor, progress, completed=merger.add)
             _check_unchanged(job)
             for written in merger.finish():
@@ -142,28 +136,15 @@ def score_folder(
     row_ids = _check_id(id_column or ("id" if len(tables) > 1 else None))
     columns = columns_of_all(tables, logits=logits, id_column=row_ids)
     members, classes = sum(table.members for table in columns), columns[0].classes
-    settings = {**_settings(base, rule, logits, members, classes, columns[0].dtype), "id": row_ids}
-    parts = TableInput(tables, columns, row_ids, logits)
-    output = FolderOutput.at(path)
-    rows = rows_at_a_time(members, classes, chunk_rows)
-    job = ScoringJob(parts, output, settings["base"], rule, rows, threads, settings)
-    output.begin(settings, [parts.part_name(part) for part in range(parts.parts)], restart=restart)
+    settings = make_settings(
+        base=base, rule=rule, logits=logits, members=members, classes=classes, dtype=columns[0].dtype, id=row_ids
+    )
+    parts, output = TableInput(tables, columns, row_ids, logits), FolderOutput.at(path)
+    job = ScoringJob(parts, output, settings, rows_at_a_time(members, classes, chunk_rows), threads)
+    output.begin(settings, job.part_names(), restart=restart)
     finished, attempted = run_job(job, executor, progress, skip_bad=on_error == "skip")
     output.run.remove_partial_files()
     return summarise_folder(job, finished, attempted)
-
-
-def _settings(base: float, rule: str, logits: bool, members: int, classes: int, dtype: str) -> dict[str, Any]:
-    """What decides the numbers in every part."""
-    return {
-        **code_settings(),
-        "logits": logits,
-        "base": check_base(base),
-        "rule": check_choice(rule, RULES, "rule"),
-        "members": members,
-        "classes": classes,
-        "dtype": dtype,
-    }
 
 
 def _check_not_the_source(target: Path, source: Path) -> None:
@@ -173,7 +154,7 @@ def _check_not_the_source(target: Path, source: Path) -> None:
 
 def _check_unchanged(job: ScoringJob) -> None:
     path = Path(job.input.path(0))
-    if fingerprint(path) != job.settings["input"]:
+    if fingerprint(path) != job.settings.input:
         job.output.run.remove()
         raise ValueError(f"{path} was changed while it was being scored; nothing was written, run it again.")
 

@@ -89,7 +89,12 @@ def summarise(
         means={name: sums[name] / rows for name in MEASURES},
         mean_set_size=sums["set_size"] / rows,
         determinacy=sums["determinate"] / rows,
-        **{name: job.settings[name] for name in ("members", "classes", "dtype", "logits", "base", "rule")},
+        members=job.settings.members,
+        classes=job.settings.classes,
+        dtype=job.settings.dtype,
+        logits=job.settings.logits,
+        base=job.settings.base,
+        rule=job.settings.rule,
     )
 
 
