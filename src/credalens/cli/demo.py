@@ -20,7 +20,7 @@ def demo(
     ] = Path("credalens-report"),
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the split and of the images.")] = 0,
 ) -> None:
-    """Train five small networks on digits and see how well they notice what is no digit.
+    """Train five small networks on digits and see how well they notice images that are no digits.
 
     The networks learn from one half of scikit-learn's digits. They are tested on the other half and on letters, pieces
     of photos, textures and corrupted digits, none of which they have seen. Takes well under a minute. At the end the
@@ -41,7 +41,7 @@ def demo(
     check_folder_target(output)
     check_seed(seed)
     begin = time.perf_counter()
-    typer.echo("Training five small networks on digits and testing them on digits and on what is none ...", err=True)
+    typer.echo("Training five small networks on digits and testing them on digits and on other images ...", err=True)
     with progress_bar() as progress:
         result = run_demo(output, seed=seed, progress=progress)
     print_evaluation(result.evaluation, output)
