@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reproduction.tests.pipeline.fake_engine import FakeEngine
-from reproduction.tests.pipeline.runs import SMOKE, run
+from reproduction.tests.pipeline.small_runs import SMOKE, run
 
 pytestmark = pytest.mark.usefixtures("hurry")
 

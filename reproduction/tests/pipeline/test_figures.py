@@ -19,7 +19,7 @@ from credalens_paper.results.records import Line, Panel
 from credalens_paper.results.rendering.pages import render_result
 from credalens_paper.results.store import Store
 from reproduction.tests.pipeline.fake_engine import FakeEngine
-from reproduction.tests.pipeline.runs import SMOKE
+from reproduction.tests.pipeline.small_runs import SMOKE
 
 pytestmark = pytest.mark.usefixtures("hurry")
 

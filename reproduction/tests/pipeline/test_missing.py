@@ -8,12 +8,12 @@ import pytest
 
 from credalens_paper.experiments.ensembles import EvaluationSet
 from credalens_paper.experiments.presets import get_preset
-from credalens_paper.pipeline.evaluate import Run
 from credalens_paper.pipeline.plan import NOT_STORED, Plan
 from credalens_paper.pipeline.predict import stored_members
+from credalens_paper.pipeline.runs import Run
 from reproduction.tests.data.image_files import draw_images
 from reproduction.tests.pipeline.fake_engine import FakeEngine
-from reproduction.tests.pipeline.runs import DE, SMOKE, first_ensemble, run, workbench
+from reproduction.tests.pipeline.small_runs import DE, SMOKE, first_ensemble, run, workbench
 
 pytestmark = pytest.mark.usefixtures("hurry")
 

@@ -9,11 +9,11 @@ import pytest
 
 from credalens_paper.experiments.ensembles import EvaluationSet
 from credalens_paper.experiments.keys import CellKey
-from credalens_paper.pipeline.evaluate import Run
 from credalens_paper.pipeline.predict import stored_members
+from credalens_paper.pipeline.runs import Run, assess
 from credalens_paper.results.store import Store
 from reproduction.tests.pipeline.fake_engine import FakeEngine
-from reproduction.tests.pipeline.runs import SMOKE, first_ensemble, make_predictions, workbench
+from reproduction.tests.pipeline.small_runs import SMOKE, first_ensemble, make_predictions, workbench
 
 pytestmark = pytest.mark.usefixtures("hurry")
 
@@ -40,7 +40,7 @@ def test_a_thousand_samples_are_stored_as_sums_and_equal_the_samples(tmp_path):
     one, scores = EvaluationSet("digits"), []
     for work in (kept, summed):
         make_predictions(work, thousand, one)
-        scores.append(work.evaluator.assess(Run(thousand, "digits"), one, hartley=True).scores)
+        scores.append(assess(work.job, Run(thousand, "digits"), one, hartley=True).scores)
     assert not (tmp_path / "summed" / "predictions" / thousand.specs[0].key / "digits.npy").exists()
     for name, values in scores[0].items():
         np.testing.assert_allclose(scores[1][name], values, atol=1e-5)

@@ -12,7 +12,7 @@ import pytest
 from credalens_paper.pipeline import job as job_module
 from credalens_paper.pipeline.job import Deadline, TimeIsUp
 from reproduction.tests.pipeline.fake_engine import FakeEngine
-from reproduction.tests.pipeline.runs import run
+from reproduction.tests.pipeline.small_runs import run
 
 pytestmark = pytest.mark.usefixtures("hurry")
 

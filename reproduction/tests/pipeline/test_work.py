@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from reproduction.tests.pipeline.fake_engine import FakeEngine
-from reproduction.tests.pipeline.runs import DE, SMOKE, make_predictions, run, workbench
+from reproduction.tests.pipeline.small_runs import DE, SMOKE, make_predictions, run, workbench
 
 pytestmark = pytest.mark.usefixtures("hurry")
 

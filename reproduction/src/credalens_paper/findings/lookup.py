@@ -33,8 +33,8 @@ class Kind:
 
     def has(self, keys: Mapping[str, Any], /) -> bool:
         """Whether a number with these keys is of this kind."""
-        wanted = ((keys.get(key), value) for key, value in self.keys.items())
-        return all(found in value if isinstance(value, tuple) else found == value for found, value in wanted)
+        pairs = ((keys.get(name), asked) for name, asked in self.keys.items())
+        return all(value in asked if isinstance(asked, tuple) else value == asked for value, asked in pairs)
 
 
 @dataclass(frozen=True)

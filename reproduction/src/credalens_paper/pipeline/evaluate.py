@@ -4,59 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import time
-import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from credalens.core.entropy import lower_entropy, upper_entropy
 from credalens.core.intervals import approximate_intervals, probability_intervals
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, spec_key
 from credalens_paper.json_records import to_json
-from credalens_paper.measures import scores as measure
-from credalens_paper.measures.scores import Assessment
+from credalens_paper.measures.scores import Assessment, detection_numbers, prediction_numbers
 from credalens_paper.pipeline.job import Job
-from credalens_paper.pipeline.predict import stored_members, stored_summary, training_record
+from credalens_paper.pipeline.predict import is_summed, training_record
+from credalens_paper.pipeline.runs import Run, assess, members_of
 from credalens_paper.results.provenance import hardware
 
-__all__ = ["Evaluator", "Run", "evaluate_all"]
+__all__ = ["Evaluator", "evaluate_all"]
 
-Array = NDArray[Any]
 Numbers = dict[str, float]
-Work = tuple["Run", list[EvaluationSet], frozenset[str]]
-
-
-@dataclass(frozen=True)
-class Run:
-    """One ensemble measured in one way: with the classes that PIA keeps, or with an overconfident member."""
-
-    ensemble: Ensemble
-    id_set: str
-    J: int | None = None
-    regime: str = ""
-
-    @cached_property
-    def key(self) -> str:
-        """A readable file name."""
-        parts = (self.ensemble.key, "" if self.J is None else f"j{self.J}", self.regime)
-        return "-".join(part for part in parts if part)
-
-    @property
-    def inside(self) -> EvaluationSet:
-        """The test set of the training data."""
-        return EvaluationSet(self.id_set)
+Work = tuple[Run, list[EvaluationSet], frozenset[str]]
 
 
 def evaluate_all(evaluator: Evaluator, wanted: list[Work], /) -> None:
     """Store the numbers of these names of these runs on these sets."""
     job = evaluator.job
     if job.engine.pool is not None:
-        threads = evaluator.threads or job.engine.pool.threads
-        job.engine.pool.each(job, partial(_evaluate, threads=threads), wanted, on_device=False)
+        job.engine.pool.each(job, _evaluate, wanted, on_device=False)
         for run, _, _ in wanted:
             evaluator.forget(run)
         return
@@ -65,9 +37,9 @@ def evaluate_all(evaluator: Evaluator, wanted: list[Work], /) -> None:
         evaluator.evaluate(run, sets, names)
 
 
-def _evaluate(job: Job, work: Work, /, *, threads: int) -> None:
+def _evaluate(job: Job, work: Work, /) -> None:
     job.log(f"evaluating {work[0].key}")
-    Evaluator(job, threads).evaluate(*work)
+    Evaluator(job).evaluate(*work)
 
 
 @dataclass(eq=False)
@@ -75,7 +47,6 @@ class Evaluator:
     """Evaluates runs into the store, set by set; numbers of other predictions than the stored ones are made again."""
 
     job: Job
-    threads: int | None = None
     _records: dict[str, dict[str, Any]] = field(default_factory=dict)
     _fingerprints: dict[tuple[str, str, bool], str] = field(default_factory=dict)
     _inside: tuple[str, bool, Assessment] | None = None
@@ -101,34 +72,10 @@ class Evaluator:
                 fingerprint = self.fingerprint(run.ensemble, images)
                 before = stored.get(images.key, {"fingerprint": None, "numbers": {}})
                 kept = before["numbers"] if before["fingerprint"] == fingerprint else {}
-                made = self._numbers(run, images, hartley)
-                stored[images.key] = {"fingerprint": fingerprint, "numbers": kept | made}
+                numbers = kept | self._numbers(run, images, hartley)
+                stored[images.key] = {"fingerprint": fingerprint, "numbers": numbers}
         finally:
             self.job.store.write_json(f"evaluations/{run.key}.json", record)
-
-    def assess(self, run: Run, images: EvaluationSet, /, *, hartley: bool = False) -> Assessment:
-        """Scores and point predictions of a run on a set."""
-        options: dict[str, Any] = {"hartley": hartley, "threads": self.threads}
-        if run.ensemble.dirichlet:
-            return measure.assess_concentrations(stored_members(self.job, run.ensemble, images)[0])
-        if self._summed(run.ensemble):
-            return measure.assess_summary(stored_summary(self.job, run.ensemble, images), **options)
-        return measure.assess_members(self.members(run, images), J=run.J, **options)
-
-    def members(self, run: Run, images: EvaluationSet, /) -> Array:
-        """The members' predictions, one of them made overconfident where the run says so."""
-        members = stored_members(self.job, run.ensemble, images)
-        if run.regime != "overconfident":
-            return members
-        rng = np.random.default_rng(zlib.crc32(f"{run.key} {images.key}".encode()))
-        return measure.overconfident(members, rng)
-
-    def intervals(self, run: Run, images: EvaluationSet, /) -> tuple[Array, Array]:
-        """The bounds of the credal sets of a run, of the classes that PIA keeps."""
-        lower, upper = probability_intervals(self.members(run, images), threads=self.threads)
-        if run.J is not None:
-            lower, upper = approximate_intervals(lower, upper, run.J)
-        return lower, upper
 
     def once(self, run: Run, part: str, name: str, make: Callable[[], Any], /) -> Any:
         """Something else about a run, from the store or made now."""
@@ -155,7 +102,9 @@ class Evaluator:
 
     def fingerprint(self, ensemble: Ensemble, images: EvaluationSet, /) -> str | None:
         """Of all predictions behind a number; None where they are not there (only the numbers were kept)."""
-        parts = [self._fingerprint(spec_key(spec), images.key, self._summed(ensemble)) for spec in ensemble.specs]
+        parts = [
+            self._fingerprint(spec_key(spec), images.key, is_summed(self.job, ensemble)) for spec in ensemble.specs
+        ]
         stored = [part for part in parts if part is not None]
         return hashlib.sha256("".join(stored).encode()).hexdigest()[:16] if len(stored) == len(parts) else None
 
@@ -177,34 +126,30 @@ class Evaluator:
     def _numbers(self, run: Run, images: EvaluationSet, hartley: bool) -> Numbers:
         inside = self._assess_inside(run, hartley)
         if images == run.inside:
-            assessment, made = inside, self._time(run)
+            assessment, numbers = inside, self._time(run)
         else:
-            assessment = self.assess(run, images, hartley=hartley)
-            made = measure.detection_numbers(inside, assessment)
+            assessment = assess(self.job, run, images, hartley=hartley)
+            numbers = detection_numbers(inside, assessment)
         if images.name.removesuffix("-c") == run.id_set:
-            made |= measure.prediction_numbers(assessment, self.job.images.labels(run.id_set))
-        return made
+            numbers |= prediction_numbers(assessment, self.job.images.labels(run.id_set))
+        return numbers
 
     def _assess_inside(self, run: Run, hartley: bool) -> Assessment:
         """The test set's scores, kept while the other sets of the same run are compared with them."""
         if self._inside is None or self._inside[:2] != (run.key, hartley):
-            self._inside = run.key, hartley, self.assess(run, run.inside, hartley=hartley)
+            self._inside = run.key, hartley, assess(self.job, run, run.inside, hartley=hartley)
         return self._inside[2]
 
     def _time(self, run: Run) -> Numbers:
         """Milliseconds for each input of PIA and both entropies, on one thread."""
         if run.J is None or run.ensemble.dirichlet:
             return {}
-        lower, upper = probability_intervals(self.members(run, run.inside))
+        lower, upper = probability_intervals(members_of(self.job, run, run.inside))
         begun = time.perf_counter()
         reduced = approximate_intervals(lower, upper, run.J)
         upper_entropy(*reduced, threads=1)
         lower_entropy(*reduced, threads=1)
         return {"credal.time_ms": 1000 * (time.perf_counter() - begun) / len(lower)}
-
-    def _summed(self, ensemble: Ensemble) -> bool:
-        """Whether only sums over its samples are stored."""
-        return self.job.preset.keep < ensemble.N and ensemble.samples > 1
 
 
 def _described(ensemble: Ensemble) -> dict[str, Any]:

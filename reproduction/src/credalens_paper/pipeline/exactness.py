@@ -16,8 +16,8 @@ from credalens_paper.json_records import from_json, to_json
 from credalens_paper.measures.reduction import reduce_rows, reduction_effect
 from credalens_paper.measures.solver import WRONG, solve, solver_effect, solver_errors
 from credalens_paper.pipeline.describe import closing, substitutes
-from credalens_paper.pipeline.evaluate import Run
 from credalens_paper.pipeline.plan import Plan, Workbench
+from credalens_paper.pipeline.runs import Run, intervals_of
 from credalens_paper.results.records import ExactnessPart, ExactnessResult, ReductionRun, SolverRun
 
 __all__ = ["exactness_result"]
@@ -66,7 +66,7 @@ def _solved(work: Workbench, run: Run, sets: Sets, samples: int) -> SolverRun:
             work.job.deadline.check()
             work.job.log(f"the paper's solver on {samples} inputs of {images.key}: {run.key}")
             rng = np.random.default_rng(zlib.crc32(f"{run.key} {images.key}".encode()))
-            solved[images.name] = solve(work.evaluator.intervals(run, images), samples, rng)
+            solved[images.name] = solve(intervals_of(work.job, run, images), samples, rng)
         inside = solved[run.inside.name]
         return {
             "sets": {name: to_json(solver_errors(rows)) for name, rows in solved.items()},
@@ -83,10 +83,10 @@ def _reduced(work: Workbench, run: Run, sets: Sets, kept: Sequence[int]) -> Redu
     def make() -> dict[str, Any]:
         work.job.deadline.check()
         work.job.log(f"both forms of PIA: {run.key}")
-        intervals = {images: work.evaluator.intervals(run, images) for images in (run.inside, *sets)}
+        intervals = {images: intervals_of(work.job, run, images) for images in (run.inside, *sets)}
         effects: dict[str, Any] = {}
         for J in kept:
-            rows = {images: reduce_rows(pair, J, threads=work.evaluator.threads) for images, pair in intervals.items()}
+            rows = {images: reduce_rows(pair, J, threads=work.job.threads) for images, pair in intervals.items()}
             effects[str(J)] = {
                 images.name: to_json(reduction_effect(rows[run.inside], rows[images])) for images in sets
             }

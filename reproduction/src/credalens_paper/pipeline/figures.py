@@ -16,8 +16,8 @@ from credalens_paper.experiments.keys import CellKey
 from credalens_paper.experiments.names import display_name
 from credalens_paper.experiments.numbers import PAPER_FIGURES
 from credalens_paper.pipeline.describe import closing, substitutes
-from credalens_paper.pipeline.evaluate import Run
 from credalens_paper.pipeline.plan import ALL, Plan, Workbench
+from credalens_paper.pipeline.runs import Run, assess
 from credalens_paper.pipeline.single_inputs import bars_panels, simplex_panels
 from credalens_paper.pipeline.tables import statistics
 from credalens_paper.results import drawing
@@ -151,7 +151,7 @@ def _pooled_scores(work: Workbench, runs: Sequence[Run], sets: tuple[EvaluationS
     """Set, the one inside the distribution first -> score -> values of all runs one after another."""
     pooled: dict[str, Scores] = {}
     for images in (runs[0].inside, *sets) if runs else ():
-        scores = [work.evaluator.assess(run, images).scores for run in runs]
+        scores = [assess(work.job, run, images).scores for run in runs]
         pooled[display_name(images.name)] = {name: np.concatenate([one[name] for one in scores]) for name in scores[0]}
     return pooled
 

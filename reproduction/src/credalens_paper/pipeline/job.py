@@ -37,12 +37,16 @@ class Deadline:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One reproduction: where it stores what it makes, how large it is, and what it makes it with."""
+    """One reproduction: where it stores what it makes, how large it is, and what it makes it with.
+
+    :ivar threads: of the measures; None for all cores.
+    """
 
     store: Store
     preset: Preset
     data_folder: str | Path | None
     engine: TorchEngine
+    threads: int | None = None
     deadline: Deadline = field(default_factory=Deadline)
     log: Callable[[str], None] = print
     images: Images = field(init=False)

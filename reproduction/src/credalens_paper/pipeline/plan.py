@@ -15,9 +15,10 @@ from credalens_paper.experiments.keys import CellKey
 from credalens_paper.experiments.names import display_name
 from credalens_paper.experiments.presets import METHODS
 from credalens_paper.measures.scores import number_name
-from credalens_paper.pipeline.evaluate import Evaluator, Run, evaluate_all
+from credalens_paper.pipeline.evaluate import Evaluator, evaluate_all
 from credalens_paper.pipeline.job import Job
 from credalens_paper.pipeline.predict import missing_predictions, predict
+from credalens_paper.pipeline.runs import Run
 from credalens_paper.pipeline.train import is_diverged, is_trained, is_whole, train
 
 __all__ = ["LEFT_OUT", "Plan", "StopHere", "Workbench"]
@@ -116,9 +117,9 @@ class Workbench:
         """The number of every run that did not diverge, averaged over the plan's sets or some of them."""
         values = {}
         for run in plan.available:
-            numbers = [self.evaluator.numbers(run, images, [plan.name]) for images in sets or plan.sets]
-            if all(numbers):
-                values[run.ensemble.key] = float(np.mean([found[plan.name] for found in numbers if found]))
+            by_set = [self.evaluator.numbers(run, images, [plan.name]) for images in sets or plan.sets]
+            if all(by_set):
+                values[run.ensemble.key] = float(np.mean([numbers[plan.name] for numbers in by_set if numbers]))
         return values
 
     def whole_runs(self, plan: Plan, /) -> list[Run]:

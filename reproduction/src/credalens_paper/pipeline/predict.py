@@ -17,7 +17,15 @@ from credalens_paper.pipeline.job import Job
 from credalens_paper.pipeline.train import is_diverged
 from credalens_paper.training.spec import TrainSpec
 
-__all__ = ["is_predicted", "missing_predictions", "predict", "stored_members", "stored_summary", "training_record"]
+__all__ = [
+    "is_predicted",
+    "is_summed",
+    "missing_predictions",
+    "predict",
+    "stored_members",
+    "stored_summary",
+    "training_record",
+]
 
 Array = NDArray[Any]
 Sets = Mapping[EvaluationSet, int]
@@ -30,6 +38,11 @@ def is_predicted(job: Job, spec: TrainSpec, images: EvaluationSet, samples: int,
         sums = job.store.summary(spec_key(spec), images.key)
         return sums is not None and int(sums["count"]) >= samples
     return job.store.predictions(spec_key(spec), images.key, samples) is not None
+
+
+def is_summed(job: Job, ensemble: Ensemble, /) -> bool:
+    """Whether only sums over its samples are stored."""
+    return ensemble.samples > job.preset.keep
 
 
 def missing_predictions(

@@ -40,14 +40,13 @@ class RayPool:
     ) -> None:
         self.engine: dict[str, Any] = {"device": device, "precision": precision, "compile": compile}
         self.request = member_request(device, cpus=cpus, gpus=gpus, max_retries=max_retries)
-        self.threads = self.request.cpus
 
     def each(self, job: Job, work: Work, items: Sequence[Any], /, *, on_device: bool) -> None:
         """Call ``work(job, item)`` for each item in a task, with a job made like this one; ends when all have ended."""
         request = self.request if on_device else replace(self.request, gpus=0)
         data_folder = None if job.data_folder is None else Path(job.data_folder).absolute()
         store = Store(job.store.folder.absolute(), dtype=job.store.dtype.name)
-        settings = (store, job.preset, data_folder, self.engine, job.deadline)
+        settings = (store, job.preset, data_folder, self.engine, job.threads or self.request.cpus, job.deadline)
 
         def log_lines(done: Done[Any, list[str]]) -> None:
             for line in done.result or ():
@@ -61,7 +60,7 @@ class RayPool:
 
 
 def _do(item: Any, /, *, work: Work, settings: tuple[Any, ...]) -> list[str]:
-    store, preset, data_folder, engine, deadline = settings
+    store, preset, data_folder, engine, threads, deadline = settings
     lines: list[str] = []
-    work(Job(store, preset, data_folder, TorchEngine(**engine), deadline, lines.append), item)
+    work(Job(store, preset, data_folder, TorchEngine(**engine), threads, deadline, lines.append), item)
     return lines

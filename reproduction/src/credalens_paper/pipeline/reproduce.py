@@ -77,8 +77,8 @@ def reproduce(
         threads=threads,
     )
     store = Store(Path(out) / size.name, dtype=dtype)
-    job = Job(store, size, data_folder, engine or TorchEngine(), Deadline(time_limit), log)
-    work = Workbench(job, Evaluator(job, threads), pretrained, stop_after)
+    job = Job(store, size, data_folder, engine or TorchEngine(), threads, Deadline(time_limit), log)
+    work = Workbench(job, Evaluator(job), pretrained, stop_after)
     results: list[Result] = []
     unfinished: dict[str, str] = {}
     for place, label in enumerate(wanted):

@@ -11,8 +11,8 @@ from credalens.plots import merge_to_three
 from credalens_paper.experiments import figures as declared
 from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets
 from credalens_paper.pipeline.describe import substitutes
-from credalens_paper.pipeline.evaluate import Run
 from credalens_paper.pipeline.plan import Plan, Workbench
+from credalens_paper.pipeline.runs import Run, assess, members_of
 from credalens_paper.results import drawing
 from credalens_paper.results.records import Panel
 
@@ -45,7 +45,7 @@ def simplex_panels(work: Workbench, figure: declared.SimplexFigure, /) -> Measur
             substitutes=substitutes(work, model),
             set=images.key,
             index=index,
-            members=_rows(merge_to_three(work.evaluator.members(run, images)[:, index], classes=pair)),
+            members=_rows(merge_to_three(members_of(work.job, run, images)[:, index], classes=pair)),
         )
         for model, run in zip(figure.models, runs, strict=True)
         for case, (images, index) in cases.items()
@@ -66,7 +66,7 @@ def _cases(
     Of each kind the input of median EU is taken, among those of which the members can see either class.
     """
     labels = np.asarray(work.job.images.labels(run.id_set))
-    inside, beyond = work.evaluator.assess(run, run.inside), work.evaluator.assess(run, outside)
+    inside, beyond = assess(work.job, run, run.inside), assess(work.job, run, outside)
     predicted = inside.points["credal"].argmax(axis=-1)
     pair = _confused(labels, predicted)
     of_pair, right = np.isin(labels, pair), predicted == labels
@@ -90,7 +90,7 @@ def _confused(labels: Array, predicted: Array) -> tuple[int, int]:
 
 def _visible(work: Workbench, run: Run, images: EvaluationSet, pair: tuple[int, int]) -> Array:
     """Inputs for which some member gives each of the two classes a share that can be seen."""
-    return np.asarray((work.evaluator.members(run, images)[..., list(pair)].max(axis=0) >= VISIBLE).all(axis=-1))
+    return np.asarray((members_of(work.job, run, images)[..., list(pair)].max(axis=0) >= VISIBLE).all(axis=-1))
 
 
 def _median(scores: Array, wanted: Array, otherwise: Array) -> int:
@@ -116,7 +116,7 @@ def bars_panels(work: Workbench, figure: declared.BarsFigure, /) -> Measured:
             index=index,
             true_class=int(labels[index]),
             class_names=work.job.images.class_names(run.id_set),
-            members=_rows(work.evaluator.members(run, images)[:, index]),
+            members=_rows(members_of(work.job, run, images)[:, index]),
         )
         for title, images in (("Test image", run.inside), (corruption, corrupted))
     ]
@@ -129,10 +129,10 @@ def _telling(work: Workbench, run: Run, sets: tuple[EvaluationSet, ...], labels:
     Rescued: the intersection probability is right, the averaged one wrong, and both were right before.
     """
     place = np.arange(len(labels))
-    before = [point.argmax(axis=-1) == labels for point in work.evaluator.assess(run, run.inside).points.values()]
+    before = [point.argmax(axis=-1) == labels for point in assess(work.job, run, run.inside).points.values()]
     candidates: list[tuple[bool, float, EvaluationSet, int]] = []
     for images in sets:
-        points = work.evaluator.assess(run, images).points
+        points = assess(work.job, run, images).points
         gain = points["credal"][place, labels] - points["classical"][place, labels]
         rescued = (points["credal"].argmax(-1) == labels) & (points["classical"].argmax(-1) != labels)
         rescued &= before[0] & before[1]

@@ -16,6 +16,7 @@ from credalens_paper.measures.cost import cpu_threads, measure_costs
 from credalens_paper.measures.solver import compare_solvers
 from credalens_paper.pipeline.describe import closing, substitutes
 from credalens_paper.pipeline.plan import Plan, Workbench
+from credalens_paper.pipeline.runs import intervals_of
 from credalens_paper.results.records import (
     Cell,
     Difference,
@@ -178,7 +179,7 @@ def _compare_solvers(work: Workbench, plan: Plan, keys: Mapping[str, Any]) -> So
     run, outside = plan.runs[0], plan.sets[0]
 
     def make() -> dict[str, Any]:
-        intervals = (work.evaluator.intervals(run, images) for images in (run.inside, outside))
+        intervals = (intervals_of(work.job, run, images) for images in (run.inside, outside))
         errors, effect = compare_solvers(*intervals, samples=work.job.preset.solver_samples)
         return {**to_json(errors), **to_json(effect)}
 
