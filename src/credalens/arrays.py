@@ -1,4 +1,4 @@
-"""The only place that asks which array library this is: NumPy, torch, JAX, CuPy, array API in, the same out."""
+"""The only place that asks which array library this is: NumPy, torch, JAX, CuPy or the array API; results come back in it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES = {np.dtype(name): name for name in ("float16", "float32", "float64")}  # 
 
 @dataclass(frozen=True)
 class ArrayKind:
-    """Where an array came from: enough to hand results back in the caller's library, device and precision."""
+    """The library, device and dtype of a caller's array: what results need to come back as the same kind of array."""
 
     library: str
     device: Any
@@ -41,7 +41,7 @@ class ArrayKind:
         return np.dtype(np.float32 if self.dtype in NARROW_FLOATS else np.float64)
 
     def wider(self, other: ArrayKind, /) -> ArrayKind:
-        """The one of the two whose results keep more digits."""
+        """The kind whose results keep more digits."""
         return other if other.result_dtype.itemsize > self.result_dtype.itemsize else self
 
     def restore(self, array: NDArray, /) -> Any:
@@ -67,10 +67,10 @@ NUMPY = ArrayKind("numpy", "cpu", "float64")
 
 
 def to_numpy(x: Any, /) -> tuple[NDArray, ArrayKind]:
-    """View ``x`` as a NumPy array and say what kind of array it is.
+    """``x`` as a NumPy array, a view where possible, and the kind of array it is.
 
-    Float16 stays float16; bfloat16, which NumPy does not have, becomes float32. Nothing is validated here: ValueError if
-    the entries of a list do not fit together, TypeError if ``x`` has no values that NumPy could read.
+    Float16 stays float16; bfloat16, which NumPy does not have, becomes float32. Raises ValueError if the entries of a list
+    do not fit together, TypeError if ``x`` has no values that NumPy can read. Values are not checked.
     """
     x = in_own_library(x)
     array_kind = array_kind_of(x)
@@ -86,7 +86,7 @@ def to_numpy(x: Any, /) -> tuple[NDArray, ArrayKind]:
 
 
 def in_own_library(x: Any, /) -> Any:
-    """``x`` as an array of the library it belongs to: lists of arrays are stacked, whatever belongs to none is NumPy's."""
+    """``x`` as an array of its library: a list of arrays is stacked, and what belongs to no library becomes NumPy's."""
     if isinstance(x, list | tuple):
         x = _stacked(x)
     return np.asarray(x) if _library_of(x) == "numpy" else x
@@ -106,13 +106,13 @@ def _library_of(x: Any) -> str:
 
 
 def _stacked(x: Any) -> Any:
-    """A list of arrays of one library, nested or not, as one array of it; everything else as it is."""
+    """A list of arrays of one library, nested or not, as one array of it; anything else unchanged."""
     first = x
     while isinstance(first, list | tuple) and first:
         first = first[0]
     if (library := _library_of(first)) == "numpy":
         return x
-    parts = [_stacked(one) if isinstance(one, list | tuple) else one for one in x]
+    parts = [_stacked(part) if isinstance(part, list | tuple) else part for part in x]
     if any(_library_of(part) != library for part in parts):
         return x
     try:
@@ -193,23 +193,21 @@ def to_float32(x: Any, /) -> Any:
 def all_reduce(x: Any, operation: str, /, *, group: Any = None) -> Any:
     """``x`` combined elementwise over the processes of a torch.distributed group: "MIN", "MAX" or "SUM".
 
-    Every process must come with the same shape and precision. The result is what and where ``x`` was; the copy that
-    travels is on the GPU for NCCL and on the CPU otherwise.
+    Every process must pass the same shape and precision. The result has the library and device of ``x``; what is exchanged
+    is a copy, on the GPU for NCCL and on the CPU otherwise.
     """
     torch, distributed = sys.modules["torch"], _distributed()
     array_kind = array_kind_of(x)
     tensor = x.detach() if array_kind.library == "torch" else torch.from_numpy(np.array(to_numpy(x)[0]))
     on_gpu = "nccl" in distributed.get_backend(group)
     device = ("cuda" if tensor.device.type == "cpu" else tensor.device) if on_gpu else "cpu"
-    travelling = tensor.to(device, copy=True).contiguous()
-    distributed.all_reduce(travelling, op=getattr(distributed.ReduceOp, operation), group=group)
-    return (
-        travelling.to(tensor.device) if array_kind.library == "torch" else array_kind.restore(travelling.cpu().numpy())
-    )
+    exchanged = tensor.to(device, copy=True).contiguous()
+    distributed.all_reduce(exchanged, op=getattr(distributed.ReduceOp, operation), group=group)
+    return exchanged.to(tensor.device) if array_kind.library == "torch" else array_kind.restore(exchanged.cpu().numpy())
 
 
 def _distributed() -> Any:
-    """torch.distributed in a process that has joined a group, which it can only have done with torch loaded."""
+    """torch.distributed, if this process has joined a group."""
     module = getattr(sys.modules.get("torch"), "distributed", None)
     if module is None or not module.is_available() or not module.is_initialized():
         raise RuntimeError(
