@@ -94,16 +94,15 @@ def trusted_intervals(lower: Any, upper: Any, /) -> IntervalArray:
 
 def computed_intervals(lower: Any, upper: Any, /) -> IntervalArray:
     """Bounds that ``wrap`` computed, in their own precision, neither checked nor repaired: for kernels that repair sums."""
-    (low, kind), (high, other) = to_numpy(lower), to_numpy(upper)
-    batch, classes = low.shape[:-1], low.shape[-1]
-    low, high = (np.require(x, None, FOR_KERNELS).reshape(math.prod(batch), classes) for x in (low, high))
-    return IntervalArray(low, high, batch, kind, (kind.dtype, other.dtype))
+    return _interval_array(*to_numpy(lower), *to_numpy(upper), dtype=None)
 
 
-def _interval_array(low: NDArray, kind: ArrayKind, high: NDArray, other: ArrayKind) -> IntervalArray:
+def _interval_array(
+    low: NDArray, kind: ArrayKind, high: NDArray, other: ArrayKind, *, dtype: type | None = np.float64
+) -> IntervalArray:
     batch, classes = low.shape[:-1], low.shape[-1]
     rows = math.prod(batch), classes
-    low, high = (np.require(x, np.float64, FOR_KERNELS).reshape(rows) for x in (low, high))
+    low, high = (np.require(x, dtype, FOR_KERNELS).reshape(rows) for x in (low, high))
     return IntervalArray(low, high, batch, kind, (kind.dtype, other.dtype))
 
 
