@@ -42,7 +42,9 @@ LIST: Final = (
     "List all tables and figures, and leave. Which are measured is looked up in OUT/PRESET/results, or in the folder of "
     "--from-results."
 )
-MARKDOWN: Final = "Write an index there too, and a page for each result in tables/ and figures/ beside it."
+MARKDOWN: Final = (
+    "Write an index there too, and a page for each result in tables/ and figures/ beside it, in place of what is there."
+)
 
 
 def reproduce(
@@ -57,7 +59,9 @@ def reproduce(
     ),
     from_results: Annotated[Path | None, _option("Print result files of this folder; train nothing.", "FOLDER")] = None,
     markdown: Annotated[Path | None, _option(MARKDOWN, "FILE")] = None,
-    findings: Annotated[Path | None, _option("Write what the results say there too.", "FILE")] = None,
+    findings: Annotated[
+        Path | None, _option("Write what the results say there too, in place of what is there.", "FILE")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
     measure: Annotated[list[str] | None, _option("Another credal measure beside EU and TU.", "GH")] = None,
     only: Annotated[list[str] | None, _option("Work on this method (DE, BNNR, ...) or backbone only.", "NAME")] = None,
