@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
+from importlib.resources import files
 from itertools import product
 from types import SimpleNamespace
 
@@ -179,12 +181,16 @@ def typed_cells():
             yield table, keys, mean, std
 
 
+DOCUMENT = json.loads(files("credalens_paper.experiments").joinpath("numbers.json").read_text(encoding="utf-8"))
+BOLD = {table["label"]: [record.get("bold", False) for record in table["records"]] for table in DOCUMENT["tables"]}
+
+
 def paper_cells(table, **keys):
     """The cells that have these keys, each with its keys as attributes."""
-    cells = PAPER_TABLES[table].cells.items()
+    cells = zip(PAPER_TABLES[table].cells.items(), BOLD[table], strict=True)
     return [
-        SimpleNamespace(**{**vars(key), **vars(cell), "table": table})
-        for key, cell in cells
+        SimpleNamespace(**{**vars(key), **vars(number), "table": table, "bold": bold})
+        for (key, number), bold in cells
         if all(key.get(name) == value for name, value in keys.items())
     ]
 

@@ -19,7 +19,7 @@ from credalens_paper.findings.results_pages import render_pages
 from credalens_paper.json_records import to_json
 from credalens_paper.pipeline.engine import TorchEngine
 from credalens_paper.pipeline.tables import improvement, statistics
-from credalens_paper.results.records import PaperNumber, Runs, TableResult
+from credalens_paper.results.records import Runs, TableResult
 from credalens_paper.results.rendering.markdown import markdown_table
 from credalens_paper.results.rendering.pages import render_result
 
@@ -47,7 +47,7 @@ def test_every_entry_has_a_result_with_its_provenance(results, label):
 def test_every_cell_stands_beside_the_papers_number(results, label):
     shown = {cell.keys: cell.paper for cell in results[label].cells}
     for key, printed in PAPER_TABLES[label].cells.items():
-        assert shown[key] == PaperNumber(printed.mean, printed.std)
+        assert shown[key] == printed
     assert sum(paper is not None for paper in shown.values()) == len(PAPER_TABLES[label].cells)
     assert results[label].paper_runs == PAPER_TABLES[label].runs
 

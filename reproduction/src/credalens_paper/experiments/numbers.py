@@ -15,16 +15,15 @@ from typing import Any, Final
 
 from credalens_paper.experiments.keys import KEYS, CellKey
 
-__all__ = ["PAPER_FIGURES", "PAPER_TABLES", "PaperCell", "PaperTable"]
+__all__ = ["PAPER_FIGURES", "PAPER_TABLES", "PaperNumber", "PaperTable"]
 
 
 @dataclass(frozen=True)
-class PaperCell:
-    """One printed number: its mean, its standard deviation (None where none is printed), and whether it is set in bold."""
+class PaperNumber:
+    """A printed number: its mean and its standard deviation, None where none is printed."""
 
     mean: float
     std: float | None
-    bold: bool
 
 
 @dataclass(frozen=True)
@@ -33,16 +32,16 @@ class PaperTable:
 
     description: str
     runs: int | None
-    cells: Mapping[CellKey, PaperCell]
+    cells: Mapping[CellKey, PaperNumber]
 
 
 def _table(entry: dict[str, Any]) -> PaperTable:
     return PaperTable(entry["description"], entry["runs"], dict(map(_cell, entry["records"])))
 
 
-def _cell(record: dict[str, Any]) -> tuple[CellKey, PaperCell]:
+def _cell(record: dict[str, Any]) -> tuple[CellKey, PaperNumber]:
     key = CellKey(**{name: record[name] for name in KEYS if name in record})
-    return key, PaperCell(record["mean"], record.get("std"), record.get("bold", False))
+    return key, PaperNumber(record["mean"], record.get("std"))
 
 
 _DOCUMENT: Final = json.loads(files(__package__).joinpath("numbers.json").read_text(encoding="utf-8"))

@@ -9,8 +9,8 @@ from typing import Any, Final
 from credalens_paper.experiments.figures import POINTS, SCORES
 from credalens_paper.experiments.keys import HIGHER
 from credalens_paper.experiments.names import display_name
-from credalens_paper.experiments.numbers import PAPER_TABLES
-from credalens_paper.results.records import FigureResult, Line, Panel, PaperNumber, Result, Runs, TableResult
+from credalens_paper.experiments.numbers import PAPER_TABLES, PaperNumber
+from credalens_paper.results.records import FigureResult, Line, Panel, Result, Runs, TableResult
 from credalens_paper.results.rendering.values import value_text
 
 __all__ = [
@@ -98,7 +98,7 @@ def compared_lines(result: Result, /) -> Iterator[tuple[Panel, Line, Line]]:
 def _printed(label: str) -> list[Number]:
     """The paper's numbers; it prints none of its figures."""
     cells = PAPER_TABLES[label].cells if label in PAPER_TABLES else {}
-    return [Number(key.as_dict(), paper=PaperNumber(cell.mean, cell.std)) for key, cell in cells.items()]
+    return [Number(key.as_dict(), paper=number) for key, number in cells.items()]
 
 
 def gaps(results: Sequence[Result], first: Kind, second: Kind, /, *, on: Sequence[str]) -> list[Gap]:

@@ -22,7 +22,6 @@ from credalens_paper.results.records import (
     Difference,
     Improvement,
     PaperDifference,
-    PaperNumber,
     Runs,
     SolverComparison,
     TableResult,
@@ -88,7 +87,6 @@ def _fill(work: Workbench, plan: Plan) -> Filled:
 
 
 def _cell(work: Workbench, table: Table, key: CellKey, filled: Filled) -> Cell:
-    paper = PAPER_TABLES[table.label].cells.get(key)
     substituted = substitutes(work, key)
     if table.is_cost:
         substituted.pop("backbone", None)  # nothing is trained, so nothing need stand in for it
@@ -96,7 +94,7 @@ def _cell(work: Workbench, table: Table, key: CellKey, filled: Filled) -> Cell:
     return Cell(
         keys=key,
         substitutes=substituted,
-        paper=PaperNumber(paper.mean, paper.std) if paper else None,
+        paper=PAPER_TABLES[table.label].cells.get(key),
         ours=replace(statistics(values), runs=values) if values else None,
         missing=filled.missing or None,
         reason=None if values else filled.reason,

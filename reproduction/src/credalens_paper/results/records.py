@@ -10,6 +10,7 @@ from typing import Any, Final
 from credalens.storage.run_folder import RunFolder
 from credalens_paper.experiments.entries import LABELS
 from credalens_paper.experiments.keys import CellKey
+from credalens_paper.experiments.numbers import PaperNumber
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.json_records import from_json, inline, named, optional
 from credalens_paper.measures.reduction import ReductionEffect
@@ -17,7 +18,7 @@ from credalens_paper.measures.solver import SolverEffect, SolverErrors
 
 __all__ = [
     "Cell", "Difference", "ExactnessPart", "ExactnessResult", "FigureResult", "Improvement", "Line", "Panel",
-    "PaperDifference", "PaperNumber", "Part", "Provenance", "ReductionRun", "Result", "Runs", "SolverComparison", "SolverRun",
+    "PaperDifference", "Part", "Provenance", "ReductionRun", "Result", "Runs", "SolverComparison", "SolverRun",
     "TableResult", "TrainedModels", "read_result", "read_results", "status_of",
 ]  # fmt: skip
 
@@ -58,14 +59,6 @@ class TrainedModels:
     seconds: float
     schedule: Mapping[str, Any] | None
     provenance: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True)
-class PaperNumber:
-    """A number that the paper prints."""
-
-    mean: float
-    std: float | None
 
 
 @dataclass(frozen=True)

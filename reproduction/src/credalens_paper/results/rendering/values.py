@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from credalens_paper.results.records import Difference, PaperDifference, PaperNumber, Runs
+from credalens_paper.experiments.numbers import PaperNumber
+from credalens_paper.results.records import Difference, PaperDifference, Runs
 from credalens_paper.results.rendering.markdown import NONE
 
 __all__ = ["DIGITS", "count_text", "difference_text", "number_text", "paper_difference_text", "value_text"]
