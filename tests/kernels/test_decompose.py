@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from credalens import lower_entropy
 from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.kernels.decompose import decompose_bounds, decompose_members
+from credalens.kernels.lower.enumeration import flips_workspace
 from credalens.kernels.lower.records import enumerate_records, records_workspace
 from credalens.kernels.lower.solve import search_workspace
 from tests import oracles
@@ -24,12 +25,12 @@ def settled(members, max_nodes=MAX_NODES):
     size = decompose_members(
         members, 0, rows, 1e-5, TOLERANCE, class_outputs, row_outputs, records, workspace, np.empty(number)
     )
-    return enumerated(records, size, max_nodes, *row_outputs[1:], workspace)
+    return enumerated(records, size, max_nodes, *row_outputs[1:])
 
 
-def enumerated(records, size, max_nodes, value, bound, workspace):
+def enumerated(records, size, max_nodes, value, bound):
     open_rows, left = np.empty(len(value), np.int64), np.zeros(len(value), bool)
-    count = enumerate_records(records, size, TOLERANCE, max_nodes, value, bound, open_rows, workspace)
+    count = enumerate_records(records, size, TOLERANCE, max_nodes, value, bound, open_rows, flips_workspace())
     left[open_rows[:count]] = True
     return value, bound, left
 
@@ -91,7 +92,7 @@ def test_bounds_and_their_members_have_the_same_entropies(classes):
     row_outputs, workspace = tuple(np.empty((3, len(low)))), search_workspace(classes)
     records = records_workspace(len(low), classes)
     size = decompose_bounds(low, high, TOLERANCE, point, row_outputs, records, workspace)
-    again = enumerated(records, size, MAX_NODES, *row_outputs[1:], workspace)
+    again = enumerated(records, size, MAX_NODES, *row_outputs[1:])
     np.testing.assert_allclose(again[0], value, rtol=0, atol=1e-13)
     np.testing.assert_allclose(again[1], bound, rtol=0, atol=2e-12)
     np.testing.assert_array_equal(again[2], left)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from credalens import ProbabilityIntervals, lower_entropy
 from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.kernels.lower.branch import branch_and_bound_rows
+from credalens.kernels.lower.enumeration import flips_workspace
 from credalens.kernels.lower.solve import enumerate_rows, search_workspace
 from credalens.kernels.simd.phi import phi_pair
 from tests import oracles
@@ -26,8 +27,8 @@ def enumerated(low, high, *, tolerance=TOLERANCE, max_nodes=MAX_NODES):
     """(entropy, bound, minimiser, rows left open for branch and bound, nodes) by enumeration alone."""
     rows = len(low)
     value, bound, p, left = np.empty(rows), np.empty(rows), np.empty(low.shape), np.empty(rows, np.int64)
-    workspace = search_workspace(low.shape[1])
-    nodes, count = enumerate_rows(low, high, tolerance, max_nodes, value, bound, p, left, workspace)
+    workspace = search_workspace(low.shape[1]), flips_workspace()
+    nodes, count = enumerate_rows(low, high, tolerance, max_nodes, value, bound, p, left, *workspace)
     return value, bound, p, count, nodes
 
 

@@ -15,6 +15,7 @@ from credalens import intersection_probability, lower_entropy, probability_inter
 from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.kernels.bounds import bounds_rows, fold_rows, intersect_rows
 from credalens.kernels.decompose import decompose_bounds, decompose_members
+from credalens.kernels.lower.enumeration import flips_workspace
 from credalens.kernels.lower.records import enumerate_records, records_workspace
 from credalens.kernels.lower.solve import enumerate_rows, search_workspace
 from credalens.kernels.upper import water_fill_rows
@@ -123,7 +124,7 @@ def test_few_classes_among_many_that_all_members_agree_on(kind, number, few, cla
         members, 0, 1, ALLOWED, TOLERANCE, tuple(class_outputs), tuple(found), records, workspace, np.empty(number)
     )
     left = np.empty(1, np.int64)
-    assert enumerate_records(records, size, TOLERANCE, MAX_NODES, found[1], found[2], left, workspace) == 0
+    assert enumerate_records(records, size, TOLERANCE, MAX_NODES, found[1], found[2], left, flips_workspace()) == 0
     vertices = (1 - share) * oracles.vertices(part.min(axis=0), part.max(axis=0))
     expected = oracles.entropy(vertices).min() + oracles.entropy(share * rest)
     np.testing.assert_allclose(found[1:, 0], expected, rtol=0, atol=2e-11)
@@ -162,19 +163,20 @@ def test_kernels_stay_in_their_memory_and_read_nothing_left_there(classes, dtype
         row_outputs, more = guarded([np.empty(rows)] * 3, SENTINEL)
         left, last = guarded([np.empty(rows, np.int64)], 0)
         scratch, within = guarded(search_workspace(classes), fill)
+        flips, around_flips = guarded(flips_workspace(), fill)
         (scales, records), few = guarded([np.empty(5), records_workspace(rows, classes)], fill)
         size = decompose_members(
             members, 0, rows, ALLOWED, TOLERANCE, class_outputs, row_outputs, records, scratch, scales
         )
         assert size >= 0
-        enumerate_records(records, size, TOLERANCE, MAX_NODES, *row_outputs[1:], *left, scratch)
+        enumerate_records(records, size, TOLERANCE, MAX_NODES, *row_outputs[1:], *left, flips)
         low, high = (np.ascontiguousarray(x, np.float64) for x in class_outputs[:2])
         again, yet = guarded([np.empty(rows)] * 3, SENTINEL)
         (point,), other = guarded([np.empty((rows, classes), dtype)], SENTINEL)
         decompose_bounds(low, high, TOLERANCE, point, again, records, scratch)
         (value, bound, p), rest = guarded([np.empty(rows), np.empty(rows), low], SENTINEL)
-        enumerate_rows(low, high, TOLERANCE, MAX_NODES, value, bound, p, *left, scratch)
-        assert_untouched([*beside, *more, *last, *within, *yet, *other, *few, *rest])
+        enumerate_rows(low, high, TOLERANCE, MAX_NODES, value, bound, p, *left, scratch, flips)
+        assert_untouched([*beside, *more, *last, *within, *around_flips, *yet, *other, *few, *rest])
         assert np.isnan(around[:32]).all()
         seen.append([x.copy() for x in (*class_outputs, *row_outputs, *again, point, value, bound, p)])
     for one, two in zip(*seen, strict=True):
@@ -200,6 +202,7 @@ AT_THE_END_OF_A_PAGE = """
 import ctypes, mmap, sys
 import numpy as np
 from credalens.kernels.decompose import decompose_members
+from credalens.kernels.lower.enumeration import flips_workspace
 from credalens.kernels.lower.records import enumerate_records, records_workspace
 from credalens.kernels.lower.solve import search_workspace
 
@@ -229,10 +232,11 @@ for dtype in (np.float64, np.float32):
             row_outputs = tuple(walled(np.empty(5), end=end) for _ in range(3))
             left = walled(np.empty(5, np.int64), end=end)
             scratch = tuple(walled(np.zeros(x.shape, x.dtype), end=end) for x in search_workspace(classes))
+            flips = tuple(walled(np.zeros(x.shape, x.dtype), end=end) for x in flips_workspace())
             given, scales = walled(members, end=end), walled(np.empty(3), end=end)
             records = walled(np.empty(records_workspace(5, classes).shape), end=end)
             size = decompose_members(given, 0, 5, 1e-5, 1e-12, class_outputs, row_outputs, records, scratch, scales)
-            assert enumerate_records(records, size, 1e-12, 1000, *row_outputs[1:], left, scratch) == 0
+            assert enumerate_records(records, size, 1e-12, 1000, *row_outputs[1:], left, flips) == 0
             np.testing.assert_allclose(class_outputs[3], members.mean(axis=0), rtol=0, atol=1e-6)
 """
 

@@ -89,11 +89,12 @@ class Decomposition:
         open_rows = np.empty(entropies.shape[1], np.int64)
         if size == 0 or self.max_nodes == 0:
             return open_rows[:0]
+        from credalens.kernels.lower.enumeration import flips_workspace
         from credalens.kernels.lower.records import enumerate_records
 
         _, lowest, bound = entropies
         number = enumerate_records(
-            scratch.records, size, self.tolerance, self.max_nodes, lowest, bound, open_rows, scratch.search
+            scratch.records, size, self.tolerance, self.max_nodes, lowest, bound, open_rows, flips_workspace()
         )
         return open_rows[:number]
 

@@ -55,8 +55,9 @@ def flips_workspace() -> tuple[NDArray[Any], ...]:
 
 
 @inlined
-def flips_of(floats, integers, masses, nodes):
+def flips_of(workspace):
     """A `flips_workspace` with names."""
+    floats, integers, masses, nodes = workspace
     return FlipSearch(items_of(floats, integers), masses[0], masses[1], nodes[0], nodes[1], nodes[2])
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.kernels.buffers import aligned_empty
-from credalens.kernels.lower.solve import Budget, RowRoot, enumerate_row, list_if_open, search_of
+from credalens.kernels.lower.enumeration import flips_of
+from credalens.kernels.lower.solve import Budget, RowRoot, enumerate_row, list_if_open
 from credalens.kernels.lower.threshold import OpenClasses
 from credalens.kernels.rows import whole_vectors
 from credalens.kernels.simd.jit import inlined, kernel
@@ -48,9 +49,10 @@ def write_record(i, row, records, start):
 def enumerate_records(records, end, tolerance, max_nodes, entropy, bound, open_rows, workspace):
     """Better the entropies of the rows with records, or raise their bounds, in bits.
 
-    Rows left open though there is still a budget are listed in ``open_rows``; returns how many.
+    Rows left open though there is still a budget are listed in ``open_rows``; returns how many. ``workspace`` is a
+    `flips_workspace`.
     """
-    search, budget = search_of(workspace), Budget(tolerance, max_nodes)
+    search, budget = flips_of(workspace), Budget(tolerance, max_nodes)
     nowhere, start, number = records[:0], 0, 0
     while start < end:
         i, m, at = int(records[start + ROW]), int(records[start + OPEN]), int(records[start + AT])
@@ -69,11 +71,11 @@ def enumerate_records(records, end, tolerance, max_nodes, entropy, bound, open_r
             records[phi_low:phi_high],
             records[phi_high:slope],
             records[slope:end_of_row],
-            search.classes.order,
+            open_rows,  # never read: no vertex is written
         )
         best, floor, chord = records[start + BEST], records[start + FLOOR], records[start + CHORD]
         row = RowRoot(chord, best, floor, m, at, records[start + TAKEN], classes)
-        best, certified, nodes = enumerate_row(row, best, 1.0, budget, search.flips, nowhere)
+        best, certified, nodes = enumerate_row(row, best, 1.0, budget, search, nowhere)
         entropy[i], bound[i] = chord + best, chord + max(floor, certified)
         number = list_if_open(i, entropy[i], bound[i], nodes, budget, open_rows, number)
         start = end_of_row

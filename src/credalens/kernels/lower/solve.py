@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credalens.kernels.lower.enumeration import (
-    FlipSearch,
     cheapest_flips,
     flip_vertex,
     flips_of,
@@ -86,24 +85,22 @@ class RowRoot(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Scratch memory for the row, for its open classes, and for the search among them."""
+    """Scratch memory for the row and for its open classes."""
 
     row: Row
     classes: OpenClasses
-    flips: FlipSearch
 
 
 def search_workspace(classes: int, /) -> tuple[Any, ...]:
     """Scratch memory for a `Search`."""
-    return row_workspace(classes), *open_workspace(classes), *flips_workspace()
+    return row_workspace(classes), *open_workspace(classes)
 
 
 @inlined
 def search_of(workspace):
     """A `search_workspace` with names."""
-    row, bounds, order, floats, integers, masses, nodes = workspace
-    classes = OpenClasses(bounds[0], bounds[1], bounds[2], bounds[3], bounds[4], order)
-    return Search(row_of(row), classes, flips_of(floats, integers, masses, nodes))
+    row, bounds, order = workspace
+    return Search(row_of(row), OpenClasses(bounds[0], bounds[1], bounds[2], bounds[3], bounds[4], order))
 
 
 @kernel
@@ -153,9 +150,12 @@ def list_if_open(i, value, bound, nodes, budget, open_rows, number):
 
 
 @kernel
-def enumerate_rows(lower, upper, tolerance, max_nodes, entropy, bound, distribution, open_rows, workspace):
-    """(nodes, number of rows left open for which there is still a budget); the latter are listed in ``open_rows``."""
-    search, budget = search_of(workspace), Budget(tolerance, max_nodes)
+def enumerate_rows(lower, upper, tolerance, max_nodes, entropy, bound, distribution, open_rows, workspace, flips):
+    """(nodes, number of rows left open for which there is still a budget); the latter are listed in ``open_rows``.
+
+    With a `search_workspace` and a `flips_workspace`.
+    """
+    search, flip_search, budget = search_of(workspace), flips_of(flips), Budget(tolerance, max_nodes)
     row = search.row
     total, number = 0, 0
     for i in range(lower.shape[0]):
@@ -179,7 +179,7 @@ def enumerate_rows(lower, upper, tolerance, max_nodes, entropy, bound, distribut
             write_vertex(start, start.r, out)
         if max_nodes > 0 and least < best - tolerance:
             share = SHORT if out.size > 0 and start.m > MANY else 1.0
-            best, certified, nodes = enumerate_row(start, best, share, budget, search.flips, out)
+            best, certified, nodes = enumerate_row(start, best, share, budget, flip_search, out)
             least = max(least, certified)
         entropy[i], bound[i] = start.chord + best, max(floor, start.chord + least)
         number = list_if_open(i, entropy[i], bound[i], nodes, budget, open_rows, number)
@@ -208,9 +208,10 @@ def lower_entropy_rows(
     already, a value that is attained and a lower bound: rows where they meet are left alone, and for the others the search
     has only to better the value or to certify it.
     """
-    open_rows, workspace = np.empty(len(entropy), np.int64), search_workspace(lower.shape[1])
+    open_rows = np.empty(len(entropy), np.int64)
+    workspace, flips = search_workspace(lower.shape[1]), flips_workspace()
     nodes, number = enumerate_rows(
-        lower, upper, tolerance, max_nodes, entropy, bound, distribution, open_rows, workspace
+        lower, upper, tolerance, max_nodes, entropy, bound, distribution, open_rows, workspace, flips
     )
     if number > 0:
         nodes += branch_rows(lower, upper, tolerance, max_nodes, open_rows[:number], entropy, bound, distribution)

@@ -10,7 +10,8 @@ in every process, because Numba's own cache would keep outdated code (see `stamp
 | ``no_wrappers`` | a tenth of the time to compile |
 | ``short_pipeline`` | two fifths of the time to compile (``compiling.py``) |
 | ``stamped_cache`` | compiling again in every process |
-| ``deferred_blas`` | a fifth of a second in every process |
+| ``bare_load`` | a tenth of a second in every process that only loads kernels |
+| ``deferred_blas`` | a fifth of a second in every process that compiles them |
 """
 
 from __future__ import annotations
@@ -89,7 +90,6 @@ HELPER_OPTIONS: dict[str, Any] = _attempt(
     "no_wrappers", lambda: _accepted({"no_cpython_wrapper": True}, no_cpython_wrapper=True), {}
 )
 _pipeline, compile_fast = _attempt("short_pipeline", _short_pipeline, ({}, lambda dispatcher: dispatcher))
-_attempt("deferred_blas", _deferred_blas, None)
 
 
 def options() -> dict[str, Any]:
@@ -112,4 +112,25 @@ def stamped_cache(function: Callable[..., Any], fingerprint: str, settings: dict
         cache_file._source_stamp = "-".join((fingerprint, *sorted(APPLIED - {"stamped_cache"})))
         return compiled
 
-    return _attempt("stamped_cache", stamp, None) or numba.njit(**settings)(function)
+    compiled = _attempt("stamped_cache", stamp, None)
+    if compiled is None:
+        return numba.njit(**settings)(function)
+    if "no_reference_counts" in APPLIED:
+        _attempt("bare_load", lambda: _bare_load(compiled._cache), None)
+    return compiled
+
+
+def _bare_load(cache: Any) -> None:
+    """Let ``cache`` load machine code without all that Numba prepares for compiling, which kernels that count no references
+    do not need."""
+    load, guarded = cache._load_overload, cache._guard_against_spurious_io_errors
+
+    def load_overload(signature: Any, target_context: Any) -> Any:
+        with guarded():
+            result = load(signature, target_context)
+            if result is not None:
+                return result
+        _attempt("deferred_blas", _deferred_blas, None)  # Numba prepares for compiling now
+        return None
+
+    cache.load_overload = load_overload
