@@ -37,6 +37,18 @@ def test_kernels_are_cached_for_the_next_process(tmp_path):
     assert runs == ["0 True", "1 False"]
 
 
+def test_a_second_process_compiles_nothing(tmp_path):
+    """Not even kernels that the first one defined only after it had compiled others."""
+    code = """
+import numba.core.event as event
+import credalens
+with event.install_recorder("numba:compile") as recorder:
+    credalens.wrap([[0.2, 0.5, 0.3], [0.1, 0.3, 0.6]])
+print(len(recorder.buffer) > 0)
+"""
+    assert [run(code, {"NUMBA_CACHE_DIR": str(tmp_path)}) for _ in range(2)] == ["True", "False"]
+
+
 def test_only_entry_points_are_cached(tmp_path):
     code = """
 import numpy as np

@@ -90,6 +90,7 @@ HELPER_OPTIONS: dict[str, Any] = _attempt(
     "no_wrappers", lambda: _accepted({"no_cpython_wrapper": True}, no_cpython_wrapper=True), {}
 )
 _pipeline, compile_fast = _attempt("short_pipeline", _short_pipeline, ({}, lambda dispatcher: dispatcher))
+_COMPILATION = tuple(sorted(APPLIED))  # the patches that change machine code: code made without them is other code
 
 
 def options() -> dict[str, Any]:
@@ -109,7 +110,7 @@ def stamped_cache(function: Callable[..., Any], fingerprint: str, settings: dict
         cache_file = compiled._cache._cache_file
         if not cache_file._source_stamp:
             raise NotImplementedError("Numba's cache has no source stamp")
-        cache_file._source_stamp = "-".join((fingerprint, *sorted(APPLIED - {"stamped_cache"})))
+        cache_file._source_stamp = "-".join((fingerprint, *_COMPILATION))
         return compiled
 
     compiled = _attempt("stamped_cache", stamp, None)
