@@ -15,7 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from credalens.engines import score_folder_on_ray
-from credalens.scoring import score_folder
+from credalens.engines.executor import ray_executor
+from credalens.scoring import score_file, score_folder
+from credalens.scoring.job import in_this_process
+from credalens.storage import save_predictions
 from tests.engines.quiet import RAY_WARNINGS
 from tests.engines.waiting import PATIENCE, wait_until
 from tests.scoring.tables import spoil_row, write_model, write_table
@@ -80,6 +83,15 @@ def test_the_same_bytes_as_on_one_machine(tmp_path, machine):
     assert heard == [("parts", done, 3) for done in range(4)]
     again = score_folder_on_ray(tmp_path / "in", tmp_path / "out", **options)
     assert (again.resumed_parts, again.workers) == (3, 0)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npz"])
+def test_a_file_gives_the_same_bytes_too(tmp_path, machine, suffix):
+    save_predictions(tmp_path / "in.npy", VALUES)
+    for name, executor in (("expected", in_this_process), ("out", ray_executor())):
+        options = {"chunk_rows": 7, "threads": 1, "executor": executor}
+        assert score_file(tmp_path / "in.npy", tmp_path / f"{name}{suffix}", **options).rows == 60
+    assert (tmp_path / f"out{suffix}").read_bytes() == (tmp_path / f"expected{suffix}").read_bytes()
 
 
 @pytest.mark.parametrize("workers", [None, 1])

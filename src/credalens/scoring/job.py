@@ -132,24 +132,31 @@ def run_job(
     for part in finished:
         completed(part)
     missing = [part for part in range(job.input.parts) if part not in finished]
+    report_progress = _counting(job, progress or (lambda what, done, of: None))
+    report_progress(finished.values())
     scored: dict[int, PartReport] = {}
-
-    def report_progress() -> None:
-        reports = [*finished.values(), *scored.values()]
-        if progress and job.settings.rows is not None:
-            progress("scoring", sum(report.rows for report in reports), job.settings.rows)
-        elif progress:
-            progress("parts", len(reports), job.input.parts)
-
-    report_progress()
     for report in executor(job, missing) if missing else ():
         if report.failure or (report.error and not skip_bad):
             complete = len(finished) + sum(not earlier.error for earlier in scored.values())
             raise job.output.stopped(report.error, report.failure, complete, job.input.parts)
         scored[report.part] = report
         completed(report.part)
-        report_progress()
+        report_progress([report])
     return finished, scored
+
+
+def _counting(job: ScoringJob, progress: Progress) -> Callable[[Iterable[PartReport]], None]:
+    """Counts what is reported: rows where their number is known beforehand, else parts."""
+    done = 0
+
+    def report_progress(reports: Iterable[PartReport]) -> None:
+        nonlocal done
+        if job.settings.rows is None:
+            progress("parts", done := done + len(list(reports)), job.input.parts)
+        else:
+            progress("scoring", done := done + sum(report.rows for report in reports), job.settings.rows)
+
+    return report_progress
 
 
 def score_part(job: ScoringJob, part: int, /) -> PartReport:

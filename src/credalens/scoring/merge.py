@@ -35,7 +35,7 @@ class _CancelledError(Exception):
 class Merger:
     """Writes parts, which are Arrow files, into one .parquet or .npz by a thread of its own.
 
-    Parquet is encoded by one core, and takes about half as long as scoring: hence the thread.
+    One core encodes Parquet, which takes about as long as scoring: hence the thread.
     """
 
     def __init__(self, parts: Sequence[Path], settings: ScoringSettings, file: BinaryIO, suffix: str, /) -> None:
