@@ -1,117 +1,14 @@
-"""What the CPU does before and between the kernels: counted, because on few rows it takes longer than they do."""
+"""Compiled kernels are kept and launched as Triton would launch them, or by Triton."""
 
-from importlib import import_module
 from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from credalens import prediction, wrap, wrap_logits
-from credalens.cuda import buffers, decomposition, gpu_members, launch
-from tests.torch_calls import TorchCalls
+from credalens.cuda import buffers, launch
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed; CUDA torch brings it")
-
-LAUNCHES = {10: ["decompose_few_classes", "root_few_classes", "search_rows", "write_results"]}
-LAUNCHES[100] = ["decompose_float32", *2 * ["root_rows"], *3 * ["search_rows"], "write_results"]
-LAUNCHES[1000] = ["decompose_float32", *3 * ["root_rows"], *6 * ["search_rows"], "write_results"]
-
-
-class Silent:
-    """A kernel that does nothing but leave no mark."""
-
-    def __init__(self, name, names):
-        self.name, self.names = name, names
-
-    def __call__(self, at, programs, arrays, numbers, constants, **options):
-        self.names.append(self.name)
-        if self.name == "write_results":
-            with torch.utils._python_dispatch._disable_current_modes():
-                arrays[-1].tensor().zero_()
-
-
-@pytest.fixture
-def events(monkeypatch):
-    found = TorchCalls()
-    monkeypatch.setattr(gpu_members, "agrees_with_cpu", lambda *_: True)
-    monkeypatch.setattr(prediction, "gpu_tensor", lambda x: x)
-    monkeypatch.setattr(decomposition, "kernel", lambda _file, name: Silent(name, found.names))
-    return found
-
-
-@pytest.mark.parametrize("function", [wrap, wrap_logits])
-@pytest.mark.parametrize("shape", [(5, 256, 10), (5, 255, 10), (5, 1, 2), (3, 20, 32)])
-def test_few_classes_take_four_allocations_four_launches_and_one_wait(events, shape, function):
-    x = torch.full(shape, 1 / shape[-1])
-    with events:
-        function(x)
-    torch_calls = [name for name in events.names if name not in LAUNCHES[10]]
-    assert [name for name in events.names if name in LAUNCHES[10]] == LAUNCHES[10]
-    assert torch_calls.count("empty") == 4
-    assert torch_calls.count("_local_scalar_dense") == 1
-    assert len(torch_calls) <= (16 if shape[1] % 4 == 0 else 18)  # eight of them name results, without a copy
-
-
-@pytest.mark.parametrize("classes", [100, 1000])
-def test_many_classes_take_one_more_to_clear_the_counters(events, classes):
-    x = torch.full((5, 64, classes), 1 / classes)
-    with events:
-        wrap(x)
-    torch_calls = [name for name in events.names if name not in LAUNCHES[classes]]
-    assert [name for name in events.names if name in LAUNCHES[classes]] == LAUNCHES[classes]
-    assert torch_calls.count("empty") == 4
-    assert torch_calls.count("zero_") == 1
-    assert len(torch_calls) <= 20
-
-
-def test_the_first_kernel_waits_for_its_own_memory_only(events):
-    x = torch.full((5, 256, 10), 0.1)
-    with events:
-        wrap(x)
-    assert events.names[: events.names.index("decompose_few_classes")] == ["empty", "unbind", *4 * ["detach"], "empty"]
-
-
-def test_large_results_do_not_keep_each_other_in_memory(monkeypatch):
-    monkeypatch.setattr(buffers, "SHARED", 40)
-    for count, classes in ((10, ()), (11, ()), (5, (2,)), (1, (11,))):
-        found = buffers.result_arrays(torch.empty(3, count, 2), *classes)
-        shared = count * (classes[0] if classes else 1) * 4 <= 40
-        assert len({x.untyped_storage().data_ptr() for x in found}) == (1 if shared else 4)
-        assert {(*x.shape,) for x in found} == {(count, *classes)}
-        assert all(x.is_contiguous() and x.data_ptr() % 16 == 0 for x in found)
-
-
-@pytest.mark.parametrize("count", [8, 7])
-def test_what_is_done_to_one_result_in_place_does_not_concern_the_others(count):
-    weight = torch.ones(count, 3, requires_grad=True)
-    lower, upper, mean, _ = buffers.result_arrays(torch.ones(2, count, 3), 3)
-    for x in (lower, upper, mean):
-        x.fill_(2.0)
-    loss = (weight * upper).sum()
-    lower.add_(1)
-    mean.mul_(weight)
-    loss.backward()
-    assert (weight.grad == 2).all()
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
-def test_results_have_the_precision_of_predictions(dtype):
-    found = buffers.result_arrays(torch.empty(3, 7, 5, dtype=dtype), 5)
-    assert {x.dtype for x in found} == {torch.float64 if dtype == torch.float64 else torch.float32}
-
-
-def test_scratch_memory_is_one_allocation_of_arrays_that_do_not_meet():
-    kinds = [(torch.int32, 3), (torch.float64, 65), (torch.float32, 2), (torch.float32, 64), (torch.float64, 1)]
-    places = buffers.scratch_arrays(torch.device("cpu"), *kinds)
-    tensors = [place.tensor() for place in places]
-    assert [(x.dtype, len(x)) for x in tensors] == kinds
-    assert len({x.untyped_storage().data_ptr() for x in tensors}) == 1
-    assert [x.data_ptr() for x in tensors] == [place.data_ptr() for place in places]
-    assert all(place.data_ptr() % 16 == 0 for place in places)
-    for i, x in enumerate(tensors):
-        x.fill_(i)
-    assert all((x == i).all() for i, x in enumerate(tensors))
 
 
 class Jit:
@@ -239,33 +136,6 @@ def test_only_kernels_of_a_gpu_are_kept():
     for _ in range(2):
         kernel((torch.device("cpu"), 3), 2, [torch.zeros(8)], [5], {"SIZE": 4})
     assert (len(jit.ordinary), len(jit.direct)) == (2, 0)
-
-
-@needs_triton
-@pytest.mark.parametrize(("dtype", "classes"), [(torch.float32, 10), (torch.float32, 1000), (torch.float64, 100)])
-def test_kernels_take_arrays_numbers_and_constants_and_only_the_classes_make_another(monkeypatch, dtype, classes):
-    seen = set()
-
-    def spy(file, name):
-        jit = getattr(import_module(f"credalens.cuda.{file}"), name)
-
-        def launched(at, programs, arrays, numbers, constants, **options):
-            seen.add(name)
-            names = [p.name for p in jit.params]
-            assert names[len(arrays) + len(numbers) :] == [*constants]
-            assert all(p.is_constexpr == (p.name in constants) for p in jit.params)
-            among = jit.params[len(arrays) : len(arrays) + len(numbers)]
-            assert {p.name for p in among if not p.do_not_specialize} <= {"classes"}
-            assert at[1] == classes
-            assert all(type(x) in (int, float) and abs(x) < 2**31 for x in numbers)
-            Silent(name, [])(at, programs, arrays, numbers, constants)
-
-        return launched
-
-    monkeypatch.setattr(decomposition, "kernel", spy)
-    x = torch.full((5, 3, classes), 1 / classes, dtype=dtype)
-    assert decomposition.decompose(x, "probs", row_tolerance=1e-5, unit=1.0, max_nodes=50, tolerance=0) is not None
-    assert len(seen) == 4
 
 
 class Driver:

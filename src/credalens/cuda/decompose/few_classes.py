@@ -10,14 +10,10 @@ import triton
 import triton.language as tl
 
 from credalens.cuda.counters import COUNTERS
+from credalens.cuda.decompose.tiles import EXACT, LOGITS, NO_WIDTH
 from credalens.cuda.phi import phi
 
 __all__ = ["decompose_few_classes"]
-
-EXACT = tl.constexpr(1e-14)  # a row this close to one is left as it is
-NO_WIDTH = tl.constexpr(1e-15)  # a sum of widths below this is rounding: the members agree
-
-LOGITS = tl.constexpr(1)
 
 
 @triton.jit

@@ -13,6 +13,8 @@ import triton.language as tl
 
 from credalens.cuda.counters import INVALID, MARK
 from credalens.cuda.decompose.tiles import (
+    EXACT,
+    NO_WIDTH,
     lane_sums,
     list_many_open,
     positions,
@@ -25,8 +27,6 @@ from credalens.cuda.phi import phi_parts
 
 __all__ = ["decompose_float32"]
 
-EXACT = tl.constexpr(1e-14)  # a row this close to one is left as it is
-NO_WIDTH = tl.constexpr(1e-15)  # a sum of widths below this is rounding: the members agree
 OUTWARDS = tl.constexpr(6.02e-8)  # a little more than 2^-24: adds one to the last digit of any float32, and leaves zero
 LAST_DIGIT = tl.constexpr(2e-7)
 SLACK = tl.constexpr(1e-6)  # of the mass to share: the entropy is corrected for it, to the square of it

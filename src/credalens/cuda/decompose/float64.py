@@ -11,6 +11,9 @@ import triton.language as tl
 
 from credalens.cuda.counters import INVALID, MARK
 from credalens.cuda.decompose.tiles import (
+    EXACT,
+    LOGITS,
+    NO_WIDTH,
     list_many_open,
     positions,
     rough_level,
@@ -24,12 +27,8 @@ from credalens.cuda.phi import phi
 
 __all__ = ["decompose_float64"]
 
-EXACT = tl.constexpr(1e-14)  # a row this close to one is left as it is
-NO_WIDTH = tl.constexpr(1e-15)  # a sum of widths below this is rounding: the members agree
 SLACK = tl.constexpr(1e-15)  # mass below this is rounding
 LAST_DIGIT = tl.constexpr(4e-16)
-
-LOGITS = tl.constexpr(1)
 
 
 @triton.jit

@@ -7,6 +7,9 @@ import triton.language as tl
 from credalens.cuda.counters import MANY_OPEN
 
 __all__ = [
+    "EXACT",
+    "LOGITS",
+    "NO_WIDTH",
     "lane_sums",
     "list_many_open",
     "positions",
@@ -18,6 +21,9 @@ __all__ = [
     "threshold_range",
 ]
 
+EXACT = tl.constexpr(1e-14)  # a row this close to one is left as it is
+NO_WIDTH = tl.constexpr(1e-15)  # a sum of widths below this is rounding: the members agree
+LOGITS = tl.constexpr(1)  # the KIND of members that are logits
 DECADES = tl.constexpr(1e-12)
 HALVINGS = tl.constexpr(6)
 LEVEL_STEPS = tl.constexpr(4)  # towards the water level

@@ -11,7 +11,7 @@ import triton.language as tl
 
 from credalens.cuda.counters import CURSOR, OPEN_ROWS
 from credalens.cuda.lower.nodes import DOWN, FEW, FREE, SLACK, SPLIT, UP, dominates, pack_node, unpack_node
-from credalens.cuda.lower.single_flip import FAR, from_floor, to_floor
+from credalens.cuda.lower.single_flip import nearest
 from credalens.cuda.phi import phi
 
 __all__ = ["search_rows"]
@@ -39,12 +39,6 @@ def _decide(marks, kind, f, a, b, depth, low, high, low_f, high_f, i):
     down = (down | ((kind == SPLIT) & (high <= a))) & (i != f)
     side = tl.where(up, UP, tl.where(down, DOWN, tl.where(i == f, kind, FREE)))
     return tl.where((kind != FREE) & (marks == FREE) & (side != FREE), mine + side, marks)
-
-
-@triton.jit
-def _nearest(distance, mask):
-    """The least distance of slopes, a little less than it is; FAR if there is none."""
-    return from_floor(tl.min(to_floor(tl.where(mask, distance, FAR)), 0))
 
 
 @triton.jit
@@ -202,8 +196,8 @@ def search_rows(
                     above = floor
                     alone = (split < 0) | breaks
                     if alone & (first < x) & (x < last):
-                        below = tl.maximum(floor, lowest + (x - first) * _nearest(slope - break_slope, later))
-                        above = tl.maximum(floor, lowest + (last - x) * _nearest(break_slope - slope, sooner))
+                        below = tl.maximum(floor, lowest + (x - first) * nearest(slope - break_slope, later))
+                        above = tl.maximum(floor, lowest + (last - x) * nearest(break_slope - slope, sooner))
                     depth += 1
                     if below >= limit:
                         certified = tl.minimum(certified, below)

@@ -10,7 +10,16 @@ import triton.language as tl
 
 from credalens.cuda.counters import MANY_OPEN, OPEN_ROWS, append_row
 from credalens.cuda.lower.nodes import SLACK
-from credalens.cuda.lower.single_flip import FAR, certificate, flip_bounds, flip_cost, from_floor, to_floor, trades
+from credalens.cuda.lower.single_flip import (
+    FAR,
+    certificate,
+    flip_bounds,
+    flip_cost,
+    from_floor,
+    nearest,
+    to_floor,
+    trades,
+)
 from credalens.cuda.phi import phi
 
 __all__ = ["root_rows"]
@@ -37,12 +46,6 @@ def _break_key(key, width, need):
         most = tl.where(enough, last, most)
         least = tl.where(enough, least, next_one)
     return most
-
-
-@triton.jit
-def _nearest(away, mask):
-    """The least distance of slopes, a little less than it is, as a float64; FAR if there is none."""
-    return from_floor(tl.min(to_floor(tl.where(mask, tl.abs(away), FAR)), 0))
 
 
 @triton.jit
@@ -79,11 +82,11 @@ def _root(lows, highs, step, m, whole, start, tolerance, WIDTH: tl.constexpr):
     other = inside & ~is_f
     away = slope - slope_f
     trade = other & trades(first, low, high, low_f, high_f)
-    before = _nearest(away, trade & first)
-    after = _nearest(away, trade & ~first)
+    before = nearest(tl.abs(away), trade & first)
+    after = nearest(tl.abs(away), trade & ~first)
     bound = tl.minimum(best, tl.minimum(r * after, q * before))
     if has_break & (bound < best - tolerance):
-        near = (before, after, _nearest(away, other & first), _nearest(away, other & ~first))
+        near = (before, after, nearest(tl.abs(away), other & first), nearest(tl.abs(away), other & ~first))
         flip, down, up = flip_bounds(low, high, away, other, first, low_f, high_f, r, q, *near)
         flip = to_floor(flip)
         least = tl.min(flip, 0)

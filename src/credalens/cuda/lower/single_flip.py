@@ -10,7 +10,7 @@ import triton.language as tl
 
 from credalens.cuda.phi import phi
 
-__all__ = ["FAR", "certificate", "flip_bounds", "flip_cost", "from_floor", "to_floor", "trades"]
+__all__ = ["FAR", "certificate", "flip_bounds", "flip_cost", "from_floor", "nearest", "to_floor", "trades"]
 
 FAR = tl.constexpr(1e30)  # more than any cost
 FLOOR = tl.constexpr(1.0 - 2.0**-22)  # a float32 can be off by a quarter of this
@@ -27,6 +27,12 @@ def to_floor(x):
 def from_floor(bits):
     """The float64 that ``to_floor`` was given, or a little less."""
     return bits.to(tl.float32, bitcast=True).to(tl.float64)
+
+
+@triton.jit
+def nearest(distance, mask):
+    """The least of the masked distances, rounded down a little; FAR if there is none."""
+    return from_floor(tl.min(to_floor(tl.where(mask, distance, FAR)), 0))
 
 
 @triton.jit
