@@ -60,7 +60,7 @@ def lower_entropy(
     .. math:: \underline H = \min_{l \le p \le u,\ \sum p = 1} -\sum_k p_k \log p_k
 
     The objective is concave, so a local solver stops at whichever vertex it falls into; here the chord relaxation leaves
-    few sets of classes that might be better, and these are tried (see ``kernels/lower.py``). In general the problem is
+    few sets of classes that might be better, and these are tried (see ``kernels/lower/solve.py``). In general the problem is
     reported NP-hard: the search ends when value and certified bound are within ``tolerance`` bits, or after ``max_nodes``
     nodes. The value is always attained by a distribution in the set; the bound is never above the optimum.
 

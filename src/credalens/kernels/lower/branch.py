@@ -1,6 +1,6 @@
 """Branch and bound for the lower entropy, where enumeration would have too many classes to flip.
 
-Facts as in ``lower.py``. A node knows which classes are up, down or free and, once decided, which class is the one between
+Facts as in ``solve.py``. A node knows which classes are up, down or free and, once decided, which class is the one between
 its bounds (the *split* class) and a range [a, b] for its value. The break class of the knapsack is sent up, sent down, or made
 the split class with a value below or above the one found; (b) and (c) close every decision. A range is only ever cut at a
 value found with all other classes at a bound, so the tree is finite.
@@ -13,14 +13,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.kernels.lower.knapsack import FEW, HIGH, LOW, PHI_HIGH, PHI_LOW, SLOPE, VERTEX, collect_core
+from credalens.kernels.lower.free_classes import (
+    DOWN,
+    FREE,
+    SPLIT,
+    UP,
+    decide,
+    free_all,
+    neighbour_slopes,
+    slopes_around,
+    take_back,
+)
+from credalens.kernels.lower.knapsack import FEW, Core, collect_core
 from credalens.kernels.lower.single_flip import SLACK
 from credalens.kernels.simd.jit import NOBODY, NONE, kernel
 from credalens.kernels.simd.phi import phi
 
 __all__ = ["branch_and_bound_rows"]
-
-FREE, UP, DOWN, SPLIT = 0, 1, 2, 3
 
 # Columns of a node on the stack: the decision (kind, class, range), what it starts from, and its lower bound.
 KIND, CLASS, FROM, TO, BOUND, MARK, NEED, BASE, SPLIT_CLASS, A, B = range(11)
@@ -32,77 +41,20 @@ def _workspace(classes: int, /) -> tuple[NDArray[Any], ...]:
 
 
 @kernel
-def _free_all(m, state, following, previous):
-    """Every class free: a ring in order of slope, closed by position m, so that a node looks at free classes only."""
-    for i in range(m):
-        state[i] = FREE
-    for i in range(m + 1):
-        following[i] = i + 1 if i < m else 0
-        previous[i] = i - 1 if i > 0 else m
-
-
-@kernel
-def _dominates(core, i, j):
-    """Fact c, with equal intervals ordered by position."""
-    return (
-        core[LOW, i] >= core[LOW, j]
-        and core[HIGH, i] >= core[HIGH, j]
-        and (i < j or core[LOW, i] > core[LOW, j] or core[HIGH, i] > core[HIGH, j])
-    )
-
-
-@kernel
-def _decide(kind, f, start, stop, core, m, state, following, previous, trail, length, need, base):
-    """Apply a decision and all it implies; return the new trail length, open mass and base entropy."""
-    i = following[m]
-    while i < m:
-        up = kind != DOWN and _dominates(core, i, f)
-        down = kind != UP and _dominates(core, f, i)
-        if kind == SPLIT:
-            up = up or core[LOW, i] >= stop
-            down = down or core[HIGH, i] <= start
-        new = UP if up else (DOWN if down else FREE)
-        new = kind if i == f else new
-        if new == UP:
-            need -= core[HIGH, i] - core[LOW, i]
-            base += core[PHI_HIGH, i] - core[PHI_LOW, i]
-        if new != FREE:
-            state[i] = new
-            trail[length] = i
-            length += 1
-            following[previous[i]] = following[i]
-            previous[following[i]] = previous[i]
-        i = following[i]
-    return length, need, base
-
-
-@kernel
-def _take_back(mark, state, following, previous, trail, length):
-    """Undo decisions, last first, until the trail is as short as ``mark``."""
-    while length > mark:
-        length -= 1
-        i = trail[length]
-        state[i] = FREE
-        following[previous[i]] = i
-        previous[following[i]] = i
-    return length
-
-
-@kernel
 def _fill(core, m, following, split, a, b, need, base):
     """Solve the fractional knapsack: (feasible, break class, its value, lower bound, entropy of the vertex)."""
     split_slope = np.inf
     if split >= 0:
         phi_a = phi(a)
-        need -= a - core[LOW, split]
-        base += phi_a - core[PHI_LOW, split]
+        need -= a - core.low[split]
+        base += phi_a - core.phi_low[split]
         split_slope = (phi(b) - phi_a) / (b - a)
     if need < -SLACK:
         return False, -1, 0.0, np.inf, np.inf
     need = max(need, 0.0)
     i = following[m]
     while True:
-        if split_slope <= (core[SLOPE, i] if i < m else np.inf) and split >= 0:
+        if split_slope <= (core.slope[i] if i < m else np.inf) and split >= 0:
             if need <= b - a:
                 x = a + need
                 return True, split, x, base + split_slope * need, base + phi(x) - phi_a
@@ -112,35 +64,35 @@ def _fill(core, m, following, split, a, b, need, base):
             split = -1
         if i == m:
             return need <= SLACK * m, -1, 0.0, base, base
-        if need <= core[HIGH, i] - core[LOW, i]:
-            x = core[LOW, i] + need
-            return True, i, x, base + core[SLOPE, i] * need, base + phi(x) - core[PHI_LOW, i]
-        need -= core[HIGH, i] - core[LOW, i]
-        base += core[PHI_HIGH, i] - core[PHI_LOW, i]
+        if need <= core.high[i] - core.low[i]:
+            x = core.low[i] + need
+            return True, i, x, base + core.slope[i] * need, base + phi(x) - core.phi_low[i]
+        need -= core.high[i] - core.low[i]
+        base += core.phi_high[i] - core.phi_low[i]
         i = following[i]
 
 
 @kernel
-def _keep(core, m, state, split, a, b, at, x):
+def _write_vertex(core, m, state, split, a, b, at, x):
     """Write the vertex that `_fill` found: every class before the break in slope order is full."""
-    pivot = np.inf if at < 0 else core[SLOPE, at]
+    pivot = np.inf if at < 0 else core.slope[at]
     if split >= 0:
         split_slope = (phi(b) - phi(a)) / (b - a)
-        core[VERTEX, split] = a
+        core.vertex[split] = a
         if at != split and split_slope <= pivot:
-            core[VERTEX, split] = b
+            core.vertex[split] = b
         if at == split:
             pivot = split_slope
     for i in range(m):
         if state[i] == UP:
-            core[VERTEX, i] = core[HIGH, i]
+            core.vertex[i] = core.high[i]
         elif state[i] == DOWN:
-            core[VERTEX, i] = core[LOW, i]
+            core.vertex[i] = core.low[i]
         elif state[i] == FREE:
-            full = at < 0 or (core[SLOPE, i] < pivot if at == split else i < at)
-            core[VERTEX, i] = core[HIGH, i] if full else core[LOW, i]
+            full = at < 0 or (core.slope[i] < pivot if at == split else i < at)
+            core.vertex[i] = core.high[i] if full else core.low[i]
     if at >= 0:
-        core[VERTEX, at] = x
+        core.vertex[at] = x
 
 
 @kernel
@@ -152,39 +104,15 @@ def _push(stack, size, kind, f, start, stop, bound, mark, need, base, split, a, 
 
 
 @kernel
-def _neighbours(core, m, following, previous, f):
-    """Slopes of the nearest free classes that can trade mass with free class f: the last before it, the first after.
-
-    A class that dominates f is up whenever f is raised, and one that f dominates is down unless f is up (fact c).
-    """
-    i, j = previous[f], following[f]
-    while i < m and _dominates(core, i, f):
-        i = previous[i]
-    while j < m and _dominates(core, f, j):
-        j = following[j]
-    return (core[SLOPE, i] if i < m else -np.inf), (core[SLOPE, j] if j < m else np.inf)
-
-
-@kernel
-def _around(core, m, following, previous, slope):
-    """The same for the split class, which stands where the slope of its present range puts it."""
-    i = following[m]
-    while i < m and core[SLOPE, i] < slope:
-        i = following[i]
-    before = previous[i]
-    return (core[SLOPE, before] if before < m else -np.inf), (core[SLOPE, i] if i < m else np.inf)
-
-
-@kernel
 def _search(core, m, integers, stack, need, base, best, reach, tolerance, max_nodes):
     """Depth-first branch and bound over the nodes whose bound is within ``reach`` of the root's.
 
-    Returns (entropy, certified lower bound, nodes) and leaves the minimiser in core[VERTEX].
+    Returns (entropy, certified lower bound, nodes) and leaves the minimiser in core.vertex.
     """
     certified, cutoff = np.inf, np.inf
     nodes = 0
     state, trail, following, previous = integers[1], integers[2], integers[3], integers[4]
-    _free_all(m, state, following, previous)
+    free_all(m, state, following, previous)
     length = NONE
     size = _push(stack, NONE, NONE, NOBODY, 0.0, 0.0, -np.inf, length, need, base, NOBODY, 0.0, 0.0)
     while size > 0 and nodes < max_nodes:
@@ -193,21 +121,21 @@ def _search(core, m, integers, stack, need, base, best, reach, tolerance, max_no
         if bound >= min(best - tolerance, cutoff):
             certified = min(certified, bound)
             continue
-        length = _take_back(int(stack[size, MARK]), state, following, previous, trail, length)
+        length = take_back(int(stack[size, MARK]), state, following, previous, trail, length)
         kind, f = int(stack[size, KIND]), int(stack[size, CLASS])
         need, base = stack[size, NEED], stack[size, BASE]
         split, a, b = int(stack[size, SPLIT_CLASS]), stack[size, A], stack[size, B]
         if kind == SPLIT:
             split, a, b = f, stack[size, FROM], stack[size, TO]
         if kind != FREE:
-            length, need, base = _decide(kind, f, a, b, core, m, state, following, previous, trail, length, need, base)
+            length, need, base = decide(kind, f, a, b, core, m, state, following, previous, trail, length, need, base)
         nodes += 1
         feasible, at, x, floor, value = _fill(core, m, following, split, a, b, need, base)
         if not feasible:
             continue
         if value < best:
             best = value
-            _keep(core, m, state, split, a, b, at, x)
+            _write_vertex(core, m, state, split, a, b, at, x)
         bound = max(bound, floor)
         if nodes == 1:
             cutoff = bound + reach
@@ -215,18 +143,18 @@ def _search(core, m, integers, stack, need, base, best, reach, tolerance, max_no
             certified = min(certified, bound)
             continue
         below, above = bound, bound
-        start, stop = core[LOW, at], core[HIGH, at]
+        start, stop = core.low[at], core.high[at]
         if split < 0:
-            own = core[SLOPE, at]
-            before, after = _neighbours(core, m, following, previous, at)
+            slope = core.slope[at]
+            before, after = neighbour_slopes(core, m, following, previous, at)
         elif at == split:
             start, stop = a, b
-            own = (phi(b) - phi(a)) / (b - a)
-            before, after = _around(core, m, following, previous, own)
+            slope = (phi(b) - phi(a)) / (b - a)
+            before, after = slopes_around(core, m, following, previous, slope)
         if (split < 0 or at == split) and start < x < stop:
             # Below x its mass goes to a class of slope `after` or more; above x it comes from one of at most `before`.
-            below = max(bound, floor + (x - start) * (after - own))
-            above = max(bound, floor + (stop - x) * (own - before))
+            below = max(bound, floor + (x - start) * (after - slope))
+            above = max(bound, floor + (stop - x) * (slope - before))
         limit = min(best - tolerance, cutoff)
         certified = min(certified, below if below >= limit else np.inf, above if above >= limit else np.inf)
         for choice in range(4):
@@ -251,8 +179,10 @@ def _deepen(core, m, integers, stack, need, base, value, floor, tolerance, max_n
     """
     reach, nodes = (np.inf if m <= FEW else 0.0), 0
     while nodes == 0 or (value - floor > tolerance and nodes < max_nodes):
-        value, found, spent = _search(core, m, integers, stack, need, base, value, reach, tolerance, max_nodes - nodes)
-        floor = max(floor, found)
+        value, certified, spent = _search(
+            core, m, integers, stack, need, base, value, reach, tolerance, max_nodes - nodes
+        )
+        floor = max(floor, certified)
         reach = 4.0 * reach if reach > 0.0 else (value - floor) / 64.0
         nodes += spent
     return value, floor, nodes
@@ -263,7 +193,8 @@ def search_rows(
     lower, upper, phi_lower, phi_upper, tolerance, max_nodes, rows, entropy, bound, distribution, scratch, vertex
 ):  # fmt: skip
     """As `branch_and_bound_rows`, with a workspace and room for a vertex, which may be none."""
-    core, integers, stack = scratch
+    floats, integers, stack = scratch
+    core = Core(floats[0], floats[1], floats[2], floats[3], floats[4], floats[5])
     order, total = integers[0], 0
     for row in rows:
         m, need, base = collect_core(lower[row], upper[row], phi_lower[row], phi_upper[row], core, order, vertex)
@@ -276,7 +207,7 @@ def search_rows(
             for k in range(vertex.size):
                 distribution[row, k] = vertex[k]
             for i in range(m):
-                distribution[row, order[i]] = core[VERTEX, i]
+                distribution[row, order[i]] = core.vertex[i]
         entropy[row], bound[row] = min(value, entropy[row]), max(floor, bound[row])
         total += nodes
     return total
@@ -298,6 +229,20 @@ def branch_and_bound_rows(
 
     ``entropy`` and ``bound`` come with what is known. If ``distribution`` has columns it follows the entropy.
     """
-    known, results = (lower, upper, phi_lower, phi_upper), (entropy, bound, distribution)
     scratch, vertex = _workspace(lower.shape[1]), np.empty(distribution.shape[1])
-    return int(search_rows(*known, tolerance, max_nodes, rows, *results, scratch, vertex))
+    return int(
+        search_rows(
+            lower,
+            upper,
+            phi_lower,
+            phi_upper,
+            tolerance,
+            max_nodes,
+            rows,
+            entropy,
+            bound,
+            distribution,
+            scratch,
+            vertex,
+        )
+    )

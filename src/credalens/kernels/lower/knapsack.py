@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from credalens.kernels.simd.jit import inlined, kernel
 from credalens.kernels.simd.vectors import bits_to_float, float_to_bits
 
-__all__ = [
-    "DECADES",
-    "FEW",
-    "HIGH",
-    "LOW",
-    "PHI_HIGH",
-    "PHI_LOW",
-    "ROUNDING",
-    "SLOPE",
-    "VERTEX",
-    "collect_core",
-    "middle",
-]
+__all__ = ["DECADES", "FEW", "ROUNDING", "Core", "collect_core", "middle"]
 
-# Rows of the core: the open classes in order of their slopes.
-LOW, HIGH, PHI_LOW, PHI_HIGH, SLOPE, VERTEX = range(6)
+
+class Core(NamedTuple):
+    """The open classes in order of their slopes: bounds, phi of both, slopes, and their probabilities in the best vertex."""
+
+    low: Any
+    high: Any
+    phi_low: Any
+    phi_high: Any
+    slope: Any
+    vertex: Any
+
 
 FEW = 96  # open classes up to which one pass without a cutoff is quickest
 ROUNDING = 1e-13  # mass; the range of thresholds errs on the wide side
@@ -88,11 +87,11 @@ def collect_core(lower, upper, phi_lower, phi_upper, core, order, out):
         m += (upper[k] >= least) & (lower[k] <= most) & (upper[k] > lower[k])
     for i in range(m):
         k = order[i]
-        core[SLOPE, i] = (phi_upper[k] - phi_lower[k]) / (upper[k] - lower[k])
+        core.slope[i] = (phi_upper[k] - phi_lower[k]) / (upper[k] - lower[k])
     _sort(core, order, lower, m)
     for i in range(m):
         k = order[i]
-        core[LOW, i], core[HIGH, i], core[PHI_LOW, i], core[PHI_HIGH, i] = (
+        core.low[i], core.high[i], core.phi_low[i], core.phi_high[i] = (
             lower[k],
             upper[k],
             phi_lower[k],
@@ -109,10 +108,10 @@ def _sort(core, order, lower, m):
         gap = 3 * gap + 1
     while gap > 0:
         for i in range(gap, m):
-            key, item = core[SLOPE, i], order[i]
+            key, item = core.slope[i], order[i]
             j = i - gap
-            while j >= 0 and (core[SLOPE, j] > key or (core[SLOPE, j] == key and lower[order[j]] < lower[item])):
-                core[SLOPE, j + gap], order[j + gap] = core[SLOPE, j], order[j]
+            while j >= 0 and (core.slope[j] > key or (core.slope[j] == key and lower[order[j]] < lower[item])):
+                core.slope[j + gap], order[j + gap] = core.slope[j], order[j]
                 j -= gap
-            core[SLOPE, j + gap], order[j + gap] = key, item
+            core.slope[j + gap], order[j + gap] = key, item
         gap //= 3
