@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from credalens_paper.experiments.keys import CellKey, cells
 
@@ -43,24 +44,24 @@ class Table:
         return all(cell.id_set is None for cell in self.cells)
 
 
-def _main() -> Table:
+def _quality(models: Mapping[str, Any], *, corrupted: bool = False) -> tuple[CellKey, ...]:
+    """Accuracy and ECE, on corrupted images too where asked for, and OOD detection by EU."""
+    return (
+        *cells(**models, metric=PREDICTION),
+        *(cells(**models, ood_set="cifar10-c", metric=PREDICTION) if corrupted else ()),
+        *cells(**models, measure="EU", ood_set=OOD, metric=DETECTION),
+    )
+
+
+def _main(label: str) -> Table:
     wrapped = {"backbone": SMALL, "method": WRAPPED, "variant": BOTH, "N": 5, "id_set": C10}
     edd = {"backbone": SMALL, "method": "EDD", "id_set": C10}
-    printed = tuple(
-        cell
-        for models in (wrapped, edd)
-        for cell in (
-            *cells(**models, metric=PREDICTION),
-            *cells(**models, ood_set="cifar10-c", metric=PREDICTION),
-            *cells(**models, measure="EU", ood_set=OOD, metric=DETECTION),
-        )
-    )
     extra = (
         *cells(**wrapped, metric="NLL"),
         *cells(**wrapped, ood_set="cifar10-c", metric="NLL"),
         *cells(**wrapped, measure="EU", ood_set="cifar10-c", metric=DETECTION),
     )
-    return Table("OODMain", printed, extra)
+    return Table(label, (*_quality(wrapped, corrupted=True), *_quality(edd, corrupted=True)), extra)
 
 
 def _large(label: str, backbone: str | tuple[str, ...], measure: str, *, imagenet: bool) -> Table:
@@ -101,75 +102,53 @@ def _pia(label: str, measure: str) -> Table:
     return Table(label, printed, layout=("J", "ood_set", "measure", "metric"))
 
 
-def _hartley() -> Table:
+def _hartley(label: str) -> Table:
     models = {"backbone": "vgg16", "method": WRAPPED, "N": 5, "id_set": C10, "ood_set": OOD, "metric": DETECTION}
     printed = cells(**models, variant="classical", measure="EU") + cells(**models, variant="credal", measure="GH")
-    return Table("GHComparison", printed, cells(**models, variant="credal", measure="EU"))
+    return Table(label, printed, cells(**models, variant="credal", measure="EU"))
 
 
-def _thousand() -> Table:
-    models = {"backbone": "resnet18", "method": "BNNR", "variant": BOTH, "N": 1000, "id_set": C10}
-    return Table(
-        "1000samplesBNNREU",
-        (*cells(**models, metric=PREDICTION), *cells(**models, measure="EU", ood_set=OOD, metric=DETECTION)),
-        cells(**models, metric="NLL"),
-    )
+def _inference(label: str, metrics: tuple[str, ...], layout: tuple[str, ...], /, **models: object) -> Table:
+    return Table(label, cells(**models, metric=metrics), cells(**models, metric="uncertainty_ms"), layout=layout)
 
 
-def _edd_fair() -> Table:
-    models = {"backbone": SMALL, "method": "EDD-Fair", "id_set": C10}
-    return Table(
-        "UndiserableEDDfair",
-        (*cells(**models, metric=PREDICTION), *cells(**models, measure="EU", ood_set=OOD, metric=DETECTION)),
-    )
-
-
-def _cpu_cost() -> Table:
-    sizes = (3, 10, 20, 100)
-    extra = cells(variant=("SLSQP", "credal, batched"), C=sizes, metric="time_ms")
-    return Table("CPUcost", cells(variant=BOTH, C=sizes, metric="time_ms"), extra, layout=("C", "variant", "metric"))
-
-
-def _de_cost() -> Table:
-    models = {"backbone": "resnet50", "method": "DE", "N": (5, 25)}
-    return Table(
-        "DEsamples",
-        cells(**models, metric=("model_size_mb", "cpu_ms", "gpu_ms")),
-        cells(**models, metric="uncertainty_ms"),
-        layout=("N", "metric"),
-    )
-
-
-def _bnn_cost() -> Table:
-    models = {"backbone": "vgg16", "method": BAYESIAN, "N": (10, 50)}
-    return Table(
-        "InferenceBNNsamples",
-        cells(**models, metric=("cpu_ms", "gpu_ms")),
-        cells(**models, metric="uncertainty_ms"),
-        layout=("method", "N", "metric"),
-    )
-
-
+THOUSAND: Final = {"backbone": "resnet18", "method": "BNNR", "variant": BOTH, "N": 1000, "id_set": C10}
+EDD_FAIR: Final = {"backbone": SMALL, "method": "EDD-Fair", "id_set": C10}
+CPU_TIME: Final = {"C": (3, 10, 20, 100), "metric": "time_ms"}
 _IN_ORDER: Final = (
-    _main(),
+    _main("OODMain"),
     _large("AblationPreTrain", "resnet50", "EU", imagenet=True),
     _large("AblationBackbones", ("efficientnet_b2", "vit_base"), "EU", imagenet=False),
     _pia("AblationPIA", "EU"),
     _detection("AblationNEUAPP", backbone="resnet50", method="DE", N=SIZES, measure="EU", many=True),
     _detection("ablation BNNsVGG16EU", backbone="vgg16", method=BAYESIAN, N=(10, 50), measure="EU"),
-    _thousand(),
-    _hartley(),
+    Table("1000samplesBNNREU", _quality(THOUSAND), cells(**THOUSAND, metric="NLL")),
+    _hartley("GHComparison"),
     _detection("OODMainTU", backbone=("resnet18", "vgg16"), method=WRAPPED, N=5, measure="TU"),
     _large("AblationPreTrainTU", "resnet50", "TU", imagenet=True),
     _large("AblationBackbonesTU", ("efficientnet_b2", "vit_base"), "TU", imagenet=False),
     _detection("AblationNTU", backbone="resnet50", method="DE", N=SIZES, measure="TU", many=True),
     _detection("AblationBNNs", backbone=SMALL, method=BAYESIAN, N=(10, 50), measure=("EU", "TU")),
     _detection("Overconfident", backbone="resnet50", method="DE", N=5, measure=("EU", "TU"), regime="overconfident"),
-    _cpu_cost(),
-    _de_cost(),
-    _bnn_cost(),
+    Table(
+        "CPUcost",
+        cells(variant=BOTH, **CPU_TIME),
+        cells(variant=("SLSQP", "credal, batched"), **CPU_TIME),
+        layout=("C", "variant", "metric"),
+    ),
+    _inference(
+        "DEsamples", ("model_size_mb", "cpu_ms", "gpu_ms"), ("N", "metric"), backbone="resnet50", method="DE", N=(5, 25)
+    ),
+    _inference(
+        "InferenceBNNsamples",
+        ("cpu_ms", "gpu_ms"),
+        ("method", "N", "metric"),
+        backbone="vgg16",
+        method=BAYESIAN,
+        N=(10, 50),
+    ),
     _pia("AblationPIATU", "TU"),
-    _edd_fair(),
+    Table("UndiserableEDDfair", _quality(EDD_FAIR)),
 )
 TABLES: Final = {table.label: table for table in _IN_ORDER}
 """All tables by their label, in the order of the paper."""

@@ -38,19 +38,19 @@ LEAST_REPEATS: Final = 2
 ESTIMATORS: Final = {"BNNR": "reparameterization", "BNNF": "flipout"}
 
 
-def measure_costs(asked: Iterable[CellKey], preset: Preset, /, *, check: Callable[[], None]) -> dict[CellKey, Any]:
+def measure_costs(cells: Iterable[CellKey], preset: Preset, /, *, check: Callable[[], None]) -> dict[CellKey, Any]:
     """Milliseconds (or megabytes) of every cell, repeat by repeat, or the reason why there are none."""
     costs = {}
-    for cell in asked:
+    for cell in cells:
         check()
         costs[cell] = _measures(cell, preset) if cell.C is not None else _inference(cell, preset)
     _network.cache_clear()
     return costs
 
 
-def cpu_threads(asked: Iterable[CellKey], /) -> int:
+def cpu_threads(cells: Iterable[CellKey], /) -> int:
     """Threads that the times on the CPU are for: torch's where networks are timed, otherwise one."""
-    if all(cell.metric != "cpu_ms" for cell in asked):
+    if all(cell.metric != "cpu_ms" for cell in cells):
         return 1
     import torch
 

@@ -1,4 +1,4 @@
-"""The images and labels a reproduction needs: found, made or corrupted once, and a reason where they cannot be had."""
+"""The images and labels of a reproduction: opened, made or corrupted once; the reason where some are missing."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Images:
         self._opened: dict[tuple[str, str, int | None], ImageSet | ImageSource | FileNotFoundError] = {}
 
     def reason(self, name: str, /, *, split: str = "test", pixels: int = 32) -> str | None:
-        """Why a set cannot be had, with what to download; None where it can."""
+        """Why a set is not available, and what to download; None where it is."""
         clean = name.removesuffix("-c")
-        if not isinstance(self._find(clean, split, _loaded_size(clean, pixels)), FileNotFoundError):
+        if not isinstance(self._open_once(clean, split, _loaded_size(clean, pixels)), FileNotFoundError):
             return None
         entry = DATA_SETS[clean]
         if self.folder is None:
@@ -60,27 +60,27 @@ class Images:
         """Whether a set was there earlier, though no folder is given now: its labels are in the store."""
         return self.folder is None and self.store.array("labels", name.removesuffix("-c")) is not None
 
-    def prepare(self, wanted: Iterable[EvaluationSet], pixels: int, /) -> None:
+    def prepare(self, sets: Iterable[EvaluationSet], pixels: int, /) -> None:
         """Generate the corrupted images that are missing, several sets at a time."""
-        corrupted = [images for images in wanted if images.corruption]
+        corrupted = [images for images in sets if images.corruption]
         if corrupted:
             self.test(EvaluationSet(corrupted[0].name.removesuffix("-c")), pixels)  # read once, before the threads
         with ThreadPoolExecutor(min(MOST_THREADS, usable_cores())) as pool:
             for _ in pool.map(lambda images: self.test(images, pixels), corrupted):
                 pass
 
-    def test(self, wanted: EvaluationSet, pixels: int, /) -> Pixels:
-        """The images of an evaluation set, corrupted where it says so."""
-        clean = wanted.name.removesuffix("-c")
-        if not wanted.corruption:
+    def test(self, images: EvaluationSet, pixels: int, /) -> Pixels:
+        """The pixels of an evaluation set, corrupted where it says so."""
+        clean = images.name.removesuffix("-c")
+        if not images.corruption:
             return self._pixels(clean, "test", pixels)
-        official = self._official(wanted)
+        official = self._official(images)
         if official is not None:
             return official
-        key = f"{wanted.key}.{_loaded_size(clean, pixels) or 'native'}"
+        key = f"{images.key}.{_loaded_size(clean, pixels) or 'native'}"
         if self.store.array("images", key) is None:
-            images = corrupt(self._pixels(clean, "test", pixels), wanted.corruption, wanted.severity)
-            self.store.save_array("images", key, images)
+            corrupted = corrupt(self._pixels(clean, "test", pixels), images.corruption, images.severity)
+            self.store.save_array("images", key, corrupted)
         return self._stored(key)
 
     def labels(self, name: str, /) -> NDArray[np.int64]:
@@ -88,7 +88,7 @@ class Images:
         clean = name.removesuffix("-c")
         stored = self.store.array("labels", clean)
         if stored is None:
-            stored = self._have(clean, "test", _loaded_size(clean, self.preset.image_size or 32)).labels
+            stored = self._open_or_raise(clean, "test", _loaded_size(clean, self.preset.image_size or 32)).labels
             self.store.write_json(f"labels/{clean}.json", list(self.class_names(clean)))
             self.store.save_array("labels", clean, stored)
         return stored
@@ -98,21 +98,22 @@ class Images:
         from credalens_paper.training.images import TrainingData
 
         mean, std = normalization(name)
-        labels = self._have(name, "train", _loaded_size(name, pixels)).labels
+        labels = self._open_or_raise(name, "train", _loaded_size(name, pixels)).labels
         return TrainingData(self._pixels(name, "train", pixels), labels, mean, std)
 
     def class_names(self, name: str, /) -> tuple[str, ...]:
         """The names of the classes of a set, or their numbers where they are neither there nor stored."""
-        images = self._find(name, "test", _loaded_size(name, self.preset.image_size or 32))
+        images = self._open_once(name, "test", _loaded_size(name, self.preset.image_size or 32))
         if not isinstance(images, FileNotFoundError):
             return images.class_names
         return tuple(self.store.read_json(f"labels/{name}.json") or map(str, range(DATA_SETS[name].classes)))
 
-    def _official(self, wanted: EvaluationSet) -> Pixels | None:
-        if self.folder is None or wanted.name not in CORRUPTED or self.preset.test_images is not None:
+    def _official(self, images: EvaluationSet) -> Pixels | None:
+        """The published corrupted images, where the data folder has them."""
+        if self.folder is None or images.name not in CORRUPTED or self.preset.test_images is not None:
             return None
         try:
-            return load_corrupted(wanted.name, self.folder, wanted.corruption, wanted.severity).images
+            return load_corrupted(images.name, self.folder, images.corruption, images.severity).images
         except FileNotFoundError:
             return None
 
@@ -124,7 +125,7 @@ class Images:
 
     def _pixels(self, name: str, split: str, pixels: int) -> Pixels:
         size = _loaded_size(name, pixels)
-        source = self._have(name, split, size)
+        source = self._open_or_raise(name, split, size)
         if isinstance(source, ImageSet):
             return source.images
         key = f"{name}.{split}.{size or 'native'}"
@@ -133,13 +134,13 @@ class Images:
             self.store.save_chunks("images", key, (len(source), *first), _chunks(source))
         return self._stored(key)
 
-    def _have(self, name: str, split: str, size: int | None) -> ImageSet | ImageSource:
-        images = self._find(name, split, size)
+    def _open_or_raise(self, name: str, split: str, size: int | None) -> ImageSet | ImageSource:
+        images = self._open_once(name, split, size)
         if isinstance(images, FileNotFoundError):
             raise images
         return images
 
-    def _find(self, name: str, split: str, size: int | None) -> ImageSet | ImageSource | FileNotFoundError:
+    def _open_once(self, name: str, split: str, size: int | None) -> ImageSet | ImageSource | FileNotFoundError:
         key = (name, split, size)
         if key not in self._opened:
             try:

@@ -24,7 +24,7 @@ class TimeIsUp(Exception):  # noqa: N818  (not an error: the run stops where it 
 
 @dataclass(frozen=True)
 class Deadline:
-    """Asked between two units of work, so that a run ends with whole ones; by the hour, on which all machines agree."""
+    """Checked between two units of work, so that a run ends with whole ones; by the time of day, which all machines share."""
 
     seconds: float | None = None
     begun: float = field(default_factory=lambda: time.time())

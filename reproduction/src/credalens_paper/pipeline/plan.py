@@ -143,7 +143,7 @@ class Workbench:
         return tuple(images for images in sets if not name or self.evaluator.numbers(run, images, [name]) is None)
 
     def _missing_input(self, run: Run, sets: tuple[EvaluationSet, ...], name: str) -> str | None:
-        """What is not there to make the number of a run; None where it is stored or can be made."""
+        """Which input of a run's number is missing; None where the number is stored or can be made."""
         unmeasured = self._unmeasured(run, sets, name)
         if not unmeasured:
             return None

@@ -107,7 +107,7 @@ def bars_panels(work: Workbench, figure: declared.BarsFigure, /) -> Measured:
         return [plan], [Panel(title=figure.label, reason=plan.reason)], None
     run = plan.available[0]
     labels = np.asarray(work.job.images.labels(run.id_set))
-    corrupted, index = _telling(work, run, plan.sets, labels)
+    corrupted, index = _most_telling(work, run, plan.sets, labels)
     corruption = f"{corrupted.corruption.replace('_', ' ')}, severity {corrupted.severity}"
     panels = [
         Panel(
@@ -123,7 +123,9 @@ def bars_panels(work: Workbench, figure: declared.BarsFigure, /) -> Measured:
     return [plan], panels, drawing.draw_bars(panels)
 
 
-def _telling(work: Workbench, run: Run, sets: tuple[EvaluationSet, ...], labels: Array) -> tuple[EvaluationSet, int]:
+def _most_telling(
+    work: Workbench, run: Run, sets: tuple[EvaluationSet, ...], labels: Array
+) -> tuple[EvaluationSet, int]:
     """The corrupted image whose true class gains most by the intersection probability, if it can one that it rescues.
 
     Rescued: the intersection probability is right, the averaged one wrong, and both were right before.
