@@ -12,8 +12,6 @@ from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-__all__ = ["from_json", "inline", "named", "optional", "to_json"]
-
 Record = TypeVar("Record")
 
 

@@ -17,8 +17,6 @@ from credalens_paper.experiments.keys import CellKey
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.training.spec import TrainSpec
 
-__all__ = ["Ensemble", "EvaluationSet", "distinct_combinations", "ensembles", "evaluation_sets", "spec_key"]
-
 TRAINED_AS: Final = {"DE": "snn", "BNNR": "bnnr", "BNNF": "bnnf", "EDD": "edd", "EDD-Fair": "edd_fair"}
 
 

@@ -9,8 +9,6 @@ from typing import Final
 from credalens_paper.experiments.exactness import EXACTNESS
 from credalens_paper.experiments.numbers import PAPER_FIGURES, PAPER_TABLES
 
-__all__ = ["DESCRIPTIONS", "LABELS", "check_labels", "file_name", "kind_of"]
-
 DESCRIPTIONS: Final = {
     **{label: table.description for label, table in PAPER_TABLES.items()},
     **PAPER_FIGURES,

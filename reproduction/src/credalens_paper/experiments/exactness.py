@@ -9,8 +9,6 @@ from credalens_paper.experiments.keys import CellKey
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.experiments.tables import C10, C100, OOD, SMALL
 
-__all__ = ["EXACTNESS", "Exactness"]
-
 TIMES: Final = 4
 """Inputs of each set here, as a multiple of those where the solver only stands beside a table."""
 FEW: Final = 10

@@ -11,17 +11,6 @@ from credalens_paper.experiments.keys import HIGHER, CellKey
 from credalens_paper.experiments.names import display_name
 from credalens_paper.experiments.tables import C10, C100, DETECTION, OOD, REDUCED, SIZES, SMALL, WRAPPED
 
-__all__ = [
-    "FIGURES",
-    "BarsFigure",
-    "ConceptFigure",
-    "DensityFigure",
-    "Panel",
-    "PiaFigure",
-    "SeverityFigure",
-    "SimplexFigure",
-]
-
 POINTS: Final = (("Averaged probability", "classical"), ("Intersection probability", "credal"))
 SCORES: Final = (("Classical", "classical"), ("Credal", "credal"))
 """Lines of a figure by their names: which point prediction, or whose uncertainty."""

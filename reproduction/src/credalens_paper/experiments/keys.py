@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from credalens_paper.json_records import optional, to_json
 
-__all__ = ["HIGHER", "KEYS", "CellKey", "cells"]
-
 HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC"})
 """Metrics of which more is better; of the others less is."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["display_name"]
-
 _NAMES: Final = {
     "vgg16": "VGG16",
     "resnet18": "ResNet-18",

@@ -15,8 +15,6 @@ from typing import Any, Final
 
 from credalens_paper.experiments.keys import KEYS, CellKey
 
-__all__ = ["PAPER_FIGURES", "PAPER_TABLES", "PaperNumber", "PaperTable"]
-
 
 @dataclass(frozen=True)
 class PaperNumber:

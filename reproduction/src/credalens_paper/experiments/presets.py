@@ -11,8 +11,6 @@ from credalens_paper.backbones import BACKBONES, LARGE
 from credalens_paper.corruptions import CORRUPTIONS, SEVERITIES
 from credalens_paper.experiments.keys import CellKey
 
-__all__ = ["PRESETS", "Preset", "get_preset"]
-
 METHODS: Final = ("DE", "BNNR", "BNNF", "EDD", "EDD-Fair")
 COUNTS: Final = (
     "members", "many_members", "runs", "bnn_runs", "edd_runs", "long_runs", "draws", "keep", "repeats", "solver_samples"

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from credalens_paper.experiments.keys import CellKey, cells
 
-__all__ = ["TABLES", "Table"]
-
 BOTH: Final = ("classical", "credal")
 SMALL: Final = ("vgg16", "resnet18")
 BAYESIAN: Final = ("BNNR", "BNNF")

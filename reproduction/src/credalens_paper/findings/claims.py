@@ -13,8 +13,6 @@ from credalens_paper.findings.notes import weak_models
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import NONE, markdown_table
 
-__all__ = ["CLAIMS", "Claim", "claims_table", "verdict"]
-
 SAME: Final = ("backbone", "method", "N", "id_set", "ood_set", "measure", "metric")
 ABSENT: Final = None
 Keys = Mapping[str, Any]

@@ -26,8 +26,6 @@ from credalens_paper.results.rendering.markdown import NONE, joined, markdown_ta
 from credalens_paper.results.rendering.provenance import absent_line, unmeasured
 from credalens_paper.results.rendering.values import difference_text, number_text, paper_difference_text
 
-__all__ = ["render_findings"]
-
 HEADING: Final = """# Findings
 
 Generated from the result files of this repository, as the pages of [results/README.md](../results/README.md) are, where every

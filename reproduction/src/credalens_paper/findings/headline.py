@@ -13,8 +13,6 @@ from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import markdown_table
 from credalens_paper.results.rendering.values import value_text
 
-__all__ = ["headline_table"]
-
 ROWS: Final = (
     ("OOD AUROC by EU, SVHN", "svhn", "AUROC"),
     ("OOD AUROC by EU, Tiny-ImageNet", "tiny-imagenet", "AUROC"),

@@ -13,10 +13,6 @@ from credalens_paper.experiments.numbers import PAPER_TABLES, PaperNumber
 from credalens_paper.results.records import FigureResult, Line, Panel, Result, Runs, TableResult
 from credalens_paper.results.rendering.values import value_text
 
-__all__ = [
-    "Gap", "Kind", "Number", "compared_lines", "gaps", "is_better", "model_name", "numbers_of", "place_name", "spread_text"
-]  # fmt: skip
-
 LINES: Final = tuple(tuple(name for name, _ in pair) for pair in (POINTS, SCORES))
 """The classical and the credal line of a figure against severity."""
 

@@ -11,8 +11,6 @@ from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import NONE
 from credalens_paper.results.rendering.values import value_text
 
-__all__ = ["corner_note", "corruption_note", "weak_models", "weakness_note"]
-
 WEAK: Final = 2.0
 """Per cent points of clean accuracy below the paper's from which on a network is no longer like the paper's."""
 FAR: Final = 10.0

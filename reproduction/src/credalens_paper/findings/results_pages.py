@@ -14,8 +14,6 @@ from credalens_paper.results.rendering.markdown import joined, markdown_table
 from credalens_paper.results.rendering.pages import render_result
 from credalens_paper.results.rendering.provenance import absent_line, machine_of
 
-__all__ = ["render_pages", "write_pages"]
-
 INDEX: Final = "README.md"
 FOLDERS: Final = {"table": "tables", "figure": "figures", "ours": "tables"}
 HEADING: Final = """# Results beside the paper's

@@ -12,8 +12,6 @@ from credalens_paper.results.records import Line, Panel, Result
 from credalens_paper.results.rendering.markdown import NONE, markdown_table
 from credalens_paper.results.rendering.values import number_text, value_text
 
-__all__ = ["levels_table", "score_sentence", "scores_table", "severity_table", "size_sentence"]
-
 Score = tuple[str, str]
 """A variant and a measure."""
 SCORES: Final = (("classical", "EU"), ("credal", "EU"), ("credal", "GH"), ("classical", "TU"), ("credal", "TU"))

@@ -23,8 +23,6 @@ from credalens_paper.measures.solver import slsqp_entropies
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["classical_numpy", "cpu_threads", "measure_costs"]
-
 Array = NDArray[np.float64]
 MEMBERS: Final = 5
 CONCENTRATION: Final = 0.3

@@ -23,8 +23,6 @@ from credalens.core.intervals import (
 from credalens.evaluation import ood_metrics
 from credalens_paper.json_records import named
 
-__all__ = ["Reduced", "ReductionEffect", "empty_sets", "printed_intervals", "reduce_rows", "reduction_effect"]
-
 Array = NDArray[np.float64]
 Intervals = tuple[NDArray[np.floating], NDArray[np.floating]]
 ROUNDING: Final = 1e-9

@@ -22,17 +22,6 @@ from credalens.core.members import MemberSummary
 from credalens.evaluation import calibration_metrics, ood_metrics
 from credalens.prediction import CredalPrediction, wrap
 
-__all__ = [
-    "Assessment",
-    "assess_concentrations",
-    "assess_members",
-    "assess_summary",
-    "detection_numbers",
-    "number_name",
-    "overconfident",
-    "prediction_numbers",
-]
-
 Array = NDArray[Any]
 
 

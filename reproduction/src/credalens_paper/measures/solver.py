@@ -16,11 +16,6 @@ from credalens.core.entropy import lower_entropy, upper_entropy
 from credalens.evaluation import compare_auroc, ood_metrics
 from credalens_paper.json_records import from_json, named
 
-__all__ = [
-    "WRONG", "Solved", "SolverEffect", "SolverErrors", "compare_solvers", "slsqp_entropies", "solve", "solver_effect",
-    "solver_errors",
-]  # fmt: skip
-
 Array = NDArray[np.float64]
 Intervals = tuple[NDArray[np.floating], NDArray[np.floating]]
 WRONG: Final = (0.001, 0.01, 0.1)

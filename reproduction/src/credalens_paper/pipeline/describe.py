@@ -14,8 +14,6 @@ from credalens_paper.pipeline.train import is_whole
 from credalens_paper.results.provenance import make_provenance
 from credalens_paper.results.records import Part, TrainedModels, status_of
 
-__all__ = ["closing", "substitutes"]
-
 
 def substitutes(work: Workbench, cell: CellKey, /) -> dict[str, Any]:
     """The keys of a cell that the preset puts something else in the place of."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from credalens_paper.pipeline.ray import RayPool
     from credalens_paper.training.images import TrainingData
 
-__all__ = ["TorchEngine"]
-
 Pixels = NDArray[np.uint8]
 
 

@@ -18,8 +18,6 @@ from credalens_paper.pipeline.predict import is_summed, training_record
 from credalens_paper.pipeline.runs import Run, assess, members_of
 from credalens_paper.results.provenance import hardware
 
-__all__ = ["Evaluator", "evaluate_all"]
-
 Numbers = dict[str, float]
 Work = tuple[Run, list[EvaluationSet], frozenset[str]]
 

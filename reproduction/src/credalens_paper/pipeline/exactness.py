@@ -20,8 +20,6 @@ from credalens_paper.pipeline.plan import Plan, Workbench
 from credalens_paper.pipeline.runs import Run, intervals_of
 from credalens_paper.results.records import ExactnessPart, ExactnessResult, ReductionRun, SolverRun
 
-__all__ = ["exactness_result"]
-
 Sets = tuple[EvaluationSet, ...]
 
 

@@ -26,8 +26,6 @@ from credalens_paper.results.records import FigureResult, Line, Panel
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["figure_result"]
-
 Scores = Mapping[str, NDArray[Any]]
 QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 

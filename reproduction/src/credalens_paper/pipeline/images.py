@@ -29,8 +29,6 @@ from credalens_paper.results.store import Store
 if TYPE_CHECKING:
     from credalens_paper.training.images import TrainingData
 
-__all__ = ["Images"]
-
 Pixels = NDArray[np.uint8]
 MOST_BYTES: Final = 4 << 30
 """Sets larger than this are decoded once into a file that is mapped into memory."""

@@ -15,8 +15,6 @@ from credalens_paper.results.store import Store
 if TYPE_CHECKING:
     from credalens_paper.pipeline.engine import TorchEngine
 
-__all__ = ["Deadline", "Job", "TimeIsUp"]
-
 
 class TimeIsUp(Exception):  # noqa: N818  (not an error: the run stops where it can go on)
     """The time limit has passed; everything so far is stored."""

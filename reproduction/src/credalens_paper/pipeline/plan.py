@@ -21,8 +21,6 @@ from credalens_paper.pipeline.predict import missing_predictions, predict
 from credalens_paper.pipeline.runs import Run
 from credalens_paper.pipeline.train import is_diverged, is_trained, is_whole, train
 
-__all__ = ["LEFT_OUT", "Plan", "StopHere", "Workbench"]
-
 ALL: Final = "all runs"
 LEFT_OUT: Final = "is left out of this run"
 NOT_STORED: Final = "no predictions of these networks are stored, and no data folder is given to make them from"

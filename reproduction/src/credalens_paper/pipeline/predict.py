@@ -17,16 +17,6 @@ from credalens_paper.pipeline.job import Job
 from credalens_paper.pipeline.train import is_diverged
 from credalens_paper.training.spec import TrainSpec
 
-__all__ = [
-    "is_predicted",
-    "is_summed",
-    "missing_predictions",
-    "predict",
-    "stored_members",
-    "stored_summary",
-    "training_record",
-]
-
 Array = NDArray[Any]
 Sets = Mapping[EvaluationSet, int]
 """Evaluation sets, each with the number of samples that are asked for."""

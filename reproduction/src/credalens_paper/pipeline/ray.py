@@ -15,8 +15,6 @@ from credalens_paper.pipeline.job import Job
 from credalens_paper.results.store import Store
 from credalens_paper.training.ray import member_request
 
-__all__ = ["RayPool"]
-
 Work = Callable[[Job, Any], None]
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from credalens_paper.pipeline.plan import Workbench
     from credalens_paper.results.records import Result
 
-__all__ = ["Outcome", "check_options", "reproduce"]
-
 MEASURES: Final = ("GH",)
 STAGES: Final = ("train", "predict")
 

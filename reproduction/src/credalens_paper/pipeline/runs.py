@@ -17,8 +17,6 @@ from credalens_paper.measures.scores import Assessment
 from credalens_paper.pipeline.job import Job
 from credalens_paper.pipeline.predict import is_summed, stored_members, stored_summary
 
-__all__ = ["Run", "assess", "intervals_of", "members_of"]
-
 Array = NDArray[Any]
 
 

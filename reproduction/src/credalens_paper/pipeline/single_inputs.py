@@ -19,8 +19,6 @@ from credalens_paper.results.records import Panel
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["bars_panels", "simplex_panels"]
-
 Array = NDArray[Any]
 Measured = tuple[list[Plan], list[Panel], "Figure | None"]
 VISIBLE: Final = 0.1

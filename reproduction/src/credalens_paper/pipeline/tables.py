@@ -27,8 +27,6 @@ from credalens_paper.results.records import (
     TableResult,
 )
 
-__all__ = ["improvement", "statistics", "table_result"]
-
 
 @dataclass(frozen=True)
 class Filled:

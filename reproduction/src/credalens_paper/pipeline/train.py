@@ -9,8 +9,6 @@ from credalens_paper.experiments.ensembles import Ensemble, spec_key
 from credalens_paper.pipeline.job import Job
 from credalens_paper.training.spec import TrainSpec
 
-__all__ = ["is_diverged", "is_trained", "is_whole", "train"]
-
 
 def is_trained(job: Job, spec: TrainSpec, /) -> bool:
     """Whether a network is finished."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_bars", "draw_concept", "draw_densities", "draw_pia", "draw_severities", "draw_simplex"]
-
 Scores = Mapping[str, Any]
 LEAST_DENSITY: Final = 1e-3
 MEASURES: Final = {"EU": "Epistemic uncertainty (bits)", "TU": "Total uncertainty (bits)"}

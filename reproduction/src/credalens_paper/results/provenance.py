@@ -11,8 +11,6 @@ from credalens.storage import provenance as library
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.results.records import Hardware, Provenance
 
-__all__ = ["hardware", "make_provenance"]
-
 PACKAGES: Final = ("scipy", "scikit-learn", "torch", "transformers", "matplotlib")
 
 

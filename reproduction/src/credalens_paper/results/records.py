@@ -16,12 +16,6 @@ from credalens_paper.json_records import from_json, inline, named, optional
 from credalens_paper.measures.reduction import ReductionEffect
 from credalens_paper.measures.solver import SolverEffect, SolverErrors
 
-__all__ = [
-    "Cell", "Difference", "ExactnessPart", "ExactnessResult", "FigureResult", "Improvement", "Line", "Panel",
-    "PaperDifference", "Part", "Provenance", "ReductionRun", "Result", "Runs", "SolverComparison", "SolverRun",
-    "TableResult", "TrainedModels", "read_result", "read_results", "status_of",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Hardware:

@@ -29,8 +29,6 @@ from credalens_paper.experiments.entries import file_name
 from credalens_paper.json_records import to_json
 from credalens_paper.results.records import Result
 
-__all__ = ["Store"]
-
 DTYPES: Final = ("float32", "float16")
 
 

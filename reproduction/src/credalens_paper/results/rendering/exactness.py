@@ -12,8 +12,6 @@ from credalens_paper.measures.reduction import ReductionEffect
 from credalens_paper.results.records import ExactnessPart, ExactnessResult
 from credalens_paper.results.rendering.markdown import NONE, markdown_table
 
-__all__ = ["effect_sentence", "error_sentence", "exactness_parts", "reduction_sentence"]
-
 SOLVER: Final = (
     "Lower entropy by SciPy's SLSQP, started at the intersection probability, against the exact minimum: the share of\n"
     "values that are off by more than so many bits, on random inputs of each set."

@@ -8,8 +8,6 @@ from credalens_paper.results.records import FigureResult, Panel
 from credalens_paper.results.rendering.markdown import NONE, markdown_table
 from credalens_paper.results.rendering.values import DIGITS
 
-__all__ = ["figure_parts"]
-
 
 def figure_parts(result: FigureResult, root: str, /) -> list[str]:
     """The link to the picture and the tables of its lines or quantiles, as far as there are any."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["NONE", "joined", "markdown_table"]
-
 NONE: Final = "–"
 """Stands where there is no number."""
 

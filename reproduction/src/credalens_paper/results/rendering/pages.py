@@ -12,8 +12,6 @@ from credalens_paper.results.rendering.markdown import joined
 from credalens_paper.results.rendering.provenance import machine_line, provenance_lines, unmeasured_lines
 from credalens_paper.results.rendering.tables import table_parts
 
-__all__ = ["render_result"]
-
 
 def render_result(result: Result, /, *, root: str = "") -> str:
     """Heading, provenance, numbers, and what was not measured; `root` leads from the page to the folder of presets."""

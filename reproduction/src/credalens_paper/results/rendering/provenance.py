@@ -11,8 +11,6 @@ from credalens_paper.experiments.names import display_name
 from credalens_paper.results.records import Panel, Provenance, Result, TableResult, TrainedModels
 from credalens_paper.results.rendering.values import count_text
 
-__all__ = ["absent_line", "machine_line", "machine_of", "provenance_lines", "unmeasured", "unmeasured_lines"]
-
 SIZES: Final = {"DE": ("members", "many_members", "runs"), "BNN": ("bnn_runs",), "EDD": ("edd_runs",)}
 """Numbers of a preset that the command line can change, by the beginning of the methods they are about."""
 

@@ -11,8 +11,6 @@ from credalens_paper.results.records import Cell, Improvement, SolverComparison,
 from credalens_paper.results.rendering.markdown import NONE, markdown_table
 from credalens_paper.results.rendering.values import difference_text, number_text, paper_difference_text
 
-__all__ = ["table_parts"]
-
 PREDICTED: Final = ("ACC", "ECE", "NLL")
 NOT_MEASURED: Final = "not measured"
 Entry = TypeVar("Entry", Cell, Improvement)

@@ -9,8 +9,6 @@ from credalens_paper.experiments.numbers import PaperNumber
 from credalens_paper.results.records import Difference, PaperDifference, Runs
 from credalens_paper.results.rendering.markdown import NONE
 
-__all__ = ["DIGITS", "count_text", "difference_text", "number_text", "paper_difference_text", "value_text"]
-
 DIGITS: Final = {"ACC": 2, "AUROC": 2, "AUPRC": 2, "ECE": 3, "NLL": 3}
 WORDS: Final = {"credal": "win", "classical": "loss", "equal": "tie"}
 
