@@ -16,7 +16,7 @@ from numba.core import types
 
 from credalens import kernels
 from credalens.kernels.simd.compiling import (
-    _answers_kept,
+    _cached_call_types,
     _HelperLibrary,
     _no_collection,
     compile_sooner,
@@ -29,14 +29,14 @@ ROOM = Path(kernels.__path__[0])
 
 def test_numba_is_as_before_after_compiling():
     original = types.BaseFunction.get_call_type
-    with _answers_kept():
+    with _cached_call_types():
         assert types.BaseFunction.get_call_type is not original
     assert types.BaseFunction.get_call_type is original
 
 
 def test_numba_is_as_before_after_an_error_while_compiling():
     original = types.BaseFunction.get_call_type
-    with pytest.raises(ZeroDivisionError), _answers_kept():
+    with pytest.raises(ZeroDivisionError), _cached_call_types():
         raise ZeroDivisionError
     assert types.BaseFunction.get_call_type is original
 

@@ -1,10 +1,8 @@
-"""Compile sooner: what Numba does for a function of anyone's, less what our kernels have no use for.
+"""Faster Numba compilation: skips passes that our kernels never need. Takes 10 s down to 6; the numbers are the same.
 
-Four things, which together take 10 s down to 6: answers about types are kept, because Numba works out the same ones
-hundreds of times; passes for features that kernels do not use are left out; helpers are optimised and turned into machine
-code only within the kernels that call them; and the garbage collector rests meanwhile. The numbers are the same.
-
-All of it leans on Numba's insides. Should they have changed, the kernel is compiled Numba's own way.
+Four parts: answers about types are cached, because Numba derives the same ones hundreds of times; passes for features that
+kernels do not use are left out; helpers are optimised and turned into machine code only within the kernels that call them;
+and garbage collection is off meanwhile. If a kernel cannot be compiled this way, it is compiled Numba's own way.
 """
 
 from __future__ import annotations
@@ -31,12 +29,12 @@ UNUSED = {
     "DumpParforDiagnostics",
 }  # fmt: skip
 
-_KNOWN: dict[Any, Any] = {}
+_CALL_TYPES: dict[Any, Any] = {}
 _FAILED: list[Exception] = []  # why kernels are compiled Numba's own way in this process, if they are
 
 
 def compiles_sooner() -> bool:
-    """Whether the shorter way has worked for every kernel compiled so far."""
+    """Whether the short pipeline has worked for every kernel compiled so far."""
     return not _FAILED
 
 
@@ -96,7 +94,7 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
 
 
 @contextmanager
-def _answers_kept() -> Iterator[None]:
+def _cached_call_types() -> Iterator[None]:
     """Within, the type that a function of Numba's returns is worked out once for the same types of arguments.
 
     For x[i] and for the test of every condition alone, Numba tries some forty templates each time. Its compiler lock is
@@ -108,9 +106,9 @@ def _answers_kept() -> Iterator[None]:
         if kws:
             return original(self, context, args, kws)
         question = (self, context, args)
-        if question not in _KNOWN:
-            _KNOWN[question] = original(self, context, args, kws)
-        return _KNOWN[question]
+        if question not in _CALL_TYPES:
+            _CALL_TYPES[question] = original(self, context, args, kws)
+        return _CALL_TYPES[question]
 
     with global_compiler_lock:
         types.BaseFunction.get_call_type = get_call_type
@@ -133,14 +131,14 @@ def _no_collection() -> Iterator[None]:
 
 
 def compile_sooner(dispatcher: Any, /) -> Any:
-    """Let an entry point compile itself, and all it calls, the shorter way, and Numba's own way if that fails."""
+    """Make an entry point compile itself, and all it calls, by the short pipeline, and Numba's own way if that fails."""
     original = dispatcher.compile
 
     def compile_it(signature: Any) -> Any:
         if not compiles_sooner():
             return original(signature)
         try:
-            with _answers_kept(), _no_collection():
+            with _cached_call_types(), _no_collection():
                 return original(signature)
         except Exception as error:
             _FAILED.append(error)
