@@ -93,7 +93,7 @@ def _short(results: Sequence[Result], compared: Sequence[Comparison], exactness:
     better = Counter(entry.ours.better for entry in compared)
     claims = (
         f"Of {len(CLAIMS)} claims of the paper {verdicts['yes']} hold here in every cell measured, {verdicts['partly']} in "
-        f"some, {verdicts['no']} in none; {verdicts['not measured']} are not measured."
+        f"some, {verdicts['no']} in none; not measured: {verdicts['not measured']}."
     )
     cells = f"Of {len(compared)} comparisons credal wins {better['credal']} and loses {better['classical']}."
     exact = [write(result) for result in exactness for write in (error_sentence, effect_sentence, reduction_sentence)]
