@@ -9,20 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "NUMPY",
-    "ArrayKind",
-    "all_reduce",
-    "array_kind_of",
-    "gpu_tensor",
-    "in_own_library",
-    "namespace",
-    "to_float32",
-    "to_float64",
-    "to_numpy",
-    "top_class",
-]
-
 NARROW_FLOATS = ("float16", "bfloat16", "float32")
 NAMES = {np.dtype(name): name for name in ("float16", "float32", "float64")}  # NumPy takes 2 us to name a dtype
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from credalens.arrays import ArrayKind, array_kind_of, in_own_library, to_numpy
 
-__all__ = ["as_array", "check_classes", "index_in", "read_array", "rounding", "row_tolerance"]
-
 # How far a row of probabilities may be from summing to one. A float64 array often holds what a float32 softmax gave.
 ROW_TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-5, "float64": 1e-5}
 ROUNDING = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}  # relative

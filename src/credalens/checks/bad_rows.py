@@ -14,8 +14,6 @@ from credalens.checks.arrays import index_in
 if TYPE_CHECKING:
     from credalens.checks.member_array import MemberArray
 
-__all__ = ["BadRowError", "naming_bad_row", "raise_bad_logits", "raise_bad_rows"]
-
 LOOK_FOR_OVERFLOW = "Look for overflow or a division by zero in the model."
 NOT_PROBABILITIES = (
     'If these are logits, say so (wrap_logits, logits=True, outputs="logits", --logits); '

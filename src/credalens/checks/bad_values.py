@@ -6,8 +6,6 @@ from numpy.typing import NDArray
 
 from credalens.checks.arrays import index_in
 
-__all__ = ["refuse_values"]
-
 
 def refuse_values(bad: NDArray, values: NDArray, name: str, fault: str, remedy: str) -> None:
     """Raise an error for the ``values`` that are ``bad``, if there are any."""

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from credalens.arrays import ArrayKind, to_numpy
 from credalens.checks.arrays import as_array, check_classes, index_in, rounding, row_tolerance
 
-__all__ = ["IntervalArray", "check_same_classes", "computed_intervals", "read_intervals", "trusted_intervals"]
-
 EXACT = 1e-14  # a sum this close to one is left as it is
 FOR_KERNELS: Final = ("C", "A", "W", "E")  # contiguous, aligned, writeable, no subclass
 SMALLEST_FLOAT16 = 2.0**-24  # those of the other dtypes are far below anything that counts here

@@ -12,8 +12,6 @@ from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.bad_values import refuse_values
 from credalens.checks.member_array import one_member
 
-__all__ = ["check_samples_and_classes", "read_labels", "read_probabilities"]
-
 
 def read_probabilities(x: Any, name: str, /) -> NDArray[np.float64]:
     """Distributions (*samples, classes) exactly as given: refused where they are none, never rescaled."""

@@ -13,19 +13,6 @@ from credalens.arrays import ArrayKind, array_kind_of, namespace, to_float32
 from credalens.checks.arrays import as_array, check_classes, read_array, row_tolerance
 from credalens.checks.bad_rows import raise_bad_logits, raise_bad_rows
 
-__all__ = [
-    "MemberArray",
-    "check_member_axis",
-    "in_common_precision",
-    "one_member",
-    "raise_bad_member",
-    "raise_no_members",
-    "read_distributions",
-    "read_logits",
-    "read_members",
-    "read_valid_members",
-]
-
 HALF = ("float16", "bfloat16")
 EDGE = 1e-6  # of the tolerance: more than the order of summation can move a row's sum
 

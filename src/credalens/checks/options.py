@@ -10,18 +10,6 @@ import numpy as np
 
 from credalens.checks.arrays import as_array
 
-__all__ = [
-    "check_base",
-    "check_budget",
-    "check_choice",
-    "check_count",
-    "check_few_classes",
-    "check_fraction",
-    "check_subset",
-    "check_threads",
-    "check_tolerance",
-]
-
 
 def check_base(base: float, /) -> float:
     """The logarithm's base as a float: finite and above 1."""

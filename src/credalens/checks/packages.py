@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["needing"]
-
 
 @contextmanager
 def needing(package: str, /, *, part: str, extra: str) -> Iterator[None]:

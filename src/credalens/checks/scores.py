@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from credalens.checks.arrays import as_array
 from credalens.checks.bad_values import refuse_values
 
-__all__ = ["check_same_samples", "read_paired_scores", "read_sample_scores", "read_scores"]
-
 
 def read_scores(x: Any, name: str, /) -> NDArray[np.float64]:
     """Real scores of any shape; NaN is refused, since it has no rank."""

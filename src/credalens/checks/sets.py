@@ -12,8 +12,6 @@ from credalens.checks.arrays import as_array
 from credalens.checks.bad_values import refuse_values
 from credalens.checks.labels import check_samples_and_classes
 
-__all__ = ["read_class_sets", "read_sets", "read_truths"]
-
 
 def read_sets(size: Any, correct: Any, /) -> tuple[NDArray[np.float64], NDArray[np.bool_], ArrayKind]:
     """Whole numbers of at least one, and as many truths, or one of either for all; results go to the library of either."""

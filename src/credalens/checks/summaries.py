@@ -7,8 +7,6 @@ from typing import Any, NoReturn
 from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.member_array import raise_bad_member, read_members
 
-__all__ = ["check_continues", "check_merge", "check_not_empty", "raise_bad_members"]
-
 
 def check_continues(summary: Any, shape: tuple[int, ...], member_axis: int | None, /) -> None:
     """Refuse an array with an axis too few or too many for the members so far, and say how to pass it."""

@@ -14,8 +14,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from credalens.cli.errors import exit_code_of
 
-__all__ = ["COMMANDS", "app", "main"]
-
 COMMANDS: Final[dict[str, str]] = {
     "demo": "Start here",
     "score": "Work with predictions",

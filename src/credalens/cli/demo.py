@@ -11,8 +11,6 @@ import typer
 from credalens.cli.evaluate import print_evaluation
 from credalens.cli.progress import progress_bar
 
-__all__ = ["demo"]
-
 
 def demo(
     output: Annotated[

@@ -7,8 +7,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-__all__ = ["Address", "Cpus", "Device", "Engine", "Gpus", "SideBySide", "check_engine"]
-
 PANEL: Final = "Other machines"
 ENGINES: Final = ("local", "ray")
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from credalens.evaluation import Evaluation
     from credalens.storage import Predictions
 
-__all__ = ["evaluate"]
-
 
 def evaluate(
     id_file: Annotated[

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from credalens.scoring import FolderSummary, ScoreSummary
 
-__all__ = ["score"]
-
 
 def parse_base(text: str) -> float:
     """A number, or "e"."""

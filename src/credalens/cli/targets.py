@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["check_file", "check_folder"]
-
 
 def check_folder(path: Path, /) -> Path:
     """A folder to write into: it is there, or can be made below one that is."""

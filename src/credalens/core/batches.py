@@ -10,8 +10,6 @@ from contextlib import suppress
 
 from credalens.checks.options import check_threads
 
-__all__ = ["for_each_chunk"]
-
 CHUNK = 32768  # values: calling kernels costs little against as many, and the arrays of a chunk still fit in a cache
 ENOUGH = CHUNK // 2  # values: with fewer, another thread takes as long to start as it saves
 TURNS = 4  # chunks a thread at least, so that none waits long for the last one

@@ -16,8 +16,6 @@ from credalens.checks.options import check_base
 from credalens.core.batches import for_each_chunk
 from credalens.kernels.epistemic import epistemic_part
 
-__all__ = ["ClassicalUncertainty", "classical_of", "classical_uncertainty", "from_bits"]
-
 
 @dataclass(frozen=True, eq=False)
 class ClassicalUncertainty:

@@ -11,8 +11,6 @@ from credalens.checks.options import check_choice
 from credalens.checks.sets import read_sets
 from credalens.core.batches import for_each_chunk
 
-__all__ = ["RULES", "credal_decision", "decide", "set_utility"]
-
 
 def credal_decision(lower: Any, upper: Any, rule: str) -> Any:
     """The classes that remain possible decisions, as a boolean mask (*batch, classes); never empty.

@@ -11,8 +11,6 @@ from credalens.checks.member_array import MemberArray
 from credalens.checks.options import check_base
 from credalens.kernels.buffers import aligned_arrays
 
-__all__ = ["Decomposition"]
-
 
 class _Scratch:
     """Memory that kernels work in, for chunks of at most so many rows."""

@@ -12,8 +12,6 @@ from credalens.checks.intervals import read_intervals
 from credalens.checks.options import check_base, check_budget
 from credalens.core.batches import for_each_chunk
 
-__all__ = ["MAX_NODES", "TOLERANCE", "lower_entropy", "shannon_entropy", "upper_entropy"]
-
 MAX_NODES = 20_000
 TOLERANCE = 1e-12  # bits; a node of the search that cannot improve by more than this is closed
 

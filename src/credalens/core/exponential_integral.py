@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["exponential_integrals"]
-
 SERIES_UP_TO = 1.0  # above, the terms of the series cancel in E_1
 SERIES_TERMS = 18  # of which the last is below 1e-16 of the sum
 FRACTION_TERMS = 100  # at 1, where it converges slowest: its error falls as exp(-4 sqrt(terms * s))

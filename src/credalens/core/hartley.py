@@ -15,8 +15,6 @@ from credalens.checks.options import check_base, check_tolerance
 from credalens.core.batches import for_each_chunk
 from credalens.core.exponential_integral import exponential_integrals
 
-__all__ = ["EXACT_CLASSES", "cardinality_weights", "generalized_hartley", "hartley_of", "subset_weights"]
-
 EXACT_CLASSES = 16
 MOST_CELLS = 1 << 15
 TOLERANCE = 1e-3  # bits

@@ -16,8 +16,6 @@ from credalens.core.batches import for_each_chunk
 from credalens.core.entropy import shannon_entropy
 from credalens.core.hartley import subset_weights
 
-__all__ = ["ConvexHull"]
-
 MOST_SUBSET_CLASSES = 16
 MOST_PERMUTATION_CLASSES = 8
 

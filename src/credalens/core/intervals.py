@@ -16,13 +16,6 @@ from credalens.checks.member_array import read_members
 from credalens.checks.options import check_count, check_few_classes
 from credalens.core.batches import for_each_chunk
 
-__all__ = [
-    "ProbabilityIntervals",
-    "approximate_intervals",
-    "intersection_probability",
-    "probability_intervals",
-]
-
 MOST_VERTEX_CLASSES = 16
 
 

@@ -15,8 +15,6 @@ from credalens.checks.member_array import check_member_axis, in_common_precision
 from credalens.checks.summaries import check_continues, check_merge, raise_bad_members
 from credalens.core.entropy import MAX_NODES, TOLERANCE
 
-__all__ = ["MemberSummary"]
-
 MOST_AXES = 8  # of (*batch, classes) in an exchange between processes
 ABSENT = -(2**62)
 

@@ -7,8 +7,6 @@ from typing import final
 import torch
 from torch import Tensor
 
-__all__ = ["Array", "ScratchArray", "result_arrays", "scratch_arrays"]
-
 SHARED = 2**22  # bytes of a result up to which four share an allocation: who keeps one keeps at most 12 MiB more
 WORD = 4  # bytes of what scratch memory is counted in
 WORDS = {torch.int32: 1, torch.float32: 1, torch.float64: 2}

@@ -21,8 +21,6 @@ from credalens.cuda.layout import MOST_CLASSES
 from credalens.cuda.self_check import agrees_with_cpu
 from credalens.kernels.epistemic import epistemic_part
 
-__all__ = ["GpuMembers", "as_gpu_members"]
-
 FLOATS = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
 NODES = 2000  # of the search for a row on the device: milliseconds of one warp, ten times what realistic rows need
 

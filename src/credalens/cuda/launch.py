@@ -16,8 +16,6 @@ import torch
 
 from credalens.cuda.buffers import Array, ScratchArray
 
-__all__ = ["Kernel", "kernel", "on_device", "processors", "side_streams"]
-
 KEPT = "cuda"  # the type of device whose compiled kernels are kept
 
 

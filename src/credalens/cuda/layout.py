@@ -6,22 +6,6 @@ from functools import cache
 
 from torch import Tensor
 
-__all__ = [
-    "FEW_CLASSES",
-    "FEW_CLASSES_ROWS",
-    "FLOAT64_REGISTERS",
-    "MOST_CLASSES",
-    "ROOT_ROWS",
-    "branch_programs",
-    "branch_warps",
-    "branch_widths",
-    "float32_registers",
-    "float32_tile",
-    "float64_tile",
-    "root_warps",
-    "root_widths",
-]
-
 MOST_CLASSES = 4096  # a row must fit in the registers of one program
 WIDTHS = (64, 256, 1024, 4096)  # open classes of the rows whose roots are solved together
 FEW_CLASSES = 32  # classes up to which one thread describes a row

@@ -4,8 +4,6 @@
 import triton
 import triton.language as tl
 
-__all__ = ["phi", "phi_parts"]
-
 
 @triton.jit
 def phi(x):

@@ -15,8 +15,6 @@ from credalens.checks.member_array import read_logits, read_members
 from credalens.core.decomposition import Decomposition
 from credalens.cuda.decomposition import GpuDecomposition, decompose
 
-__all__ = ["agrees_with_cpu"]
-
 NODES = 100
 """Of the search for a row of the probe: more than the rounds in which rows are searched side by side."""
 

@@ -7,8 +7,6 @@ import triton.language as tl
 from credalens.cuda.counters import INVALID, MARK, OPEN
 from credalens.kernels import epistemic
 
-__all__ = ["write_results"]
-
 ROUNDING = tl.constexpr(epistemic.ROUNDING)  # bits
 
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from sklearn.neural_network import MLPClassifier
 
-__all__ = ["Digits", "load", "predict", "train"]
-
 Images = NDArray[np.float64]
 MEMBERS = 5
 SHIFTS = ((0.0, 0.0), (0.0, 0.7), (0.0, -0.7), (0.7, 0.0), (-0.7, 0.0))

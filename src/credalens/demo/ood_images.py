@@ -8,8 +8,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["corrupted", "letters", "make_all", "photos", "textures"]
-
 Images = NDArray[np.float64]
 SIZE = 8
 FINE = 4

@@ -6,8 +6,6 @@ from credalens.datasets import cifar10_ensemble
 from credalens.evaluation import Comparison, compare_auroc
 from credalens.prediction import wrap
 
-__all__ = ["compare_real_networks", "real_networks_text"]
-
 
 def compare_real_networks() -> dict[str, Comparison]:
     """OOD data set -> AUROC of epistemic uncertainty from credal sets (a) against mutual information (b).

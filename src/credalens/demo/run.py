@@ -18,8 +18,6 @@ from credalens.evaluation.sources import Progress
 from credalens.storage import save_predictions
 from credalens.storage.atomic import atomic_folder
 
-__all__ = ["Demo", "check_seed", "run_demo"]
-
 TITLE = "Credal report: five small networks on digits"
 LARGEST_SEED = 2**32 - 1  # of scikit-learn's random states
 

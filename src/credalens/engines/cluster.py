@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from credalens.checks.packages import needing
 
-__all__ = ["attempts_before", "import_ray", "is_ours", "machines", "ray_cluster", "worker_name"]
-
 LOCAL: Final = "local"
 LOOPBACK: Final = "127.0.0.1"
 PATIENCE: Final = 10  # seconds for a machine to answer

@@ -25,8 +25,6 @@ from credalens.engines.cluster import (
 from credalens.scoring import FolderSummary, score_folder
 from credalens.scoring.job import Executor, PartReport, ScoringJob, score_part
 
-__all__ = ["ray_executor", "score_folder_on_ray"]
-
 SETTINGS: Final = {
     "enable_progress_bars": False,
     "print_on_execution_start": False,

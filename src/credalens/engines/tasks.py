@@ -10,8 +10,6 @@ from typing import Any, Final, Generic, TypeVar
 
 from credalens.engines.cluster import attempts_before, import_ray, machines, worker_name
 
-__all__ = ["Done", "Request", "for_each"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 LOOK: Final = 1.0  # seconds between two looks at what is done, so that Ctrl-C is heard

@@ -11,8 +11,6 @@ from credalens.evaluation.metrics.threshold import Threshold, select_threshold
 from credalens.evaluation.results import DETECTORS, METHODS, Result
 from credalens.evaluation.scored_set import ScoredSet
 
-__all__ = ["RATES", "Alarm", "alarms"]
-
 RATES: Final = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
 
 

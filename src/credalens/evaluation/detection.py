@@ -14,8 +14,6 @@ from credalens.evaluation.scored_set import ScoredSet
 from credalens.evaluation.statistics.bootstrap import Resampled, Resampling, resample
 from credalens.evaluation.statistics.delong import compare_auroc
 
-__all__ = ["Detection", "DetectionMetrics", "Detector", "Differences", "detect"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DetectionMetrics(OODMetrics):

@@ -13,8 +13,6 @@ from credalens.evaluation.metrics.ood import pr_curve, roc_curve
 from credalens.evaluation.results import ByDetector, ByMethod, Result
 from credalens.evaluation.scored_set import ScoredSet
 
-__all__ = ["Curves", "DetectionLines", "Histogram", "Line", "LinesByScore", "detection_curves"]
-
 POINTS, BINS = 160, 40
 
 

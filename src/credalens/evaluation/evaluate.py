@@ -22,8 +22,6 @@ from credalens.evaluation.scored_set import ScoredSet, score_source
 from credalens.evaluation.sources import Progress, Source, open_sources
 from credalens.evaluation.statistics.bootstrap import Resampling
 
-__all__ = ["evaluate"]
-
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from credalens.core.intervals import intersection_probability
 
-__all__ = ["MOST_BARS", "FewClasses", "few_classes", "two_and_rest"]
-
 MOST_BARS = 8
 """With more members than this bars become too thin, and each member is a dot."""
 

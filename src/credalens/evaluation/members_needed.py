@@ -16,8 +16,6 @@ from credalens.evaluation.scored_set import uncertainty_of
 from credalens.evaluation.sources import Source
 from credalens.prediction import CredalPrediction
 
-__all__ = ["MembersNeeded", "Trend", "members_needed"]
-
 SIZES, SUBSETS = 7, 5
 VALUES_A_SET = 1_000_000  # rows x classes looked at: every subset of members is a prediction of its own
 FEWEST_ROWS = 1000

@@ -24,8 +24,6 @@ from credalens.evaluation.scored_set import Uncertainty
 if TYPE_CHECKING:
     from credalens.evaluation.words.verdicts import Summary
 
-__all__ = ["FORMAT", "DataSet", "DataSets", "Evaluation", "IDData", "Settings"]
-
 FORMAT: Final = "credalens-report-1"
 
 

@@ -17,8 +17,6 @@ from credalens.evaluation.metrics.sets import SetMetrics, set_metrics
 from credalens.evaluation.results import ByMeasure, ByMethod, Result
 from credalens.evaluation.scored_set import ScoredSet
 
-__all__ = ["Calibration", "PointQuality", "PredictionQuality", "prediction_quality"]
-
 POINTS = 160
 
 

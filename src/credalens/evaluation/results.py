@@ -9,18 +9,6 @@ from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 import numpy as np
 
-__all__ = [
-    "DETECTORS",
-    "MEASURES",
-    "METHODS",
-    "ByDetector",
-    "ByMeasure",
-    "ByMethod",
-    "Comparison",
-    "Interval",
-    "Result",
-]
-
 T = TypeVar("T")
 
 METHODS: Final = ("credal", "classical")

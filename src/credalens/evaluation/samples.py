@@ -13,8 +13,6 @@ from credalens.evaluation.few_classes import few_classes, two_and_rest
 from credalens.evaluation.results import ByMeasure, ByMethod, Result
 from credalens.evaluation.scored_set import ScoredSet
 
-__all__ = ["MOST_CLASSES", "MemberView", "Sample", "ThreeClasses", "view_members", "worst_samples"]
-
 MOST_CLASSES = 10
 MOST_SAMPLES, MOST_OF_A_GROUP = 72, 5
 

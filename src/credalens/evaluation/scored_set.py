@@ -13,8 +13,6 @@ from credalens.evaluation.results import ByMeasure, ByMethod
 from credalens.evaluation.sources import Source
 from credalens.prediction import CredalPrediction
 
-__all__ = ["RULES", "ScoredSet", "Uncertainty", "score_source", "uncertainty_of"]
-
 RULES: Final = ("interval_dominance", "maximality", "e_admissibility")
 Uncertainty = ByMethod[ByMeasure[NDArray]]
 """All uncertainties of a data set, (rows,) each."""

@@ -14,8 +14,6 @@ from credalens.checks.bad_rows import naming_bad_row
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.storage import Predictions
 
-__all__ = ["Progress", "Source", "open_sources"]
-
 Progress = Callable[[str, int, int], None]
 VALUES_A_CHUNK = 1 << 22
 

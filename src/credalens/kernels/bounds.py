@@ -23,17 +23,6 @@ from credalens.kernels.simd.vectors import (
 )
 from credalens.kernels.upper import no_split, split_more, split_of
 
-__all__ = [
-    "alpha_of",
-    "bounds_rows",
-    "fold_row",
-    "fold_rows",
-    "intersect_more",
-    "intersect_rows",
-    "intersection_rows",
-    "scale_members",
-]
-
 EXACT = 1e-14  # a row this close to one is left as it is: dividing would only move the last digits
 NARROW = 1e-15  # mass; widths that sum to less are none
 

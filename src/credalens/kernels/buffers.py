@@ -11,8 +11,6 @@ import math
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["aligned_arrays", "aligned_empty"]
-
 LINE = 64  # bytes of a cache line, and of the widest vectors
 APART = 17  # cache lines: arrays a multiple of a page apart would share few places in the cache
 LARGE = 1 << 22  # bytes from which on NumPy asks for large pages

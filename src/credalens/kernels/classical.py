@@ -12,8 +12,6 @@ from credalens.kernels.simd.jit import inlined, kernel
 from credalens.kernels.simd.phi import phi
 from credalens.kernels.simd.vectors import WIDTH, bits_of, everywhere, fetch, load, load_some, smaller, sum_of
 
-__all__ = ["classical_rows", "classical_within"]
-
 
 @inlined
 def _add_member(p, total, entropies, least):

@@ -12,8 +12,6 @@ from credalens.kernels.simd.phi import phi
 from credalens.kernels.simd.vectors import WIDTH, bits_of, count, everywhere, fetch_to_write, load, store, sum_of
 from credalens.kernels.upper import entropy_at, split_at, water_level
 
-__all__ = ["decompose_bounds", "decompose_members"]
-
 
 @inlined
 def _solve(search, below, width, first_split, tolerance, probability, lower, upper, mean):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["epistemic_part"]
-
 ROUNDING = 1e-13  # bits
 
 

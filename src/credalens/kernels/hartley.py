@@ -18,8 +18,6 @@ import numpy as np
 
 from credalens.kernels.simd.jit import kernel
 
-__all__ = ["MOST_NODES", "hartley_certified_rows", "hartley_exact_rows"]
-
 MOST_NODES = 256
 FIRST_NODES = np.int64(9)  # not plain numbers: for those Numba would compile a copy of their own
 FIRST_CELLS = np.int64(64)

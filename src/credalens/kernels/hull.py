@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from credalens.kernels.simd.jit import kernel
 from credalens.kernels.simd.phi import phi
 
-__all__ = ["hull_upper_entropy_rows", "hull_workspace"]
-
 LN2 = np.log(2.0)
 STEPS = 500
 FLAT = 1e-14  # bits; entropies closer than this are equal in floating point

@@ -11,8 +11,6 @@ from credalens.kernels.buffers import aligned_empty
 from credalens.kernels.simd.jit import inlined
 from credalens.kernels.simd.vectors import WIDTH, load, load_some, positions, store, sum_of
 
-__all__ = ["Row", "last_vector", "read_row", "row_of", "row_workspace", "whole_vectors"]
-
 
 class Row(NamedTuple):
     """The bounds of every class, and phi of both."""

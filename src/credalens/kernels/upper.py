@@ -21,18 +21,6 @@ from credalens.kernels.simd.vectors import (
     sum_of,
 )
 
-__all__ = [
-    "Split",
-    "entropy_at",
-    "no_split",
-    "split_at",
-    "split_more",
-    "split_of",
-    "upper_entropy_rows",
-    "water_fill_rows",
-    "water_level",
-]
-
 BEYOND = 2.0  # a bound above all levels
 
 

@@ -6,8 +6,6 @@ from credalens.kernels.epistemic import epistemic_part
 from credalens.kernels.simd.jit import inlined, kernel
 from credalens.kernels.simd.vectors import choose
 
-__all__ = ["write_results"]
-
 _epistemic_part = inlined(epistemic_part)
 
 

@@ -19,16 +19,6 @@ from credalens.evaluation.words.verdicts import verdict
 from credalens.report.html import tag
 from credalens.report.svg import WIDTH, Axis, Plot, clipped, nice_ticks
 
-__all__ = [
-    "gain_chart",
-    "histogram_chart",
-    "members_chart",
-    "pr_chart",
-    "rejection_chart",
-    "reliability_chart",
-    "roc_chart",
-]
-
 PERCENT: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 ROOT_TICKS: Final = (0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 SHAPES: Final = {"better": "M0,-5 L5,4 L-5,4 Z", "worse": "M0,5 L5,-4 L-5,-4 Z", "undecided": "M-4,-4 H4 V4 H-4 Z"}

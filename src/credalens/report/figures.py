@@ -35,8 +35,6 @@ from credalens.plots import (
 )
 from credalens.plots.style import LIGHT
 
-__all__ = ["save_figures"]
-
 Draw = Callable[[], Axes]
 FORMATS = ("png", "svg")
 BY_METHOD: Final = replace(LIGHT, palette=2 * (LIGHT.credal, LIGHT.averaged))

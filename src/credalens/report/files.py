@@ -12,8 +12,6 @@ from credalens.evaluation.sources import Progress
 from credalens.report.page import render_html
 from credalens.storage.atomic import atomic_folder
 
-__all__ = ["write_report"]
-
 
 def write_report(
     evaluation: Evaluation,

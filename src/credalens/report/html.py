@@ -8,8 +8,6 @@ from html import escape
 from credalens.evaluation.words.glossary import GLOSSARY
 from credalens.report.tables import Cell, Column, Table
 
-__all__ = ["cards", "chart", "choice", "legend", "meanings", "paragraph", "tag", "to_html"]
-
 
 def tag(name: str, content: str = "", /, **attributes: object) -> str:
     """An element; values are escaped, None is left out, ``_`` in a name becomes ``-`` and a final one is dropped.

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
 
-__all__ = ["check_images", "png_uri"]
-
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 GREY, RGB = 0, 2
 

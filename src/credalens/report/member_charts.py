@@ -14,8 +14,6 @@ from credalens.evaluation.triangle import CORNERS, Triangle, level_ends, to_plan
 from credalens.report.html import tag
 from credalens.report.svg import WIDTH, clipped
 
-__all__ = ["bars_chart", "simplex_chart"]
-
 NAME_WIDTH, ROW, TOP, RIGHT = 76, 28, 4, 16
 SIDE, X0, Y0 = 232.0, 34.0, 222.0
 DIAMOND: Final = "M0,-4.8 L4.8,0 L0,4.8 L-4.8,0 Z"

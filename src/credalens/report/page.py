@@ -17,8 +17,6 @@ from credalens.report.images import check_images, png_uri
 from credalens.report.sections import NEED_OOD, SECTIONS, glossary
 from credalens.report.worst_inputs import Pictures, worst_inputs
 
-__all__ = ["render_html"]
-
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 """Tells the browser to load nothing from anywhere."""
 

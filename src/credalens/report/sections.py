@@ -22,8 +22,6 @@ from credalens.report.tables import (
     threshold_table,
 )
 
-__all__ = ["NEED_OOD", "SECTIONS", "glossary"]
-
 FOUR_LINES: Final = {f"{method} {m}": line_name(method, m) for m in DETECTORS for method in METHODS}
 
 

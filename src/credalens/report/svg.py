@@ -9,8 +9,6 @@ from html import escape
 
 from credalens.report.html import tag
 
-__all__ = ["Axis", "Plot", "clipped", "nice_ticks"]
-
 WIDTH, HEIGHT = 300, 214
 LEFT, RIGHT, TOP, BOTTOM = 40, 15, 22, 36
 

@@ -18,19 +18,6 @@ from credalens.evaluation.words.names import METHOD_NAMES, RULE_NAMES, SHORT, SI
 from credalens.evaluation.words.numbers import number, percent, points, unit
 from credalens.evaluation.words.verdicts import verdict
 
-__all__ = [
-    "Cell",
-    "Column",
-    "Table",
-    "calibration_table",
-    "detection_table",
-    "members_table",
-    "narrow_detection_table",
-    "selective_table",
-    "sets_table",
-    "threshold_table",
-]
-
 METRICS: Final = {"auroc": "AUROC", "auprc": "AUPRC", "fpr95": "FPR95"}
 
 

@@ -15,8 +15,6 @@ with needing("rich", part="a table for the terminal", extra="cli"):
     from rich.table import Table as RichTable
     from rich.text import Text
 
-__all__ = ["print_result", "to_rich", "to_text"]
-
 KEY = "EU, TU: epistemic, total uncertainty. Bold: the better one. Credal is ▲ better, ▼ worse, ■ undecided.\n"
 COLORS = {"better": "green", "worse": "red", "undecided": "dim"}
 

@@ -12,8 +12,6 @@ from credalens.evaluation.words.numbers import number, percent, unit
 from credalens.report.html import paragraph, tag
 from credalens.report.member_charts import bars_chart, simplex_chart
 
-__all__ = ["Pictures", "worst_inputs"]
-
 Pictures = dict[tuple[str, int], str]
 """Data set and row -> the picture of the input as a ``data:`` address."""
 COLUMNS: Final = ("Input", "Why it is here", "Truth", "Credal", "Averaging", "TU", "AU", "EU", "Dispute")

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from credalens.prediction import CredalPrediction
 from credalens.storage.formats.parquet import fixed_lists
 
-__all__ = ["COLUMNS", "MEASURES", "score_columns", "sums_of", "table_of"]
-
 MEASURES = (
     "total",
     "aleatoric",

@@ -17,8 +17,6 @@ from credalens.scoring.tables import ParquetTable, readable_part
 from credalens.storage.formats.parquet import MemberColumns
 from credalens.storage.formats.suffixes import UnsuitableError
 
-__all__ = ["gather"]
-
 # Arrow would read two million rows of four files ahead, of which a worker keeps few.
 LITTLE_AHEAD: Final[dict[str, Any]] = {"batch_size": 1 << 14, "batch_readahead": 1, "fragment_readahead": 1}
 

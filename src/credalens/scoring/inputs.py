@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from credalens.storage import Predictions
 
-__all__ = ["Chunk", "FileInput", "fingerprint"]
-
 BLOCKS: Final = 64
 BLOCK: Final = 1 << 16
 

@@ -24,16 +24,6 @@ from credalens.scoring.joined import TableInput
 from credalens.scoring.outputs import FileOutput, FolderOutput, ScoredChunk, error_reason
 from credalens.scoring.settings import ScoringSettings, same_code
 
-__all__ = [
-    "Executor",
-    "PartReport",
-    "Progress",
-    "ScoringJob",
-    "in_this_process",
-    "run_job",
-    "score_part",
-]
-
 FOOTERS: Final = 16  # parts of an object store that are looked at at a time
 
 

@@ -16,8 +16,6 @@ from credalens.scoring.tables import ParquetTable, columns_of_part, readable_par
 from credalens.storage.arrow_path import ArrowPath
 from credalens.storage.formats.parquet import MemberColumns, refuse_nulls
 
-__all__ = ["TableInput"]
-
 GATHERED, GATHERED_IN_ALL = 256 * 2**20, 2**30  # bytes of one table, and of all, that are gathered at a time
 ID_ROWS = 1 << 18
 

@@ -21,8 +21,6 @@ from credalens.scoring.columns import COLUMNS
 from credalens.scoring.settings import ScoringSettings
 from credalens.storage.formats.parquet import from_fixed_lists
 
-__all__ = ["Merger"]
-
 GROUP_ROWS: Final = 1 << 16
 Written = Callable[[int], None]
 

@@ -20,8 +20,6 @@ from credalens.storage.arrow_path import ArrowPath
 from credalens.storage.atomic import atomic_file
 from credalens.storage.run_folder import RunFolder
 
-__all__ = ["FileOutput", "FolderOutput", "PartFooter", "ScoredChunk", "Sums", "error_reason"]
-
 Sums = dict[str, float]
 ScoredChunk = tuple[pa.Table, Sums]
 SETTINGS: Final = b"credalens"

@@ -21,8 +21,6 @@ from credalens.storage.arrow_path import ArrowPath, arrow_path
 from credalens.storage.atomic import check_target
 from credalens.storage.formats.suffixes import format_of
 
-__all__ = ["score_file", "score_folder"]
-
 OUTPUTS = (".parquet", ".npz")
 ON_ERROR = ("fail", "skip")
 Sources = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

@@ -9,8 +9,6 @@ from credalens import __version__
 from credalens.checks.options import check_base, check_choice, check_count
 from credalens.core.decisions import RULES
 
-__all__ = ["ScoringSettings", "make_settings", "rows_at_a_time", "same_code"]
-
 MEMORY: Final = 128 * 2**20  # bytes that one chunk may take while it is scored
 FOR_READERS: Final = ("version", "logits", "base", "rule", "members", "rows", "classes", "dtype")
 

@@ -9,8 +9,6 @@ from typing import Any
 from credalens.scoring.columns import MEASURES
 from credalens.scoring.job import PartReport, ScoringJob
 
-__all__ = ["FolderSummary", "ScoreSummary", "SkippedPart", "summarise", "summarise_folder"]
-
 
 @dataclass(frozen=True)
 class ScoreSummary:

@@ -16,8 +16,6 @@ from credalens.storage.formats.parquet import MemberColumns, RowReader, member_c
 from credalens.storage.formats.suffixes import UnsuitableError, readable
 from credalens.storage.reading import check_predictions
 
-__all__ = ["ParquetTable", "columns_of_all", "columns_of_part", "open_table", "readable_part", "row_batches"]
-
 PARQUET = ".parquet"
 
 

@@ -22,8 +22,6 @@ from credalens.sklearn.committee import Committee
 from credalens.sklearn.fitting import fit_members, read_training_data
 from credalens.sklearn.unpack import committee_of, committee_of_list
 
-__all__ = ["CredalClassifier", "CredalUncertainty"]
-
 
 @dataclass(frozen=True, eq=False)
 class CredalUncertainty:

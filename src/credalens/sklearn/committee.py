@@ -15,8 +15,6 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from credalens.core.members import MemberSummary
 
-__all__ = ["Committee", "FittedModel", "fitted_model"]
-
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:

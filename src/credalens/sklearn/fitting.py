@@ -17,8 +17,6 @@ from sklearn.utils.validation import has_fit_parameter
 from credalens.checks.bad_values import refuse_values
 from credalens.checks.options import check_choice, check_count
 
-__all__ = ["TrainingData", "fit_members", "read_training_data"]
-
 RESAMPLE = ("bootstrap", "reseed")
 
 

@@ -18,8 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from credalens.sklearn.committee import Committee, FittedModel, fitted_model
 
-__all__ = ["committee_of", "committee_of_list"]
-
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
 SEARCHES = (GridSearchCV, RandomizedSearchCV)
 ENSEMBLES = (

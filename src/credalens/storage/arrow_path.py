@@ -15,8 +15,6 @@ from pyarrow import fs
 
 from credalens.storage.atomic import PARTIAL, atomic_file
 
-__all__ = ["ArrowPath", "FileState", "arrow_path"]
-
 
 @dataclass(frozen=True, order=True)
 class FileState:

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["PARTIAL", "atomic_file", "atomic_folder", "check_folder_target", "check_target"]
-
 PARTIAL = ".partial"
 
 

@@ -10,8 +10,6 @@ from credalens.checks.packages import needing
 from credalens.storage.formats.stored import Stored
 from credalens.storage.formats.suffixes import UnsuitableError, format_of
 
-__all__ = ["LABELS", "arrays_in", "choose_predictions"]
-
 LABELS: Final = "labels"
 
 

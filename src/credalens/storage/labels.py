@@ -13,8 +13,6 @@ from credalens.storage.contents import LABELS, arrays_in
 from credalens.storage.formats.stored import Stored
 from credalens.storage.formats.suffixes import UnsuitableError, readable, source_file
 
-__all__ = ["read_labels"]
-
 
 def read_labels(
     path: str | os.PathLike[str], /, *, rows: int | None = None, classes: int | None = None

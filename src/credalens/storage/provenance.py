@@ -14,8 +14,6 @@ from pathlib import Path
 
 from credalens.core.batches import usable_cores
 
-__all__ = ["Provenance", "processor", "provenance"]
-
 
 @dataclass(frozen=True)
 class Provenance:

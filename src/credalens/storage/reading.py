@@ -18,8 +18,6 @@ from credalens.storage.contents import LABELS, arrays_in, choose_predictions
 from credalens.storage.formats.stored import BFLOAT16, Stored
 from credalens.storage.formats.suffixes import readable, source_file
 
-__all__ = ["Predictions", "check_predictions", "open_predictions", "renormalised"]
-
 NUMBERS = ("float16", BFLOAT16, "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
 """What all formats can hold: probabilities and logits, and votes of members that are certain, which are zeros and ones."""
 

@@ -27,8 +27,6 @@ from credalens.storage.atomic import PARTIAL, atomic_file
 if TYPE_CHECKING:
     from credalens.storage.arrow_path import ArrowPath
 
-__all__ = ["RunFolder", "check_settings", "settings_differences"]
-
 LOCK: Final = "lock"
 DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 REMEDY: Final = "Use the same settings, name another folder, or begin again with --restart (restart=True)."

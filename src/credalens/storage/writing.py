@@ -16,8 +16,6 @@ from credalens.storage.formats.stored import BFLOAT16
 from credalens.storage.formats.suffixes import format_of
 from credalens.storage.reading import check_predictions, renormalised
 
-__all__ = ["save_predictions"]
-
 
 def save_predictions(path: str | os.PathLike[str], probs: Any, /, labels: Any = None, *, logits: bool = False) -> None:
     """Write member predictions (members, rows, classes), and labels (rows,), for ``open_predictions``.

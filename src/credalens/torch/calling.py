@@ -11,8 +11,6 @@ from torch import Tensor, nn
 
 from credalens.torch.modules import CallableModule
 
-__all__ = ["Call", "call_of_batch", "input_device", "member_call", "moved"]
-
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 """The positional and the keyword arguments of a call."""
 

@@ -22,8 +22,6 @@ from credalens.core.entropy import MAX_NODES, TOLERANCE, lower_entropy_bits, upp
 from credalens.prediction import CredalPrediction
 from credalens.torch.outputs import in_float64
 
-__all__ = ["credal_prediction"]
-
 AT_BOUND = 1e-12  # a probability this close to its bound, relatively, is at it
 NO_WIDTH = 1e-15  # sums of widths below this are rounding: the members agree
 

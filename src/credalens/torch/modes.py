@@ -8,8 +8,6 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from credalens.bayes.dropout import DROPOUT
 
-__all__ = ["check_device", "check_mode"]
-
 WITH_DROPOUT = (nn.RNNBase, nn.MultiheadAttention)
 
 

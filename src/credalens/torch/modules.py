@@ -7,8 +7,6 @@ from typing import Any, final
 
 from torch import nn
 
-__all__ = ["CallableModule", "member_modules", "member_name"]
-
 
 @final
 class CallableModule(nn.Module):

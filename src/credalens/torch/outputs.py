@@ -14,17 +14,6 @@ from credalens.checks.bad_rows import BadRowError
 from credalens.checks.member_array import raise_bad_member, read_distributions, read_logits
 from credalens.core.members import MemberSummary
 
-__all__ = [
-    "OUTPUTS",
-    "MemberOutput",
-    "OutputForm",
-    "in_float64",
-    "naming_bad_member",
-    "output_tensor",
-    "probabilities",
-    "summary_of_output",
-]
-
 OUTPUTS = ("logits", "probabilities")
 
 

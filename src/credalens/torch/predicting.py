@@ -24,8 +24,6 @@ from credalens.torch.result_folder import Arrays, ResultFolder, digest, read_res
 if TYPE_CHECKING:
     from credalens.torch.wrapper import CredalWrapper
 
-__all__ = ["load_prediction", "predict"]
-
 RETURNS = ("numpy", "torch")
 FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
 CLASSICAL = ("total", "aleatoric", "epistemic")

@@ -14,8 +14,6 @@ from torch import Tensor
 
 from credalens.storage.run_folder import RunFolder
 
-__all__ = ["Arrays", "ResultFolder", "digest", "read_results"]
-
 Arrays = dict[str, NDArray]
 INPUTS: Final = "inputs"  # the array that holds the digest of the batch's inputs
 DEFAULTS: Final = {"max_nodes": 20_000, "tolerance": 1e-12}  # settings that older manifests do not name

@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from credalens.bayes import BayesianLayer, activate_dropout
 from credalens.bayes.dropout import DROPOUT
 
-__all__ = ["SampleWatch", "sampling"]
-
 
 def sampling(member: nn.Module, /) -> AbstractContextManager[Any]:
     """Switch the dropout layers on; in a Bayesian network only the weights are sampled and dropout stays off."""

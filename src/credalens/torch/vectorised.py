@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from credalens.torch.calling import Call, member_call
 from credalens.torch.modules import CallableModule
 
-__all__ = ["check_same_architecture", "stacked_bytes", "vectorised_pass"]
-
 NO_SETTINGS = ("training", "name_or_path")  # checked at every call; where a Hugging Face model was loaded from
 PLAIN = (bool, int, float, str, tuple, type(None), torch.dtype)
 

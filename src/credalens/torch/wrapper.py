@@ -38,8 +38,6 @@ from credalens.torch.predicting import predict
 from credalens.torch.sampling import SampleWatch, sampling
 from credalens.torch.vectorised import check_same_architecture, stacked_bytes, vectorised_pass
 
-__all__ = ["CredalWrapper"]
-
 FEW = 8  # members whose outputs need no more memory than a summary; on a GPU they take less time together
 
 

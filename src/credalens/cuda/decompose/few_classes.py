@@ -13,8 +13,6 @@ from credalens.cuda.counters import COUNTERS
 from credalens.cuda.decompose.tiles import EXACT, LOGITS, NO_WIDTH
 from credalens.cuda.phi import phi
 
-__all__ = ["decompose_few_classes"]
-
 
 @triton.jit
 def _member_scale(source, real, classes, tolerance, KIND: tl.constexpr, ROWS: tl.constexpr):

@@ -25,8 +25,6 @@ from credalens.cuda.decompose.tiles import (
 )
 from credalens.cuda.phi import phi_parts
 
-__all__ = ["decompose_float32"]
-
 OUTWARDS = tl.constexpr(6.02e-8)  # a little more than 2^-24: adds one to the last digit of any float32, and leaves zero
 LAST_DIGIT = tl.constexpr(2e-7)
 SLACK = tl.constexpr(1e-6)  # of the mass to share: the entropy is corrected for it, to the square of it

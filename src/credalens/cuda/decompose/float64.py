@@ -25,8 +25,6 @@ from credalens.cuda.decompose.tiles import (
 )
 from credalens.cuda.phi import phi
 
-__all__ = ["decompose_float64"]
-
 SLACK = tl.constexpr(1e-15)  # mass below this is rounding
 LAST_DIGIT = tl.constexpr(4e-16)
 

@@ -6,21 +6,6 @@ import triton.language as tl
 
 from credalens.cuda.counters import MANY_OPEN
 
-__all__ = [
-    "EXACT",
-    "LOGITS",
-    "NO_WIDTH",
-    "lane_sums",
-    "list_many_open",
-    "positions",
-    "rough_level",
-    "row_max",
-    "row_sum",
-    "row_sums",
-    "swings",
-    "threshold_range",
-]
-
 EXACT = tl.constexpr(1e-14)  # a row this close to one is left as it is
 NO_WIDTH = tl.constexpr(1e-15)  # a sum of widths below this is rounding: the members agree
 LOGITS = tl.constexpr(1)  # the KIND of members that are logits

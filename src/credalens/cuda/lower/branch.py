@@ -14,8 +14,6 @@ from credalens.cuda.lower.nodes import DOWN, FEW, FREE, SLACK, SPLIT, UP, domina
 from credalens.cuda.lower.single_flip import nearest
 from credalens.cuda.phi import phi
 
-__all__ = ["search_rows"]
-
 LAST = tl.constexpr(0x7FFFFFFFFFFFFFFF)
 
 

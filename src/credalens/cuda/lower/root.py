@@ -22,8 +22,6 @@ from credalens.cuda.lower.single_flip import (
 )
 from credalens.cuda.phi import phi
 
-__all__ = ["root_rows"]
-
 FIRST, LAST = tl.constexpr(-0x80000000), tl.constexpr(0x7FFFFFFF)
 FAR_BITS = tl.constexpr(0x7149F2CA)  # FAR as a float32
 

@@ -12,8 +12,6 @@ from credalens.cuda.lower.nodes import SLACK
 from credalens.cuda.lower.single_flip import FAR, certificate, flip_bounds, flip_cost, trades
 from credalens.cuda.phi import phi
 
-__all__ = ["root_few_classes"]
-
 
 @triton.jit
 def _slopes(core_low, core_high, step, part, plane, m, most, ROWS: tl.constexpr):

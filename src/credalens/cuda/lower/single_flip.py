@@ -10,8 +10,6 @@ import triton.language as tl
 
 from credalens.cuda.phi import phi
 
-__all__ = ["FAR", "certificate", "flip_bounds", "flip_cost", "from_floor", "nearest", "to_floor", "trades"]
-
 FAR = tl.constexpr(1e30)  # more than any cost
 FLOOR = tl.constexpr(1.0 - 2.0**-22)  # a float32 can be off by a quarter of this
 LEAST = tl.constexpr(1e-37)  # rounded to zero: below it float32 loses digits

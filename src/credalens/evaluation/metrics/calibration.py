@@ -12,8 +12,6 @@ from credalens.checks.labels import read_labels, read_probabilities
 from credalens.checks.options import check_count, check_fraction
 from credalens.evaluation.results import Result
 
-__all__ = ["CalibrationMetrics", "ReliabilityCurve", "calibration_metrics", "reliability_curve"]
-
 FIRM = 5
 """With fewer inputs than this the accuracy of a bin says little."""
 

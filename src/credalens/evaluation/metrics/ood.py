@@ -18,8 +18,6 @@ from credalens.evaluation.results import Interval, Result
 from credalens.evaluation.statistics.delong import auroc_interval
 from credalens.evaluation.statistics.tally import METRICS, Coded, encode, flagged
 
-__all__ = ["OODMetrics", "PRCurve", "ROCCurve", "ood_metrics", "pr_curve", "roc_curve"]
-
 
 @dataclass(frozen=True)
 class OODMetrics(Result):

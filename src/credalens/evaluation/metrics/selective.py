@@ -13,8 +13,6 @@ from credalens.checks.sets import read_truths
 from credalens.evaluation.metrics.thin import thin
 from credalens.evaluation.results import Result
 
-__all__ = ["RejectionCurve", "accuracy_rejection_curve"]
-
 
 @dataclass(frozen=True, eq=False)
 class RejectionCurve(Result):

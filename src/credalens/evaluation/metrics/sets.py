@@ -11,8 +11,6 @@ from credalens.checks.labels import read_labels
 from credalens.checks.sets import read_class_sets
 from credalens.evaluation.results import Result
 
-__all__ = ["SetMetrics", "set_metrics"]
-
 
 @dataclass(frozen=True)
 class SetMetrics(Result):

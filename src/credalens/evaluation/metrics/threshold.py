@@ -17,8 +17,6 @@ from credalens.checks.scores import read_sample_scores, read_scores
 from credalens.evaluation.results import Result
 from credalens.storage import atomic_file
 
-__all__ = ["Threshold", "select_threshold"]
-
 FORMAT = "credalens-threshold-1"
 
 

@@ -19,8 +19,6 @@ from credalens.checks.scores import read_paired_scores, read_sample_scores
 from credalens.evaluation.results import Comparison, Interval
 from credalens.evaluation.statistics.tally import METRICS, encode
 
-__all__ = ["Metric", "Resampled", "Resampling", "Seed", "bootstrap_difference", "bootstrap_interval", "resample"]
-
 Scores = NDArray[np.float64]
 Metric = Literal["auroc", "auprc", "auprc_id", "fpr95", "fpr95_id"] | Callable[[Scores, Scores], float]
 Seed = int | np.random.Generator

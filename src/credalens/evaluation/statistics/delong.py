@@ -20,8 +20,6 @@ from credalens.evaluation.results import Comparison, Interval
 from credalens.evaluation.statistics.bootstrap import Seed, bootstrap_interval
 from credalens.evaluation.statistics.tally import encode, twice_below
 
-__all__ = ["auroc_interval", "compare_auroc"]
-
 
 def auroc_interval(
     id_scores: Any,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["GLOSSARY"]
-
 GLOSSARY: Final[dict[str, str]] = {
     "member": "One of the networks (or posterior samples, or dropout passes) whose predictions are combined.",
     "in distribution (ID)": "Inputs of the kind that the members were trained for.",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["GROUPS", "GROUP_MEANINGS", "METHOD_NAMES", "RULE_NAMES", "SHORT", "SIGNS", "line_name"]
-
 SHORT: Final = {"epistemic": "EU", "total": "TU", "aleatoric": "AU"}
 METHOD_NAMES: Final = {"credal": "credal", "classical": "averaging"}
 RULE_NAMES: Final = {

@@ -8,8 +8,6 @@ from credalens.evaluation.detection import Detection
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.results import Interval
 
-__all__ = ["NO_LABELS", "ONE_MEMBER", "about", "remarks"]
-
 FEW: Final = 30
 """Below this many inputs the normal law behind DeLong's intervals is a guess."""
 ONE_MEMBER: Final = (

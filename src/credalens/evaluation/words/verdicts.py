@@ -13,8 +13,6 @@ from credalens.evaluation.results import Comparison, Interval, Result
 from credalens.evaluation.words.numbers import SPACE, joined, number, percent, points, unit
 from credalens.evaluation.words.remarks import about, remarks
 
-__all__ = ["Finding", "Summary", "summary", "verdict"]
-
 CLOSE_ENOUGH = 0.005
 
 

@@ -29,8 +29,6 @@ from credalens.kernels.lower.single_flip import SLACK
 from credalens.kernels.simd.jit import NOBODY, NONE, kernel
 from credalens.kernels.simd.phi import phi
 
-__all__ = ["branch_and_bound_rows"]
-
 # Columns of a node on the stack: the decision (kind, class, range), what it starts from, and its lower bound.
 KIND, CLASS, FROM, TO, BOUND, MARK, NEED, BASE, SPLIT_CLASS, A, B = range(11)
 

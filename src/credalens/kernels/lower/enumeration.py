@@ -30,8 +30,6 @@ from credalens.kernels.lower.single_flip import FAR, SLACK, precedes
 from credalens.kernels.simd.jit import NONE, inlined, kernel
 from credalens.kernels.simd.phi import phi
 
-__all__ = ["FlipSearch", "cheapest_flips", "flip_vertex", "flips_of", "flips_workspace", "write_vertex"]
-
 ONE = np.int64(1)
 BEST = -1  # the place after the last node holds the best set seen
 

@@ -9,8 +9,6 @@ import numpy as np
 from credalens.kernels.simd.jit import inlined, kernel
 from credalens.kernels.simd.vectors import bits_to_float, float_to_bits
 
-__all__ = ["DECADES", "FEW", "ROUNDING", "Core", "collect_core", "middle"]
-
 
 class Core(NamedTuple):
     """The open classes in order of their slopes: bounds, phi of both, slopes, and their probabilities in the best vertex."""

@@ -17,8 +17,6 @@ from credalens.kernels.rows import whole_vectors
 from credalens.kernels.simd.jit import inlined, kernel
 from credalens.kernels.simd.vectors import WIDTH, load, store
 
-__all__ = ["enumerate_records", "records_workspace", "write_record"]
-
 ROW, OPEN, AT, TAKEN, BEST, FLOOR, CHORD = range(7)
 CLASSES = 8  # where the classes begin
 

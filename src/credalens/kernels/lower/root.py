@@ -31,8 +31,6 @@ from credalens.kernels.simd.vectors import (
     store,
 )
 
-__all__ = ["break_class", "gap_of", "root"]
-
 STEEP = 64.0  # bits; chords are steeper only for probabilities below 2^-60
 PASSES = 64
 FIRST = 4  # classes looked for one by one

@@ -24,8 +24,6 @@ from credalens.kernels.simd.jit import inlined
 from credalens.kernels.simd.phi import phi
 from credalens.kernels.simd.vectors import choose, larger, smaller
 
-__all__ = ["FAR", "SLACK", "BreakClass", "FlipBounds", "NearestSlopes", "certificate", "flip_bounds", "flip_cost"]
-__all__ += ["precedes", "trades"]
 
 FAR = 1e300  # a slope no class has
 SLACK = 1e-15  # mass below this is rounding

@@ -45,20 +45,6 @@ from credalens.kernels.simd.jit import NOBODY, NONE, inlined, kernel
 from credalens.kernels.simd.phi import phi, phi_pair
 from credalens.kernels.simd.vectors import WIDTH, everywhere, load, store, sum_of
 
-__all__ = [
-    "Budget",
-    "RowRoot",
-    "Search",
-    "branch_rows",
-    "enumerate_row",
-    "enumerate_rows",
-    "list_if_open",
-    "lower_entropy_rows",
-    "row_root",
-    "search_of",
-    "search_workspace",
-]
-
 ROUNDING = 1e-14  # bits; of sums of entropies
 MANY = 256  # classes; of fewer, most of those that might be flipped can be looked at
 SHORT = 1.0 / 16.0  # of the cost of the knapsack's vertex: the best of a flat row is below

@@ -29,8 +29,6 @@ from credalens.kernels.simd.vectors import (
     sum_of,
 )
 
-__all__ = ["OpenClasses", "no_peaks", "open_classes", "open_workspace", "peaks_more", "peaks_of"]
-
 STEPS = 6  # lower bounds tried one after the other
 HALVINGS = 6
 SHORT = 2 * WIDTH  # classes; to gather those of a shorter row takes longer than it saves

@@ -19,8 +19,6 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.typed_passes import NativeLowering
 
-__all__ = ["KernelCompiler", "compile_sooner", "compiles_sooner"]
-
 # Closures, `with`, None as a default, raising values, literal_unroll, inline="always", fused array expressions.
 UNUSED = {
     "WithLifting", "InlineClosureLikes", "RewriteSemanticConstants", "DeadBranchPrune", "RewriteDynamicRaises",

@@ -9,8 +9,6 @@ from credalens.kernels.buffers import aligned_empty
 from credalens.kernels.simd.jit import inlined, kernel
 from credalens.kernels.simd.vectors import WIDTH, bits_to_float, float_to_bits, load, store, to_float
 
-__all__ = ["phi", "phi_into", "phi_pair"]
-
 EXPONENT = np.int64(-1 << 52)
 SQRT_HALF = np.int64(0x3FE6A09E667F3BCD)
 TWO_OVER_LN2 = 2.0 / np.log(2.0)

@@ -16,8 +16,6 @@ from credalens.plots.simplex import layers
 from credalens.plots.simplex.layers import Entries
 from credalens.plots.style import Theme, themed
 
-__all__ = ["merge_to_three", "plot_simplex", "plot_simplex_panel"]
-
 OPTIONAL_LAYERS: Final = {
     "points": layers.draw_points,
     "polygon": layers.draw_polygon,

@@ -14,8 +14,6 @@ from numpy.lib import format as npy
 from credalens.storage.formats.stored import Order, Stored, loaded, mapped, refuse_objects
 from credalens.storage.formats.suffixes import UnsuitableError
 
-__all__ = ["npy_arrays", "npz_arrays"]
-
 LOCAL_HEADER = struct.Struct("<4s5H3I2H")  # ZIP: the fixed part in front of an entry's name, extra field and bytes
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 

@@ -16,18 +16,6 @@ from numpy.typing import NDArray
 from credalens.storage.formats.stored import Stored
 from credalens.storage.formats.suffixes import UnsuitableError, readable
 
-__all__ = [
-    "MemberColumns",
-    "RowReader",
-    "fixed_lists",
-    "from_fixed_lists",
-    "member_columns",
-    "open_parquet",
-    "parquet_arrays",
-    "refuse_nulls",
-    "write_predictions",
-]
-
 SIDE_BY_SIDE: Final = "member_*"
 SCORED: Final = {"label", "probability", "lower", "upper", "set"}
 FLOATS: Final = {"halffloat": "float16", "float": "float32", "double": "float64"}

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from credalens.storage.formats.stored import BFLOAT16, Stored, mapped
 from credalens.storage.formats.suffixes import UnsuitableError
 
-__all__ = ["safetensors_arrays", "write_safetensors"]
-
 LENGTH = struct.Struct("<Q")
 LONGEST_HEADER = 100_000_000  # the format's own limit
 DTYPES = {

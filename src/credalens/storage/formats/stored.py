@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from credalens.storage.formats.suffixes import UnsuitableError, readable
 
-__all__ = ["BFLOAT16", "Stored", "loaded", "mapped", "refuse_objects"]
-
 BFLOAT16 = "bfloat16"
 Order = Literal["C", "F"]
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from tokenize import TokenError
 from zipfile import BadZipFile
 
-__all__ = ["ALL_FORMATS", "UnsuitableError", "format_of", "readable", "source_file"]
-
 ALL_FORMATS = (".npy", ".npz", ".parquet", ".safetensors")
 # What the readers of the four formats raise at bytes that are not theirs.
 BROKEN = (
