@@ -24,7 +24,6 @@ from credalens.kernels.simd.jit import inlined
 from credalens.kernels.simd.phi import phi
 from credalens.kernels.simd.vectors import choose, larger, smaller
 
-
 FAR = 1e300  # a slope no class has
 SLACK = 1e-15  # mass below this is rounding
 
