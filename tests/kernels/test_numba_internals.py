@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import pickle
+import re
 import subprocess
 import sys
 
+import numba
 import pytest
 
 from credalens.kernels.simd.jit import FINGERPRINT, OPTIONS
@@ -78,3 +81,15 @@ def test_what_numba_no_longer_has_is_done_without(gone, patched, tmp_path):
     count, values = numbers(tmp_path, before=gone + "\n")
     assert count < 6
     assert values == patched
+
+
+def test_a_cache_of_another_version_is_not_unpickled(patched, tmp_path):
+    """Its classes may have moved: Numba compares the version first, and data files of another version are not named."""
+    numbers(tmp_path)
+    names = {path.name for path in tmp_path.rglob("*.nbc")}
+    for index in tmp_path.rglob("*.nbi"):
+        index.write_bytes(pickle.dumps(numba.__version__) + b"cnowhere\nGone\n.")
+    for data in tmp_path.rglob("*.nbc"):
+        data.rename(data.with_name(re.sub(r"\.[0-9a-f]{12}\.", ".", data.name)))
+    assert numbers(tmp_path)[1] == patched
+    assert names <= {path.name for path in tmp_path.rglob("*.nbc")}

@@ -12,7 +12,7 @@ from rich.console import Console
 from credalens.evaluation import evaluate
 from credalens.evaluation.words.glossary import GLOSSARY
 from credalens.report import tables
-from credalens.report.html import to_html
+from credalens.report.elements import to_html
 from credalens.report.tables import Cell, Column, Table, mark_best
 from credalens.report.terminal import print_result, to_rich
 from tests.strategies import batch_of

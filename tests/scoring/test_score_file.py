@@ -127,9 +127,9 @@ def test_progress_counts_all_rows_of_both_steps(tmp_path):
 RESIDENT = """
 import os, sys
 from pathlib import Path
-from credalens.scoring import merge, score_file
+from credalens.scoring import merge_parts, score_file
 
-merge.GROUP_ROWS = 8192  # both files have more rows than a row group of the output
+merge_parts.GROUP_ROWS = 8192  # both files have more rows than a row group of the output
 
 def most(source):
     sizes = []

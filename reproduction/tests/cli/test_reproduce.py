@@ -11,7 +11,7 @@ import pytest
 
 from credalens.cli import main
 from credalens.cli.app import COMMANDS
-from credalens_paper.experiments.entries import LABELS
+from credalens_paper.experiments.index import LABELS
 from credalens_paper.pipeline import engine as reproduce_engine
 from reproduction.tests.pipeline.fake_engine import FakeEngine
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import ensembles, evaluation_sets
 from credalens_paper.experiments.figures import FIGURES, ConceptFigure, SeverityFigure, SimplexFigure
-from credalens_paper.experiments.keys import CellKey
-from credalens_paper.experiments.numbers import PAPER_FIGURES, PAPER_TABLES
+from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
 from credalens_paper.experiments.presets import PRESETS, get_preset
 from credalens_paper.experiments.tables import TABLES
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from credalens_paper.experiments.cell_keys import CellKey, cells
 from credalens_paper.experiments.ensembles import (
     EvaluationSet,
     distinct_combinations,
     ensembles,
     evaluation_sets,
 )
-from credalens_paper.experiments.keys import CellKey, cells
 from credalens_paper.experiments.presets import get_preset
 
 FAST = get_preset("fast")

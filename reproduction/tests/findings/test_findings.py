@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from credalens_paper.experiments.keys import CellKey
-from credalens_paper.experiments.numbers import PAPER_FIGURES, PAPER_TABLES, PaperNumber
+from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES, PaperNumber
 from credalens_paper.findings.claims import CLAIMS, Claim, claims_table, verdict
 from credalens_paper.findings.document import render_findings
 from credalens_paper.findings.lookup import Gap, Kind, gaps, is_better, numbers_of

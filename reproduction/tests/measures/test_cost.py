@@ -8,7 +8,7 @@ import torch
 
 from credalens import classical_uncertainty
 from credalens_paper.backbones import build_backbone
-from credalens_paper.experiments.keys import CellKey
+from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.presets import get_preset
 from credalens_paper.experiments.tables import TABLES
 from credalens_paper.measures import cost

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import ensembles
-from credalens_paper.experiments.keys import CellKey
 from credalens_paper.experiments.presets import get_preset
 from credalens_paper.pipeline.evaluate import Evaluator
 from credalens_paper.pipeline.job import Job

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from credalens_paper.experiments.entries import LABELS, check_labels
-from credalens_paper.experiments.keys import HIGHER
-from credalens_paper.experiments.numbers import PAPER_FIGURES, PAPER_TABLES
+from credalens_paper.experiments.cell_keys import HIGHER
+from credalens_paper.experiments.index import LABELS, check_labels
+from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
 from credalens_paper.experiments.presets import get_preset
 from credalens_paper.experiments.tables import TABLES
 from credalens_paper.findings.results_pages import render_pages

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import EvaluationSet
-from credalens_paper.experiments.keys import CellKey
 from credalens_paper.pipeline.predict import stored_members
 from credalens_paper.pipeline.runs import Run, assess
 from credalens_paper.results.store import Store

@@ -15,11 +15,11 @@ import pytest
 import torch
 
 from credalens_paper.training import jobs
+from credalens_paper.training.epoch_counts import DivergedError
 from credalens_paper.training.network_folder import read_note, read_tensors, to_bytes
 from credalens_paper.training.randomness import INITIAL, derived_seed
 from credalens_paper.training.run import TrainSpec, load_model, predict_concentrations, predict_members, train_models
 from credalens_paper.training.schedules import schedule_for
-from credalens_paper.training.tally import DivergedError
 from reproduction.tests.training.test_network_folder import little_room
 from reproduction.tests.training.tiny import SPEC, STATISTICS, assert_equal_weights, blobs, build, member
 

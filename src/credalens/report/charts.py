@@ -16,7 +16,7 @@ from credalens.evaluation.results import DETECTORS, METHODS, ByMethod, Compariso
 from credalens.evaluation.words.names import METHOD_NAMES, SHORT, line_name
 from credalens.evaluation.words.numbers import percent, points, unit
 from credalens.evaluation.words.verdicts import verdict
-from credalens.report.html import tag
+from credalens.report.elements import tag
 from credalens.report.svg import WIDTH, Axis, Plot, clipped, nice_ticks
 
 PERCENT: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from credalens.evaluation.few_classes import MOST_BARS
 from credalens.evaluation.samples import MemberView, ThreeClasses
-from credalens.evaluation.triangle import CORNERS, Triangle, level_ends, to_plane
-from credalens.report.html import tag
+from credalens.evaluation.three_class_geometry import CORNERS, Triangle, level_ends, to_plane
+from credalens.report.elements import tag
 from credalens.report.svg import WIDTH, clipped
 
 NAME_WIDTH, ROW, TOP, RIGHT = 76, 28, 4, 16

@@ -12,7 +12,7 @@ import numpy as np
 
 from credalens.evaluation.outcome import DataSets, Evaluation
 from credalens.evaluation.words.numbers import percent, unit
-from credalens.report.html import tag
+from credalens.report.elements import tag
 from credalens.report.images import check_images, png_uri
 from credalens.report.sections import NEED_OOD, SECTIONS, glossary
 from credalens.report.worst_inputs import Pictures, worst_inputs

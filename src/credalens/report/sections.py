@@ -12,7 +12,7 @@ from credalens.evaluation.words.names import METHOD_NAMES, SHORT, SIGNS, line_na
 from credalens.evaluation.words.remarks import NO_LABELS, ONE_MEMBER
 from credalens.evaluation.words.verdicts import Finding
 from credalens.report import charts
-from credalens.report.html import cards, chart, choice, legend, meanings, paragraph, tag, to_html
+from credalens.report.elements import cards, chart, choice, legend, meanings, paragraph, tag, to_html
 from credalens.report.tables import (
     calibration_table,
     detection_table,

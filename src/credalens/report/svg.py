@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from credalens.report.html import tag
+from credalens.report.elements import tag
 
 WIDTH, HEIGHT = 300, 214
 LEFT, RIGHT, TOP, BOTTOM = 40, 15, 22, 36

@@ -9,7 +9,7 @@ from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.samples import Sample
 from credalens.evaluation.words.names import GROUP_MEANINGS, GROUPS, METHOD_NAMES
 from credalens.evaluation.words.numbers import number, percent, unit
-from credalens.report.html import paragraph, tag
+from credalens.report.elements import paragraph, tag
 from credalens.report.member_charts import bars_chart, simplex_chart
 
 Pictures = dict[tuple[str, int], str]

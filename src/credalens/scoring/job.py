@@ -20,7 +20,7 @@ from credalens.checks.bad_rows import naming_bad_row
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.scoring.columns import score_columns, sums_of, table_of
 from credalens.scoring.inputs import Chunk, FileInput
-from credalens.scoring.joined import TableInput
+from credalens.scoring.join_tables import TableInput
 from credalens.scoring.outputs import FileOutput, FolderOutput, ScoredChunk, error_reason
 from credalens.scoring.settings import ScoringSettings, same_code
 

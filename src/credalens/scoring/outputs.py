@@ -14,7 +14,7 @@ from typing import Any, Final, final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from credalens.scoring.merge import Merger
+from credalens.scoring.merge_parts import Merger
 from credalens.scoring.settings import ScoringSettings
 from credalens.storage.arrow_path import ArrowPath
 from credalens.storage.atomic import atomic_file

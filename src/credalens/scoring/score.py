@@ -11,11 +11,11 @@ from credalens.checks.options import check_choice, check_threads
 from credalens.scoring.columns import COLUMNS
 from credalens.scoring.inputs import FileInput, fingerprint
 from credalens.scoring.job import Executor, Progress, ScoringJob, in_this_process, run_job
-from credalens.scoring.joined import TableInput
+from credalens.scoring.join_tables import TableInput
 from credalens.scoring.outputs import FileOutput, FolderOutput
+from credalens.scoring.parquet_folders import ParquetTable, columns_of_all, open_table
 from credalens.scoring.settings import make_settings, rows_at_a_time
 from credalens.scoring.summary import FolderSummary, ScoreSummary, summarise, summarise_folder
-from credalens.scoring.tables import ParquetTable, columns_of_all, open_table
 from credalens.storage import open_predictions
 from credalens.storage.arrow_path import ArrowPath, arrow_path
 from credalens.storage.atomic import check_target

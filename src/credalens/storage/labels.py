@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.storage.contents import LABELS, arrays_in
-from credalens.storage.formats.stored import Stored
+from credalens.storage.arrays_in_file import LABELS, arrays_in
+from credalens.storage.formats.stored_array import Stored
 from credalens.storage.formats.suffixes import UnsuitableError, readable, source_file
 
 

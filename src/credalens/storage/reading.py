@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from credalens.checks.arrays import check_classes, row_tolerance
 from credalens.checks.member_array import raise_no_members
-from credalens.storage.contents import LABELS, arrays_in, choose_predictions
-from credalens.storage.formats.stored import BFLOAT16, Stored
+from credalens.storage.arrays_in_file import LABELS, arrays_in, choose_predictions
+from credalens.storage.formats.stored_array import BFLOAT16, Stored
 from credalens.storage.formats.suffixes import readable, source_file
 
 NUMBERS = ("float16", BFLOAT16, "float32", "float64", "int8", "int16", "int32", "int64", "uint8")

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
 from credalens.checks.packages import needing
+from credalens.storage.arrays_in_file import LABELS
 from credalens.storage.atomic import atomic_file, check_target
-from credalens.storage.contents import LABELS
-from credalens.storage.formats.stored import BFLOAT16
+from credalens.storage.formats.stored_array import BFLOAT16
 from credalens.storage.formats.suffixes import format_of
 from credalens.storage.reading import check_predictions, renormalised
 

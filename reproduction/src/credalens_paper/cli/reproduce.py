@@ -103,7 +103,7 @@ def reproduce(
         credalens reproduce all --from-results results/fast --markdown results/README.md --findings docs/findings.md
         credalens reproduce all --preset fast --data-folder /shared/data --out /shared/runs --engine ray
     """
-    from credalens_paper.experiments.entries import check_labels
+    from credalens_paper.experiments.index import check_labels
     from credalens_paper.experiments.presets import get_preset
     from credalens_paper.pipeline import reproduce as pipeline
     from credalens_paper.results.records import read_results
@@ -183,7 +183,7 @@ def _ray_engine(
 
 def _list(asked: Path | None, default: Path, *, as_json: bool) -> None:
     """All entries, with their status in the folder that was asked for, or in that of this preset, which may be empty."""
-    from credalens_paper.experiments.entries import DESCRIPTIONS, kind_of
+    from credalens_paper.experiments.index import DESCRIPTIONS, kind_of
     from credalens_paper.results.records import read_results
     from credalens_paper.results.rendering.markdown import markdown_table
 

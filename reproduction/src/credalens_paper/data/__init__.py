@@ -6,9 +6,9 @@ files; small sets made here for trying things out; the official corrupted sets.
 
 from credalens_paper.data.catalog import DATA_SETS, DataSet, Statistics, normalization
 from credalens_paper.data.corrupted import load_corrupted
+from credalens_paper.data.generated import digits_images, photo_images, texture_images
 from credalens_paper.data.image_set import ImageSet, ImageSource
 from credalens_paper.data.load import load_images, open_images
-from credalens_paper.data.small import digits_images, photo_images, texture_images
 
 __all__ = [
     "DATA_SETS",

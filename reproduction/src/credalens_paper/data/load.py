@@ -9,11 +9,11 @@ from typing import Final
 
 from credalens_paper.data.catalog import DataSet, check_split, find_data_set, split_names
 from credalens_paper.data.folders import open_class_folders, open_tiny_imagenet
+from credalens_paper.data.generated import SMALL_SETS
 from credalens_paper.data.image_set import ImageSet, ImageSource
 from credalens_paper.data.originals import open_cifar10, open_cifar100, open_svhn
 from credalens_paper.data.packed import open_packed
 from credalens_paper.data.parquet import open_parquet
-from credalens_paper.data.small import SMALL_SETS
 
 
 @dataclass(frozen=True)

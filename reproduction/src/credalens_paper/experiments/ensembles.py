@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from credalens_paper.data import DATA_SETS
-from credalens_paper.experiments.keys import CellKey
+from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.training.spec import TrainSpec
 

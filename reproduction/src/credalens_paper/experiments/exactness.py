@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from credalens_paper.experiments.keys import CellKey
+from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.experiments.tables import C10, C100, OOD, SMALL
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from credalens.checks.options import check_choice
 from credalens_paper.backbones import BACKBONES, LARGE
 from credalens_paper.corruptions import CORRUPTIONS, SEVERITIES
-from credalens_paper.experiments.keys import CellKey
+from credalens_paper.experiments.cell_keys import CellKey
 
 METHODS: Final = ("DE", "BNNR", "BNNF", "EDD", "EDD-Fair")
 COUNTS: Final = (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from credalens_paper.experiments.keys import CellKey, cells
+from credalens_paper.experiments.cell_keys import CellKey, cells
 
 BOTH: Final = ("classical", "credal")
 SMALL: Final = ("vgg16", "resnet18")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from credalens_paper.experiments.keys import CellKey
+from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.findings.claims import CLAIMS, claims_table, verdict
 from credalens_paper.findings.lookup import model_name, place_name
 from credalens_paper.findings.notes import corner_note, corruption_note, weakness_note

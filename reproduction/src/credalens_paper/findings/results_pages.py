@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from credalens.storage import atomic_file
-from credalens_paper.experiments.entries import file_name
+from credalens_paper.experiments.index import file_name
 from credalens_paper.findings.headline import headline_table
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import joined, markdown_table

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from credalens.core.intervals import probability_intervals
 from credalens.prediction import wrap
-from credalens_paper.experiments.keys import CellKey
+from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.measures.solver import slsqp_entropies
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets, spec_key
 from credalens_paper.experiments.exactness import Exactness
-from credalens_paper.experiments.keys import CellKey
 from credalens_paper.json_records import from_json, to_json
 from credalens_paper.measures.reduction import reduce_rows, reduction_effect
 from credalens_paper.measures.solver import WRONG, solve, solver_effect, solver_errors
-from credalens_paper.pipeline.describe import closing, substitutes
 from credalens_paper.pipeline.plan import Plan, Workbench
+from credalens_paper.pipeline.result_facts import closing, substitutes
 from credalens_paper.pipeline.runs import Run, intervals_of
 from credalens_paper.results.records import ExactnessPart, ExactnessResult, ReductionRun, SolverRun
 

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from credalens_paper.backbones import BACKBONES
+from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, ensembles, evaluation_sets
-from credalens_paper.experiments.keys import CellKey
 from credalens_paper.experiments.names import display_name
 from credalens_paper.experiments.presets import METHODS
 from credalens_paper.measures.scores import number_name

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from credalens.checks.options import check_threads
 from credalens_paper.backbones import check_pretrained
-from credalens_paper.experiments.entries import check_labels
+from credalens_paper.experiments.index import check_labels
 from credalens_paper.experiments.presets import Preset, get_preset
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from credalens_paper.experiments.keys import HIGHER, CellKey
-from credalens_paper.experiments.numbers import PAPER_TABLES
+from credalens_paper.experiments.cell_keys import HIGHER, CellKey
+from credalens_paper.experiments.paper_numbers import PAPER_TABLES
 from credalens_paper.experiments.tables import Table
 from credalens_paper.json_records import from_json, to_json
 from credalens_paper.measures.cost import cpu_threads, measure_costs
 from credalens_paper.measures.solver import compare_solvers
-from credalens_paper.pipeline.describe import closing, substitutes
 from credalens_paper.pipeline.plan import Plan, Workbench
+from credalens_paper.pipeline.result_facts import closing, substitutes
 from credalens_paper.pipeline.runs import intervals_of
 from credalens_paper.results.records import (
     Cell,

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from credalens.storage.run_folder import RunFolder
-from credalens_paper.experiments.entries import LABELS
-from credalens_paper.experiments.keys import CellKey
-from credalens_paper.experiments.numbers import PaperNumber
+from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.index import LABELS
+from credalens_paper.experiments.paper_numbers import PaperNumber
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.json_records import from_json, inline, named, optional
 from credalens_paper.measures.reduction import ReductionEffect

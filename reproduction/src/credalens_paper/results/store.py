@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.storage.run_folder import RunFolder
-from credalens_paper.experiments.entries import file_name
+from credalens_paper.experiments.index import file_name
 from credalens_paper.json_records import to_json
 from credalens_paper.results.records import Result
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.scores import read_sample_scores
-from credalens.evaluation.metrics.thin import thin
+from credalens.evaluation.metrics.thin_curves import thin
 from credalens.evaluation.results import Interval, Result
 from credalens.evaluation.statistics.delong import auroc_interval
 from credalens.evaluation.statistics.tally import METRICS, Coded, encode, flagged

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from credalens.checks.scores import check_same_samples, read_sample_scores
 from credalens.checks.sets import read_truths
-from credalens.evaluation.metrics.thin import thin
+from credalens.evaluation.metrics.thin_curves import thin
 from credalens.evaluation.results import Result
 
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.kernels.lower.items import DOWN, MOST, UP, Items, collect_items, items_of, items_workspace
+from credalens.kernels.lower.flippable import DOWN, MOST, UP, Items, collect_items, items_of, items_workspace
 from credalens.kernels.lower.single_flip import FAR, SLACK, precedes
 from credalens.kernels.simd.jit import NONE, inlined, kernel
 from credalens.kernels.simd.phi import phi

@@ -13,7 +13,7 @@ The solution of (d) is off by one class's concavity only, so that a better verte
 other side. ``single_flip.py`` says what a flip costs. A row is done as soon as its best vertex is certified:
 
 1. by all vertices one flip away and a bound of the others: ``root.py``, on the classes that ``threshold.py`` leaves open;
-2. by all sets of flips that might be better: ``enumeration.py``, on the classes that ``items.py`` collects;
+2. by all sets of flips that might be better: ``enumeration.py``, on the classes that ``flippable.py`` collects;
 3. by branch and bound, where these sets are too many: ``branch.py``.
 """
 

@@ -23,10 +23,11 @@ OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FAST, "error_model": "nump
 
 
 def _fingerprint() -> str:
-    """One hash over all kernel sources and the compiler's version."""
+    """One hash over the names and contents of all kernel files and the compiler's version."""
     digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(path.read_bytes())
+    root = Path(__file__).parents[1]
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 

@@ -8,7 +8,7 @@ in every process, because Numba's own cache would keep outdated code (see `stamp
 |---|---|
 | ``no_reference_counts`` | a fifth of the time of a row of a hundred classes |
 | ``no_wrappers`` | a tenth of the time to compile |
-| ``short_pipeline`` | two fifths of the time to compile (``compiling.py``) |
+| ``short_pipeline`` | two fifths of the time to compile (``compiler_passes.py``) |
 | ``stamped_cache`` | compiling again in every process |
 | ``bare_load`` | a tenth of a second in every process that only loads kernels |
 | ``deferred_blas`` | a fifth of a second in every process that compiles them |
@@ -16,6 +16,7 @@ in every process, because Numba's own cache would keep outdated code (see `stamp
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 import sys
@@ -59,7 +60,7 @@ def _accepted(given: dict[str, Any], **flags: Any) -> dict[str, Any]:
 
 
 def _short_pipeline() -> tuple[dict[str, Any], Callable[[Any], Any]]:
-    from credalens.kernels.simd.compiling import KernelCompiler, compile_sooner
+    from credalens.kernels.simd.compiler_passes import KernelCompiler, compile_sooner
 
     return {"pipeline_class": KernelCompiler}, compile_sooner
 
@@ -102,18 +103,23 @@ def stamped_cache(function: Callable[..., Any], fingerprint: str, settings: dict
     """``function`` with machine code cached on disk under a fingerprint of all kernel files.
 
     Numba's cache looks only at the file a function stands in, so a kernel would keep an outdated copy of one it calls from
-    another file. Without a cache where that cannot be changed, or where there is no place for one.
+    another file. The stamp is also part of the version, which Numba compares before it unpickles an index whose classes may
+    be gone, and of the names of data files, so that an index that was written just before a kill never names code of
+    another version. Without a cache where that cannot be changed, or where there is no place for one.
     """
 
-    def stamp() -> Any:
+    def with_stamps() -> Any:
         compiled = numba.njit(cache=True, **settings)(function)
         cache_file = compiled._cache._cache_file
-        if not cache_file._source_stamp:
-            raise NotImplementedError("Numba's cache has no source stamp")
-        cache_file._source_stamp = "-".join((fingerprint, *_COMPILATION))
+        if not (cache_file._source_stamp and cache_file._version and ".{number:d}." in cache_file._data_name_pattern):
+            raise NotImplementedError("Numba's cache is not as expected")
+        stamp = "-".join((fingerprint, *_COMPILATION))
+        short = hashlib.sha256(stamp.encode()).hexdigest()[:12]
+        cache_file._source_stamp, cache_file._version = stamp, f"{numba.__version__} {stamp}"
+        cache_file._data_name_pattern = cache_file._data_name_pattern.replace(".{number:d}.", f".{short}.{{number:d}}.")
         return compiled
 
-    compiled = _attempt("stamped_cache", stamp, None)
+    compiled = _attempt("stamped_cache", with_stamps, None)
     if compiled is None:
         return numba.njit(**settings)(function)
     if "no_reference_counts" in APPLIED:

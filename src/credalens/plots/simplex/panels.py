@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from credalens.evaluation.few_classes import two_and_rest
-from credalens.evaluation.triangle import Array, Triangle
+from credalens.evaluation.three_class_geometry import Array, Triangle
 from credalens.plots.arguments import as_mapping, as_members, as_names
 from credalens.plots.axes import add_legend, name_axes, new_figure, open_axes
 from credalens.plots.simplex import layers

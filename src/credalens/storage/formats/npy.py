@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.lib import format as npy
 
-from credalens.storage.formats.stored import Order, Stored, loaded, mapped, refuse_objects
+from credalens.storage.formats.stored_array import Order, Stored, loaded, mapped, refuse_objects
 from credalens.storage.formats.suffixes import UnsuitableError
 
 LOCAL_HEADER = struct.Struct("<4s5H3I2H")  # ZIP: the fixed part in front of an entry's name, extra field and bytes

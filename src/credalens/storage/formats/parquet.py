@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from credalens.storage.formats.stored import Stored
+from credalens.storage.formats.stored_array import Stored
 from credalens.storage.formats.suffixes import UnsuitableError, readable
 
 SIDE_BY_SIDE: Final = "member_*"

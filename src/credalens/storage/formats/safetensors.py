@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.storage.formats.stored import BFLOAT16, Stored, mapped
+from credalens.storage.formats.stored_array import BFLOAT16, Stored, mapped
 from credalens.storage.formats.suffixes import UnsuitableError
 
 LENGTH = struct.Struct("<Q")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from credalens_paper.experiments.entries import LABELS, file_name
-from credalens_paper.experiments.keys import CellKey
+from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.index import LABELS, file_name
 from credalens_paper.experiments.names import display_name
 from credalens_paper.results.records import Panel, Provenance, Result, TableResult, TrainedModels
 from credalens_paper.results.rendering.values import count_text

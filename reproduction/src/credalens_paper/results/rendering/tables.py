@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from credalens_paper.experiments.keys import CellKey
+from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.names import display_name
 from credalens_paper.results.records import Cell, Improvement, SolverComparison, TableResult
 from credalens_paper.results.rendering.markdown import NONE, markdown_table

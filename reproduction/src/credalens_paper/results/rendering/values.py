@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from credalens_paper.experiments.numbers import PaperNumber
+from credalens_paper.experiments.paper_numbers import PaperNumber
 from credalens_paper.results.records import Difference, PaperDifference, Runs
 from credalens_paper.results.rendering.markdown import NONE
 

@@ -10,9 +10,9 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.scoring.gather import gather
 from credalens.scoring.inputs import Chunk
-from credalens.scoring.tables import ParquetTable, columns_of_part, readable_part, row_batches
+from credalens.scoring.parquet_folders import ParquetTable, columns_of_part, readable_part, row_batches
+from credalens.scoring.rows_by_id import gather
 from credalens.storage.arrow_path import ArrowPath
 from credalens.storage.formats.parquet import MemberColumns, refuse_nulls
 

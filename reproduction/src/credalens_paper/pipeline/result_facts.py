@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import Ensemble
-from credalens_paper.experiments.keys import CellKey
 from credalens_paper.pipeline.plan import Plan, Workbench
 from credalens_paper.pipeline.predict import is_predicted
 from credalens_paper.pipeline.runs import Run

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens import wrap
-from credalens.scoring import joined, score_folder
+from credalens.scoring import join_tables, score_folder
 from credalens.scoring.columns import score_columns
 from tests.scoring.folders import parts
 from tests.scoring.tables import read_columns, write_model, write_part
@@ -43,14 +43,14 @@ def refuse_gather(*args):
 
 @pytest.mark.parametrize("chunk_rows", [3, 10, 1000])
 def test_parts_that_line_up_are_read_side_by_side(tmp_path, monkeypatch, chunk_rows):
-    monkeypatch.setattr(joined, "gather", refuse_gather)
+    monkeypatch.setattr(join_tables, "gather", refuse_gather)
     score_folder(write_models(tmp_path, [EVEN] * 3), tmp_path / "out", chunk_rows=chunk_rows)
     assert_joined(tmp_path / "out")
     assert len(parts(tmp_path / "out")) == 4
 
 
 def test_file_names_need_not_be_the_same_to_line_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(joined, "gather", refuse_gather)
+    monkeypatch.setattr(join_tables, "gather", refuse_gather)
     sources = write_models(tmp_path, [EVEN] * 3)
     for path in parts(sources[1]):
         path.rename(path.with_name(f"other-{path.name}"))
@@ -86,9 +86,9 @@ def test_rows_are_gathered_in_blocks_of_bounded_size(tmp_path, monkeypatch, limi
         sizes.append(len(ids))
         return plain(table, columns, ids, name)
 
-    plain = joined.gather
-    monkeypatch.setattr(joined, "gather", counted)
-    monkeypatch.setattr(joined, limit, rows * 4 * VALUES.itemsize)  # rows of four classes
+    plain = join_tables.gather
+    monkeypatch.setattr(join_tables, "gather", counted)
+    monkeypatch.setattr(join_tables, limit, rows * 4 * VALUES.itemsize)  # rows of four classes
     sources = write_models(tmp_path, [[np.arange(ROWS)], [np.arange(ROWS)[::-1]], [np.arange(ROWS)]])
     score_folder(sources, tmp_path / "out", chunk_rows=3)
     assert_joined(tmp_path / "out")
@@ -181,7 +181,7 @@ def test_a_file_with_other_predictions_than_ids_is_named(tmp_path, monkeypatch, 
     def cut(self, number, place, chunk):
         yield from (short[:, start : start + chunk] for start in range(0, rows, chunk))
 
-    monkeypatch.setattr(joined.TableInput, "_side_by_side", cut)
+    monkeypatch.setattr(join_tables.TableInput, "_side_by_side", cut)
     sources = write_models(tmp_path, [EVEN] * 2)
     with pytest.raises(ValueError, match=r"model-1: holds \d predictions for \d rows of .*part-0.parquet; one of both"):
         score_folder(sources, tmp_path / "out", chunk_rows=5)

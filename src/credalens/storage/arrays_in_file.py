@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from credalens.checks.packages import needing
-from credalens.storage.formats.stored import Stored
+from credalens.storage.formats.stored_array import Stored
 from credalens.storage.formats.suffixes import UnsuitableError, format_of
 
 LABELS: Final = "labels"

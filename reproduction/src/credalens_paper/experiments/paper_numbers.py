@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
 
-from credalens_paper.experiments.keys import KEYS, CellKey
+from credalens_paper.experiments.cell_keys import KEYS, CellKey
 
 
 @dataclass(frozen=True)

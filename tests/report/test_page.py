@@ -22,8 +22,8 @@ from credalens.evaluation import Threshold, evaluate
 from credalens.evaluation.samples import view_members
 from credalens.plots import style
 from credalens.report import charts, figures, files
+from credalens.report.elements import tag
 from credalens.report.files import write_report
-from credalens.report.html import tag
 from credalens.report.images import png_uri
 from credalens.report.member_charts import bars_chart, simplex_chart
 from credalens.report.page import render_html

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from credalens_paper.experiments.exactness import EXACTNESS
-from credalens_paper.experiments.numbers import PAPER_FIGURES, PAPER_TABLES
+from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
 
 DESCRIPTIONS: Final = {
     **{label: table.description for label, table in PAPER_TABLES.items()},

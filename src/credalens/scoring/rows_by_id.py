@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
-from credalens.scoring.tables import ParquetTable, readable_part
+from credalens.scoring.parquet_folders import ParquetTable, readable_part
 from credalens.storage.formats.parquet import MemberColumns
 from credalens.storage.formats.suffixes import UnsuitableError
 

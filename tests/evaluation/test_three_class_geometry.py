@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from scipy.spatial import ConvexHull
 
 from credalens.core.intervals import intersection_probability
-from credalens.evaluation import triangle
-from credalens.evaluation.triangle import CORNERS, convex_hull, credal_polygon, to_plane
+from credalens.evaluation import three_class_geometry
+from credalens.evaluation.three_class_geometry import CORNERS, convex_hull, credal_polygon, to_plane
 from tests.plots.drawing import members
 
 WEATHER = np.array([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
@@ -129,5 +129,5 @@ def test_hull_of_points_on_a_line_is_a_segment():
 
 
 def test_examples_run():
-    result = doctest.testmod(triangle)
+    result = doctest.testmod(three_class_geometry)
     assert (result.failed, result.attempted > 0) == (0, True)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from credalens_paper.experiments.numbers import PAPER_FIGURES, PAPER_TABLES
+from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
 
 # (rows x columns) counted in the paper
 COUNTS = {

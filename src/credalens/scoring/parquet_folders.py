@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from credalens.storage.arrays_in_file import choose_predictions
 from credalens.storage.arrow_path import ArrowPath, FileState, arrow_path
-from credalens.storage.contents import choose_predictions
 from credalens.storage.formats.parquet import MemberColumns, RowReader, member_columns, open_parquet
 from credalens.storage.formats.suffixes import UnsuitableError, readable
 from credalens.storage.reading import check_predictions

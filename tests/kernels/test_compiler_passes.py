@@ -15,7 +15,7 @@ import pytest
 from numba.core import types
 
 from credalens import kernels
-from credalens.kernels.simd.compiling import (
+from credalens.kernels.simd.compiler_passes import (
     _cached_call_types,
     _HelperLibrary,
     _no_collection,
@@ -64,7 +64,7 @@ def test_subscripts_keep_their_types():
 
 BOUNDS = """
 import sys, numpy as np
-import credalens.kernels.simd.compiling as compiling
+import credalens.kernels.simd.compiler_passes as compiling
 {change}
 from credalens.kernels.bounds import bounds_rows
 p = np.random.default_rng(0).dirichlet(np.ones(5), (3, 7))
@@ -229,7 +229,7 @@ def test_the_first_call_compiles_few_functions_and_all_of_them_sooner(tmp_path):
     code = """
 import numpy as np, numba.core.event as event
 import credalens
-from credalens.kernels.simd.compiling import compiles_sooner
+from credalens.kernels.simd.compiler_passes import compiles_sooner
 p = np.random.default_rng(0).dirichlet(np.ones(30), (5, 50))
 few = p[..., :10] / p[..., :10].sum(axis=-1, keepdims=True)
 for members in (few, p):
