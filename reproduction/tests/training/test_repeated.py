@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from credalens_paper.training.run import load_model, train_models
-from reproduction.tests.training.tiny import SPEC, assert_equal_weights, blobs, build, member
+from reproduction.tests.training.tiny import SPEC, assert_equal_weights, blobs, build, member, same_threads
 
 STUDENT = member(method="edd", seed=5, teachers=(0, 1))
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
@@ -33,7 +33,7 @@ def train_all(folder, device, *, side_by_side):
 def test_another_process_trains_the_same_networks(device, tmp_path):
     specs = train_all(tmp_path / "here", device, side_by_side=3)
     there = [sys.executable, "-c", AGAIN, str(tmp_path / "there"), device]
-    subprocess.run(there, cwd=Path(__file__).parents[3], check=True, timeout=300)
+    subprocess.run(there, cwd=Path(__file__).parents[3], env=same_threads(), check=True, timeout=300)
     for spec in specs:
         here, there = (load_model(spec, tmp_path / name, build=build, device="cpu") for name in ("here", "there"))
         assert_equal_weights(here, there)

@@ -21,7 +21,7 @@ from credalens_paper.training.randomness import INITIAL, derived_seed
 from credalens_paper.training.run import TrainSpec, load_model, predict_concentrations, predict_members, train_models
 from credalens_paper.training.schedules import schedule_for
 from reproduction.tests.training.test_network_folder import little_room
-from reproduction.tests.training.tiny import SPEC, STATISTICS, assert_equal_weights, blobs, build, member
+from reproduction.tests.training.tiny import SPEC, STATISTICS, assert_equal_weights, blobs, build, member, same_threads
 
 STUDENT = member(method="edd", seed=5, teachers=(0, 1))
 EVERY = [
@@ -183,7 +183,7 @@ train_models([member(backbone="dropout")], blobs(), sys.argv[1], build=slowly, d
 
 def test_a_killed_training_goes_on_exactly(tmp_path):
     spec = member(backbone="dropout")
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "killed")])
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "killed")], env=same_threads())
     checkpoint = tmp_path / "killed" / spec.key / "checkpoint.safetensors"
     try:
         while not (checkpoint.is_file() and read_note(checkpoint)["state"]["step"] >= 6):

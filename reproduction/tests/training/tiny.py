@@ -1,5 +1,6 @@
 """Networks and data small enough to train in a test."""
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -54,3 +55,8 @@ def assert_equal_weights(one, other):
     assert one.keys() == other.keys()
     for name in one:
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+def same_threads() -> dict[str, str]:
+    """The environment of a process that is to add up in the same order: with as many threads as torch has here."""
+    return os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
