@@ -1,7 +1,11 @@
 """Fixtures of both packages. GPU kernels are collected only where Triton is installed; CUDA builds of PyTorch bring it."""
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
+
+# Two test processes share the cores: with more threads each, small networks mostly wait for one another.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 pytest_plugins = ["tests.engines.cluster"]  # a Ray cluster, for whoever asks for it
 
