@@ -36,11 +36,11 @@ format: setup  ## apply the formatter and the safe fixes
 # what those call, which is no fault of ours.
 RANGE_TESTS := tests/core tests/kernels tests/evaluation tests/plots tests/report tests/scoring tests/sklearn tests/storage \
 	tests/test_prediction.py
-RANGE_TOOLS := array-api-strict hypothesis pandas polars 'pytest<9' pytest-xdist scipy
+RANGE_TOOLS := array-api-strict filelock hypothesis pandas polars pytest pytest-xdist safetensors scipy
 
 oldest:  ## run the library's tests with the oldest supported dependencies
 	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python -m pip install --quiet --constraint constraints-oldest.txt --editable '.[cli,sklearn,report]' $(RANGE_TOOLS)
+	.venv-oldest/bin/python -m pip install --quiet --constraint constraints-oldest.txt --editable '.[cli,sklearn,report]' $(RANGE_TOOLS) 'pytest<9'
 	.venv-oldest/bin/python -m pytest -n 2 -W ignore::DeprecationWarning $(RANGE_TESTS)
 
 newest:  ## run the library's tests with the newest releases of the dependencies

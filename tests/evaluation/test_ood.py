@@ -154,7 +154,7 @@ def test_roc_curve_is_scikit_learns(id_scores, ood_scores):
     fpr, tpr, threshold = sk.roc_curve(*truth(id_scores, ood_scores), drop_intermediate=False)
     for mine, theirs in ((ours.fpr, fpr), (ours.tpr, tpr), (ours.threshold, threshold)):
         np.testing.assert_array_equal(mine, theirs)
-    assert ours.area == pytest.approx(np.trapezoid(ours.tpr, ours.fpr), abs=1e-12)
+    assert ours.area == pytest.approx((np.diff(ours.fpr) * (ours.tpr[1:] + ours.tpr[:-1]) / 2).sum(), abs=1e-12)
 
 
 @lawful
