@@ -179,7 +179,7 @@ def half_an_output(folder):
 @pytest.mark.parametrize("suffix", [".parquet", ".npz"])
 def test_killed_runs_lose_and_double_nothing(tmp_path, suffix):
     source, out, whole = tmp_path / "in.npy", tmp_path / f"out{suffix}", tmp_path / f"whole{suffix}"
-    save_predictions(source, batch_of("mixed", 3, 100, 4).repeat(40, axis=1))
+    save_predictions(source, batch_of("mixed", 3, 100, 4).repeat(200, axis=1))  # 400 parts: time to be killed
     score_file(source, whole, chunk_rows=50)
     folder = tmp_path / f"{out.name}.parts"
     point = int(np.random.default_rng(len(suffix)).integers(1, 60))
@@ -188,6 +188,6 @@ def test_killed_runs_lose_and_double_nothing(tmp_path, suffix):
     kill_when(start(source, out), half_an_output(folder))
     summary, errors = start(source, out).communicate()
     assert errors == ""
-    assert json.loads(summary)["rows"] == 4000
+    assert json.loads(summary)["rows"] == 20_000
     assert out.read_bytes() == whole.read_bytes()
     assert names(tmp_path) == ["in.npy", out.name, whole.name]

@@ -10,8 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import safetensors.numpy
-import safetensors.torch
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +17,9 @@ from credalens import wrap
 from credalens.storage import open_predictions, read_labels, save_predictions
 from credalens.storage.formats.parquet import fixed_lists
 from tests.strategies import batch_of
+
+torch = pytest.importorskip("torch")
+save_tensors = pytest.importorskip("safetensors.torch").save_file
 
 FORMATS = (".npy", ".npz", ".parquet", ".safetensors")
 
@@ -105,7 +106,7 @@ def test_the_safetensors_package_agrees_both_ways(tmp_path, dtype):
 
 def test_bfloat16_gives_what_wrap_gives_for_the_tensor(tmp_path):
     tensor = torch.from_numpy(members(dtype="float64")).to(torch.bfloat16)
-    safetensors.torch.save_file({"probs": tensor}, tmp_path / "m.safetensors")
+    save_tensors({"probs": tensor}, tmp_path / "m.safetensors")
     predictions = open_predictions(tmp_path / "m.safetensors")
     assert predictions.dtype == "bfloat16"
     read, given = wrap(predictions.read()), wrap(tensor)
@@ -117,13 +118,13 @@ def test_bfloat16_gives_what_wrap_gives_for_the_tensor(tmp_path):
 
 def test_bfloat16_logits_are_read_bit_for_bit(tmp_path):
     tensor = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
-    safetensors.torch.save_file({"logits": tensor}, tmp_path / "m.safetensors")
+    save_tensors({"logits": tensor}, tmp_path / "m.safetensors")
     read = open_predictions(tmp_path / "m.safetensors", logits=True).read()
     np.testing.assert_array_equal(read, tensor.float().numpy())
 
 
 def test_bfloat16_rows_that_are_no_distribution_are_still_refused(tmp_path):
-    safetensors.torch.save_file({"probs": torch.ones(1, 2, 3, dtype=torch.bfloat16)}, tmp_path / "m.safetensors")
+    save_tensors({"probs": torch.ones(1, 2, 3, dtype=torch.bfloat16)}, tmp_path / "m.safetensors")
     with pytest.raises(ValueError, match="sums to 3"):
         wrap(open_predictions(tmp_path / "m.safetensors").read())
 
