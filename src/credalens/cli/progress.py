@@ -16,9 +16,12 @@ def progress_bar(*, hidden: bool = False) -> Iterator[Callable[[str, int, int], 
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
+    if hidden or not console.is_terminal:
+        yield lambda what, done, of: None
+        return
     columns = (TextColumn("{task.description:>8}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     tasks = {}
-    with Progress(*columns, console=console, disable=hidden or not console.is_terminal) as progress:
+    with Progress(*columns, console=console) as progress:
 
         def show(what: str, done: int, of: int) -> None:
             if what not in tasks:
