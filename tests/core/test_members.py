@@ -164,3 +164,10 @@ def test_classical_by_hand():
     np.testing.assert_allclose(
         [result.total[0], result.aleatoric[0], result.epistemic[0]], [math.log(2), 0, math.log(2)]
     )
+
+
+def test_the_earlier_name_of_the_kind_of_array_still_works():
+    summary = MemberSummary().update(np.full((2, 3, 4), 0.25, np.float32))
+    assert MemberSummary().origin is None
+    assert summary.origin is summary.array_kind
+    assert summary.origin.dtype == "float32"

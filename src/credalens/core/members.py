@@ -41,6 +41,11 @@ class MemberSummary:
     sum_entropy: Any = None
     array_kind: ArrayKind | None = None
 
+    @property
+    def origin(self) -> ArrayKind | None:
+        """The earlier name of ``array_kind``."""
+        return self.array_kind
+
     def update(self, probs: Any, /, *, member_axis: int | None = 0) -> MemberSummary:
         """Fold in members: (members, *batch, classes), or with ``member_axis=None`` one member (*batch, classes).
 
