@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens.kernels.lower.flippable import DOWN, MANY, MOST, UP, Items, collect_items, items_workspace
-from credalens.kernels.lower.threshold import OpenClasses, open_workspace
+from credalens.kernels.lower.open_classes import OpenClasses, open_workspace
 from credalens.kernels.simd.phi import phi_pair
 from tests.strategies import KINDS, batch_of
 

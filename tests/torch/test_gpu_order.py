@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from credalens.torch import CredalWrapper, outputs, wrapper
+from credalens.torch import CredalWrapper, member_outputs, wrapper
 from tests.torch.agreement import assert_same
 from tests.torch_calls import TorchCalls
 
@@ -40,7 +40,7 @@ def test_the_same_prediction(count, kind, dtype, monkeypatch):
 
 def test_values_are_not_looked_at_before_all_members_have_run(ahead, monkeypatch):
     checked = []
-    monkeypatch.setattr(outputs, "_check_values", lambda output, kind: checked.append(output))
+    monkeypatch.setattr(member_outputs, "_check_values", lambda output, kind: checked.append(output))
     CredalWrapper(members(3))(torch.randn(2, 6))
     assert checked == []
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.member_array import read_distributions, read_logits
-from credalens.evaluation.few_classes import few_classes, two_and_rest
+from credalens.evaluation.merged_classes import few_classes, two_and_rest
 from credalens.evaluation.results import ByMeasure, ByMethod, Result
 from credalens.evaluation.scored_set import ScoredSet
 

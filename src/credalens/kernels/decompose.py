@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from credalens.kernels.bounds import alpha_of, fold_row, intersect_more
+from credalens.kernels.lower.open_classes import no_peaks, peaks_more, peaks_of
 from credalens.kernels.lower.records import write_record
 from credalens.kernels.lower.solve import row_root, search_of
-from credalens.kernels.lower.threshold import no_peaks, peaks_more, peaks_of
 from credalens.kernels.rows import read_row
 from credalens.kernels.simd.jit import NONE, inlined, kernel
 from credalens.kernels.simd.phi import phi

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.evaluation.few_classes import MOST_BARS
+from credalens.evaluation.merged_classes import MOST_BARS
 from credalens.evaluation.samples import MemberView, ThreeClasses
 from credalens.evaluation.three_class_geometry import CORNERS, Triangle, level_ends, to_plane
 from credalens.report.elements import tag

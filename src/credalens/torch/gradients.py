@@ -20,7 +20,7 @@ from credalens.checks.member_array import MemberArray, check_member_axis, read_d
 from credalens.checks.options import check_base, check_budget
 from credalens.core.entropy import MAX_NODES, TOLERANCE, lower_entropy_bits, upper_entropy_bits
 from credalens.prediction import CredalPrediction
-from credalens.torch.outputs import in_float64
+from credalens.torch.member_outputs import in_float64
 
 AT_BOUND = 1e-12  # a probability this close to its bound, relatively, is at it
 NO_WIDTH = 1e-15  # sums of widths below this are rounding: the members agree

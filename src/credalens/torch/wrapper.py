@@ -23,9 +23,7 @@ from credalens.core.members import MemberSummary
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.torch.calling import Call, input_device, member_call
 from credalens.torch.gradients import credal_prediction
-from credalens.torch.modes import check_device, check_mode
-from credalens.torch.modules import member_modules, member_name
-from credalens.torch.outputs import (
+from credalens.torch.member_outputs import (
     OUTPUTS,
     MemberOutput,
     OutputForm,
@@ -34,6 +32,8 @@ from credalens.torch.outputs import (
     probabilities,
     summary_of_output,
 )
+from credalens.torch.modes import check_device, check_mode
+from credalens.torch.modules import member_modules, member_name
 from credalens.torch.predicting import predict
 from credalens.torch.sampling import SampleWatch, sampling
 from credalens.torch.vectorised import check_same_architecture, stacked_bytes, vectorised_pass

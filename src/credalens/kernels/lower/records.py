@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from credalens.kernels.buffers import aligned_empty
 from credalens.kernels.lower.enumeration import flips_of
+from credalens.kernels.lower.open_classes import OpenClasses
 from credalens.kernels.lower.solve import Budget, RowRoot, enumerate_row, list_if_open
-from credalens.kernels.lower.threshold import OpenClasses
 from credalens.kernels.rows import whole_vectors
 from credalens.kernels.simd.jit import inlined, kernel
 from credalens.kernels.simd.vectors import WIDTH, load, store

@@ -1,6 +1,6 @@
 """The root of the lower-entropy search: the knapsack, and what one change of it can gain.
 
-All of it on the open classes (``threshold.py``), in whole vectors.
+All of it on the open classes (``open_classes.py``), in whole vectors.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ d. Chord bound: with phi replaced by its chord on each [l_k, u_k] the problem is
 The solution of (d) is off by one class's concavity only, so that a better vertex flips few classes: it has them on the
 other side. ``single_flip.py`` says what a flip costs. A row is done as soon as its best vertex is certified:
 
-1. by all vertices one flip away and a bound of the others: ``root.py``, on the classes that ``threshold.py`` leaves open;
+1. by all vertices one flip away and a bound of the others: ``root.py``, on the classes that ``open_classes.py`` leaves open;
 2. by all sets of flips that might be better: ``enumeration.py``, on the classes that ``flippable.py`` collects;
 3. by branch and bound, where these sets are too many: ``branch.py``.
 """
@@ -30,9 +30,7 @@ from credalens.kernels.lower.enumeration import (
     flips_workspace,
     write_vertex,
 )
-from credalens.kernels.lower.root import break_class, gap_of, root
-from credalens.kernels.lower.single_flip import SLACK
-from credalens.kernels.lower.threshold import (
+from credalens.kernels.lower.open_classes import (
     OpenClasses,
     no_peaks,
     open_classes,
@@ -40,6 +38,8 @@ from credalens.kernels.lower.threshold import (
     peaks_more,
     peaks_of,
 )
+from credalens.kernels.lower.root import break_class, gap_of, root
+from credalens.kernels.lower.single_flip import SLACK
 from credalens.kernels.rows import Row, read_row, row_of, row_workspace
 from credalens.kernels.simd.jit import NOBODY, NONE, inlined, kernel
 from credalens.kernels.simd.phi import phi, phi_pair

@@ -8,19 +8,19 @@ from typing import Any, Final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from credalens.evaluation.few_classes import two_and_rest
+from credalens.evaluation.merged_classes import two_and_rest
 from credalens.evaluation.three_class_geometry import Array, Triangle
 from credalens.plots.arguments import as_mapping, as_members, as_names
 from credalens.plots.axes import add_legend, name_axes, new_figure, open_axes
-from credalens.plots.simplex import layers
-from credalens.plots.simplex.layers import Entries
+from credalens.plots.simplex import marks
+from credalens.plots.simplex.marks import Entries
 from credalens.plots.style import Theme, themed
 
 OPTIONAL_LAYERS: Final = {
-    "points": layers.draw_points,
-    "polygon": layers.draw_polygon,
-    "hull": layers.draw_hull,
-    "intervals": layers.draw_intervals,
+    "points": marks.draw_points,
+    "polygon": marks.draw_polygon,
+    "hull": marks.draw_hull,
+    "intervals": marks.draw_intervals,
 }
 READABLE: Final = 0.2
 LEGEND: Final[dict[str, Any]] = {"frameon": False, "columnspacing": 1.6, "handlelength": 2.2}
@@ -129,18 +129,18 @@ def _triangle(members: Any) -> Triangle:
 def _draw(
     ax: Axes, triangle: Triangle, names: list[str], kinds: list[str], look: Theme, shown: Mapping[str, bool]
 ) -> Entries:
-    layers.draw_names(ax, triangle, names, look)
+    marks.draw_names(ax, triangle, names, look)
     entries = _draw_layers(ax, triangle, kinds, look, shown)
     if shown["zoom"] and triangle.extent < READABLE:
         inset = ax.inset_axes((0.0, 0.62, 0.28, 0.34))
         _draw_layers(inset, triangle, kinds, look, shown)
-        layers.frame_zoom(ax, inset, triangle, look)
+        marks.frame_zoom(ax, inset, triangle, look)
     return entries
 
 
 def _draw_layers(ax: Axes, triangle: Triangle, kinds: list[str], look: Theme, shown: Mapping[str, bool]) -> Entries:
-    layers.draw_triangle(ax, look)
-    entries = layers.draw_members(ax, triangle, kinds, look)
+    marks.draw_triangle(ax, look)
+    entries = marks.draw_members(ax, triangle, kinds, look)
     for name, draw in OPTIONAL_LAYERS.items():
         if shown[name]:
             entries += draw(ax, triangle, look)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from credalens import ProbabilityIntervals
 from credalens.core.entropy import MAX_NODES, TOLERANCE
-from credalens.kernels.lower.solve import lower_entropy_rows
-from credalens.kernels.lower.threshold import (
+from credalens.kernels.lower.open_classes import (
     OpenClasses,
     no_peaks,
     open_classes,
@@ -21,6 +20,7 @@ from credalens.kernels.lower.threshold import (
     peaks_more,
     peaks_of,
 )
+from credalens.kernels.lower.solve import lower_entropy_rows
 from credalens.kernels.rows import Row, row_workspace, whole_vectors
 from credalens.kernels.simd.jit import OPTIONS
 from credalens.kernels.simd.phi import phi_pair
