@@ -102,7 +102,9 @@ def interval_capacity(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
 
 
 def generalized_hartley(lower: np.ndarray, upper: np.ndarray) -> float:
-    return hartley_of_capacity(interval_capacity(lower, upper), lower.size)
+    """Over the subsets of the possible classes: with an impossible one added, no subset has another lower probability."""
+    low, high = lower[upper > 0], upper[upper > 0]
+    return hartley_of_capacity(interval_capacity(low, high), low.size)
 
 
 def hull_upper_entropy(members: np.ndarray) -> float:

@@ -90,7 +90,9 @@ def test_results_feed_back_into_the_functions():
     assert prediction.intervals.is_reachable.all()
     assert prediction.predict_set().any(-1).all()
     assert prediction.predict_set("e_admissibility")[np.arange(30), prediction.predict()].mean() > 0.5
-    np.testing.assert_array_equal(prediction.hartley, generalized_hartley(prediction.lower, prediction.upper))
+    value, bounds = generalized_hartley(prediction.lower, prediction.upper, return_bounds=True)
+    np.testing.assert_array_equal(prediction.hartley, value)
+    np.testing.assert_array_equal(prediction.hartley_bounds, bounds)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -56,6 +56,7 @@ def test_a_prediction_has_its_arrays(make):
         assert getattr(prediction, name).shape == CLASSES
     for name in ("total", "aleatoric", "epistemic", "aleatoric_bound", "hartley"):
         assert getattr(prediction, name).shape == BATCH
+    assert [bound.shape for bound in prediction.hartley_bounds] == [BATCH, BATCH]
     for name in ("total", "aleatoric", "epistemic"):
         assert getattr(prediction.classical, name).shape == BATCH
     assert isinstance(prediction.intervals, credalens.ProbabilityIntervals)

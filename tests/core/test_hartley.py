@@ -59,6 +59,43 @@ def test_many_classes_are_certified_to_a_thousandth_of_a_bit(kind, classes):
     assert (above <= math.log2(classes)).all()
 
 
+def test_widths_on_the_grid():
+    # Each width is a whole number of the grid's cells, up to rounding.
+    lower, upper = np.zeros(17), np.zeros(17)
+    lower[:2], upper[:3] = 0.1, (0.6, 0.9, 0.4)
+    value, (below, above) = generalized_hartley(lower, upper, return_bounds=True)
+    assert above - below <= 1e-3
+    assert abs(value - oracles.generalized_hartley(lower, upper)) <= 5e-4
+
+
+@given(
+    st.integers(17, 60),
+    st.integers(2, 6),
+    st.integers(2, 9),
+    st.sampled_from([4, 8, 10, 16, 20, 32, 50, 64, 100]),
+    st.integers(0, 2**32 - 1),
+)
+def test_votes_are_certified_to_a_thousandth_of_a_bit(classes, members, possible, parts, seed):
+    rng = np.random.default_rng(seed)
+    votes = np.zeros((members, classes))
+    votes[:, rng.choice(classes, possible, replace=False)] = rng.multinomial(
+        parts, rng.dirichlet(np.ones(possible)), members
+    )
+    low, high = probability_intervals(votes / parts)
+    value, (below, above) = generalized_hartley(low, high, return_bounds=True)
+    assert above - below <= 1e-3
+    assert below <= value <= above
+    assert below - 1e-12 <= oracles.generalized_hartley(low, high) <= above + 1e-12
+
+
+@pytest.mark.parametrize("parts", [10, 20, 64])
+def test_votes_for_many_classes_are_certified_to_a_thousandth_of_a_bit(parts):
+    rng = np.random.default_rng(parts)
+    votes = rng.multinomial(parts, rng.dirichlet(np.full(40, 0.3), 200), (4, 200)) / parts
+    _, (below, above) = generalized_hartley(*probability_intervals(votes), return_bounds=True)
+    assert (above - below <= 1e-3).all()
+
+
 def test_a_thousand_classes_are_certified():
     low, high = probability_intervals(np.concatenate([batch_of("flat", 5, 1, 1000), batch_of("peaked", 5, 1, 1000)], 1))
     _, (below, above) = generalized_hartley(low, high, return_bounds=True)

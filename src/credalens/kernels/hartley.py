@@ -195,7 +195,7 @@ def _grid_noise(widths, cell):
     noise = 0.0
     for k in range(widths.size):
         part = widths[k] - cell * np.floor(widths[k] / cell)
-        noise += part * (cell - part)
+        noise += max(part * (cell - part), 0.0)  # rounding can put a width on the wrong side of its grid point
     return noise
 
 
@@ -232,4 +232,5 @@ def hartley_certified_rows(widths, room, rest, goal, most_cells, u, tail0, tail1
         if room[row] > NOTHING and rest[row] > NOTHING:
             work = (grid, found, at)
             a, b = _bracket_row(widths[row], room[row], rest[row], goal * LN2, most_cells, u, tail0, tail1, work)
-            low[row], high[row] = max(a / LN2, 0.0), min(b / LN2, most)
+            high[row] = min(b / LN2, most)
+            low[row] = min(max(a / LN2, 0.0), high[row])  # where both are log2 C, rounding may have swapped them

@@ -46,7 +46,7 @@ def credal_prediction(
       for :math:`u_k` below it.
     - ``aleatoric``: entropy at the minimiser, whose active bounds stay active (the envelope theorem). If two minimisers
       tie, it is the gradient of either.
-    - ``aleatoric_bound``, ``classical``, ``hartley`` and ``hull`` carry no gradient.
+    - ``aleatoric_bound``, ``classical``, ``hartley``, ``hartley_bounds`` and ``hull`` carry no gradient.
 
     The slope of -p log p is infinite at p = 0; it is taken at the smallest normal number instead, so that gradients stay
     finite. Computed in float64; results in ``dtype``, by default that of ``probs`` and at least float32.
