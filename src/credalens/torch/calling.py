@@ -36,15 +36,15 @@ def _accepts_keywords(member: nn.Module, keywords: Mapping[Any, Any]) -> bool:
     return True
 
 
-def call_of_batch(batch: Any, inputs: Callable[[Any], Any] | None, /) -> Call:
+def args_of_batch(batch: Any, inputs: Callable[[Any], Any] | None, /) -> tuple[Any, ...]:
     """The arguments for a batch of a loader: the batch, or the first entry of a tuple such as (inputs, labels).
 
     ``inputs`` selects them from the batch instead; a tuple that it returns becomes several positional arguments.
     """
     if inputs is not None:
         selected = inputs(batch)
-        return (selected if isinstance(selected, tuple) else (selected,)), {}
-    return (batch[0] if isinstance(batch, list | tuple) and batch else batch,), {}
+        return selected if isinstance(selected, tuple) else (selected,)
+    return (batch[0] if isinstance(batch, list | tuple) and batch else batch,)
 
 
 def input_device(call: Call, /) -> torch.device | None:

@@ -18,8 +18,9 @@ from credalens.checks.member_array import MemberArray
 from credalens.checks.options import check_choice, check_count
 from credalens.core.classical import ClassicalUncertainty
 from credalens.prediction import CredalPrediction
-from credalens.torch.calling import call_of_batch, moved
-from credalens.torch.result_folder import Arrays, ResultFolder, digest, read_results
+from credalens.torch.calling import args_of_batch, moved
+from credalens.torch.digest import VERSION, digest
+from credalens.torch.result_folder import Arrays, ResultFolder, read_results
 
 if TYPE_CHECKING:
     from credalens.torch.wrapper import CredalWrapper
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 RETURNS = ("numpy", "torch")
 FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
 CLASSICAL = ("total", "aleatoric", "epistemic")
+KEY_REMEDY = "Give key=lambda batch: ..., numbers or texts that tell the batches apart."
+WEIGHTS_REMEDY = "Give that member as a plain callable, lambda *x: model(*x): its weights are not compared then."
 
 
 def predict(
@@ -39,6 +42,7 @@ def predict(
     autocast: torch.dtype | None = None,
     progress: bool = True,
     output: str | os.PathLike[str] | None = None,
+    key: Callable[[Any], Any] | None = None,
     seed: int | None = None,
     returns: str = "numpy",
 ) -> CredalPrediction:
@@ -52,6 +56,8 @@ def predict(
       an interrupted run: finished batches are read from the loader but not computed. Results of different runs never
       mix: the folder holds the settings and a digest of the weights (not those of plain callables) and of the inputs of
       each batch. ``load_prediction`` reads such a folder.
+    - ``key``: gives what tells a batch from others, such as its row numbers, and is digested in place of its inputs; needed
+      where inputs cannot be digested, which is an error otherwise.
     - ``seed``: torch's global generators are seeded with (seed, index of the batch) for every batch, and restored
       afterwards, so that draws depend neither on earlier ones nor on an interruption. Generators that members own are
       not seeded.
@@ -70,13 +76,13 @@ def predict(
     batches, total = _batches(data, batch_size)
     results: list[Arrays] = []
     for index, batch in enumerate(_with_progress(batches, total, progress)):
-        args, kwargs = call_of_batch(batch, inputs)
-        inputs_digest = digest((args, kwargs)) if folder else ""
+        args = args_of_batch(batch, inputs)
+        inputs_digest = _inputs_digest(batch, args, key) if folder else ""
         arrays = folder.read(index, inputs_digest) if folder else None
         if arrays is None:
             args = args if device is None else moved(args, device)
             with _precision(device, autocast), _seeded(seed, index, device):
-                arrays = _arrays(wrapper.predict_batch(*args, **kwargs))
+                arrays = _arrays(wrapper.predict_batch(*args))
             if folder:
                 folder.write(index, inputs_digest, arrays)
         results.append(arrays)
@@ -105,8 +111,22 @@ def _settings(wrapper: CredalWrapper, autocast: torch.dtype | None, seed: int | 
         "hull": wrapper.hull,
         "autocast": None if autocast is None else str(autocast),
         "seed": seed,
-        "weights": digest(wrapper.state_dict()),
+        "digest": VERSION,
+        "weights": _digest(wrapper.state_dict(), "state_dict()", WEIGHTS_REMEDY),
     }
+
+
+def _inputs_digest(batch: Any, args: tuple[Any, ...], key: Callable[[Any], Any] | None) -> str:
+    if key is not None:
+        return _digest(("key", key(batch)), "key(batch)", KEY_REMEDY)
+    return _digest(args, "inputs", KEY_REMEDY)
+
+
+def _digest(x: Any, name: str, remedy: str) -> str:
+    try:
+        return digest(x, name)
+    except TypeError as error:
+        raise TypeError(f"{error} {remedy}") from error
 
 
 def _batches(data: Iterable[Any] | Tensor, batch_size: int) -> tuple[Iterable[Any], int | None]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from credalens.storage.run_folder import RunFolder
 
 Arrays = dict[str, NDArray]
 INPUTS: Final = "inputs"  # the array that holds the digest of the batch's inputs
-DEFAULTS: Final = {"max_nodes": 20_000, "tolerance": 1e-12}  # settings that older manifests do not name
+DEFAULTS: Final = {"max_nodes": 20_000, "tolerance": 1e-12, "digest": 1}  # settings that older manifests do not name
+PHRASES: Final = {
+    "weights": "the members' weights differ",
+    "digest": "another version of credalens digested weights and inputs in another way",
+}
 
 
 @final
@@ -25,7 +26,7 @@ class ResultFolder:
 
     def __init__(self, folder: Path, settings: Mapping[str, Any], /) -> None:
         self._run, self._settings = _run_folder(folder), settings
-        self._run.begin(settings, defaults=DEFAULTS, phrases={"weights": "the members' weights differ"})
+        self._run.begin(settings, defaults=DEFAULTS, phrases=PHRASES)
 
     def read(self, index: int, inputs: str, /) -> Arrays | None:
         """The results of batch ``index``, None if there are none; an error if they are those of other inputs."""
@@ -86,27 +87,3 @@ def _read_part(path: Path) -> Arrays:
             return dict(archive)
     except Exception as error:  # zipfile, zlib and numpy raise different ones
         raise ValueError(f"{path} cannot be read ({error}); delete it and run again, it will be made anew.") from error
-
-
-def digest(x: Any, /) -> str:
-    """A short text that differs when any number, name or shape in nested inputs or weights differs."""
-    state = hashlib.blake2b(digest_size=16)
-    _feed(state, x)
-    return state.hexdigest()
-
-
-def _feed(state: Any, x: Any) -> None:
-    if isinstance(x, Tensor):
-        state.update(f"{tuple(x.shape)}{x.dtype}".encode())
-        state.update(x.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-    elif isinstance(x, np.ndarray):
-        state.update(f"{x.shape}{x.dtype}".encode() + x.tobytes())
-    elif isinstance(x, Mapping):
-        for key, value in x.items():
-            state.update(repr(key).encode())
-            _feed(state, value)
-    elif isinstance(x, list | tuple):
-        for value in x:
-            _feed(state, value)
-    elif isinstance(x, str | bytes | int | float):
-        state.update(repr(x).encode())
