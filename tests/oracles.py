@@ -135,3 +135,15 @@ def is_e_admissible(lower: np.ndarray, upper: np.ndarray, i: int) -> bool:
         bounds=list(zip(lower, upper, strict=True)),
     )  # fmt: skip
     return result.status == 0
+
+
+def maximum_mean_imprecision(low: np.ndarray, high: np.ndarray) -> float:
+    """max_A upper(A) - lower(A) over all events, each from its definition for reachable intervals."""
+    classes = np.arange(len(low))
+    gaps = [0.0]
+    for mask in range(1, 2 ** len(low) - 1):
+        event = (mask >> classes & 1).astype(bool)
+        above = min(high[event].sum(), 1 - low[~event].sum())
+        below = max(low[event].sum(), 1 - high[~event].sum())
+        gaps.append(above - below)
+    return max(gaps)

@@ -237,3 +237,14 @@ def test_what_is_computed_later_has_as_many_threads(made, lazy, monkeypatch):
     assert started == []
     getattr(made(members, threads=None), lazy)
     assert started
+
+
+@given(ensembles(kinds=("one_hot", "rounded", "flat")))
+def test_the_mean_decides_between_classes_of_equal_intersection_probability(members):
+    prediction = wrap(members)
+    tied = prediction.probability >= prediction.probability.max() - 1e-15
+    assert prediction.predict() == np.where(tied, prediction.mean, -1).argmax()
+
+
+def test_one_hot_members_predict_the_class_with_most_votes():
+    assert wrap(np.eye(3)[[2, 2, 0, 1, 2]]).predict() == 2

@@ -20,6 +20,7 @@ SIGNATURES = {
     "upper_entropy": "lower, upper, *, base, return_distribution, threads",
     "lower_entropy": "lower, upper, *, base, return_distribution, return_bounds" + BUDGET,
     "generalized_hartley": "lower, upper, *, base, return_bounds, tolerance, threads",
+    "maximum_mean_imprecision": "lower, upper, *, return_bounds, threads",
     "classical_uncertainty": "probs, *, member_axis, base, threads",
     "credal_decision": "lower, upper, rule",
     "set_utility": "size, correct, /, *, reward",

@@ -14,6 +14,7 @@ from credalens.core.decisions import credal_decision, set_utility
 from credalens.core.entropy import lower_entropy, upper_entropy
 from credalens.core.hartley import generalized_hartley
 from credalens.core.hull import ConvexHull
+from credalens.core.imprecision import maximum_mean_imprecision
 from credalens.core.intervals import (
     ProbabilityIntervals,
     approximate_intervals,
@@ -42,6 +43,7 @@ __all__ = [
     "generalized_hartley",
     "intersection_probability",
     "lower_entropy",
+    "maximum_mean_imprecision",
     "probability_intervals",
     "set_utility",
     "upper_entropy",

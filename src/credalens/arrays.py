@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NARROW_FLOATS = ("float16", "bfloat16", "float32")
+ROUNDINGS = 4  # of a dtype: what two equal numbers that were computed alike may differ by
 NAMES = {np.dtype(name): name for name in ("float16", "float32", "float64")}  # NumPy takes 2 us to name a dtype
 
 
@@ -156,9 +157,24 @@ def namespace(library: str, /) -> Any:
     return sys.modules["jax"].numpy if library == "jax" else sys.modules[library]
 
 
-def top_class(p: Any, /) -> Any:
-    """The index of the largest value on the last axis."""
-    return namespace(_library_of(p)).argmax(p, axis=-1)
+def top_class(p: Any, /, *, ties: Any) -> Any:
+    """The index of the largest value on the last axis; among those equal up to rounding, the one with the largest ``ties``."""
+    xp, kind = namespace(_library_of(p)), array_kind_of(p)
+    slack = ROUNDINGS * float(np.finfo(kind.result_dtype).eps)
+    tied = p >= largest(p)[..., None] - slack
+    return xp.argmax(xp.where(tied, ties, xp.zeros_like(ties) - 1), axis=-1)
+
+
+def largest(p: Any, /) -> Any:
+    """The largest value on the last axis."""
+    library = _library_of(p)
+    return p.amax(-1) if library == "torch" else namespace(library).max(p, axis=-1)
+
+
+def not_negative(x: Any, /) -> Any:
+    """Zero where rounding made a number negative."""
+    xp = namespace(_library_of(x))
+    return xp.where(x > 0, x, xp.zeros_like(x))
 
 
 def to_float64(x: Any, array_kind: ArrayKind, /) -> Any:
@@ -169,6 +185,15 @@ def to_float64(x: Any, array_kind: ArrayKind, /) -> Any:
     if array_kind.library == "jax":
         return x.astype(xp.float64 if sys.modules["jax"].config.jax_enable_x64 else "float32")
     return x.astype(np.float64) if array_kind.library in ("numpy", "cupy") else xp.astype(x, xp.float64)
+
+
+def to_result_dtype(x: Any, array_kind: ArrayKind, /) -> Any:
+    """``x`` in the dtype that results have, on its device."""
+    name = array_kind.result_dtype.name
+    if array_kind.library == "torch":
+        return x.to(getattr(sys.modules["torch"], name))
+    xp = namespace(array_kind.library)
+    return x.astype(name) if array_kind.library in ("numpy", "cupy", "jax") else xp.astype(x, getattr(xp, name))
 
 
 def to_float32(x: Any, /) -> Any:

@@ -19,7 +19,7 @@ from credalens.checks.member_array import (
     read_logits,
     read_members,
 )
-from credalens.checks.options import check_base, check_budget
+from credalens.checks.options import check_base, check_budget, check_choice
 from credalens.checks.summaries import check_not_empty
 from credalens.core.batches import for_each_chunk
 from credalens.core.classical import ClassicalUncertainty, classical_of, from_bits
@@ -30,6 +30,8 @@ from credalens.core.hartley import hartley_of
 from credalens.core.hull import ConvexHull
 from credalens.core.intervals import ProbabilityIntervals
 from credalens.core.members import MemberSummary
+from credalens.core.pairwise_kl import pairwise_kl_of
+from credalens.core.scores import SCORES
 
 if TYPE_CHECKING:
     from credalens.cuda import GpuMembers
@@ -102,15 +104,35 @@ class CredalPrediction:
     @cached_property
     def hull(self) -> ConvexHull:
         """The convex hull of the members, a smaller credal set; a prediction from a ``MemberSummary`` has none."""
+        return ConvexHull._of_members(self._given_members("the hull").to_cpu().as_accepted())
+
+    @cached_property
+    def _pairwise_kl(self) -> Any:
+        members = self._given_members("mean_pairwise_kl")
+        if isinstance(members, MemberArray):
+            return pairwise_kl_of(members, base=self.base, threads=self._threads)
+        return members.pairwise_kl(base=self.base)
+
+    def _given_members(self, what: str) -> MemberArray | GpuMembers:
         if self._members is None:
             raise ValueError(
-                "the hull needs the members, and this prediction was made from a summary; use wrap(probs)."
+                f"{what} needs the members themselves, and this prediction was made from a summary of them or from a file; "
+                "use wrap(probs)."
             )
-        return ConvexHull._of_members(self._members.to_cpu().as_accepted())
+        return self._members
+
+    def score(self, name: str = "total", /) -> Any:
+        """One uncertainty score of the catalogue ``credalens.core.scores``, (*batch): higher means less certain.
+
+        Of the credal set "total", "epistemic", "aleatoric", "hartley", "imprecision", "entropy", "least_confidence" and
+        "set_size"; of averaging "mean_total", "mean_epistemic", "mean_aleatoric", "mean_least_confidence" and
+        "mean_pairwise_kl".
+        """
+        return SCORES[check_choice(name, tuple(SCORES), "score")].compute(self)
 
     def predict(self) -> Any:
-        """The class with the highest intersection probability, (*batch)."""
-        return top_class(self.probability)
+        """The class with the highest intersection probability, (*batch); the highest mean decides between equals."""
+        return top_class(self.probability, ties=self.mean)
 
     def predict_set(self, rule: str = "maximality") -> Any:
         """The classes that remain possible under ``rule`` (see ``credal_decision``), as a mask (*batch, classes)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from credalens.checks.member_array import MemberArray, read_logits, read_members
 from credalens.core.batches import for_each_chunk
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.decomposition import Decomposition
+from credalens.core.pairwise_kl import pairwise_kl
 from credalens.cuda.decomposition import GpuDecomposition, decompose
 from credalens.cuda.layout import MOST_CLASSES
 from credalens.cuda.self_check import agrees_with_cpu
@@ -67,20 +69,26 @@ class GpuMembers:
 
     def classical(self, *, base: float) -> ClassicalUncertainty:
         """Entropy of the mean, mean entropy of the members, and their difference, on the device."""
+        total, aleatoric = self._by_rows(lambda p: torch.stack([_entropy(p.mean(0)), _entropy(p).mean(0)]))
+        parts = total, aleatoric, epistemic_part(total, aleatoric)
+        return ClassicalUncertainty(*(self._in_unit(part, base) for part in parts))
+
+    def pairwise_kl(self, *, base: float) -> Tensor:
+        """The expected pairwise Kullback-Leibler divergence, on the device."""
+        return self._in_unit(self._by_rows(pairwise_kl), base)
+
+    def _by_rows(self, compute: Callable[[Tensor], Tensor]) -> Tensor:
+        """``compute`` (..., rows) of the probabilities in float64, by chunks of rows."""
         count, rows, classes = self.tensor.shape
         size = max(1, CHUNK // (count * classes))
-        parts = [self._classical(start, start + size) for start in range(0, rows, size)]
-        total, aleatoric = (torch.cat(part) for part in zip(*parts, strict=True))
-        spread = epistemic_part(total, aleatoric)
-        scale = 1.0 / math.log2(base)
-        return ClassicalUncertainty(
-            *((scale * x).to(self.result_dtype).view(self.batch) for x in (total, aleatoric, spread))
-        )
+        return torch.cat([compute(self._probabilities(start, start + size)) for start in range(0, rows, size)], -1)
 
-    def _classical(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+    def _probabilities(self, start: int, stop: int) -> Tensor:
         x = self.tensor[:, start:stop].double()
-        p = torch.softmax(x, -1) if self.kind == "logits" else x / x.sum(-1, keepdim=True)
-        return _entropy(p.mean(0)), _entropy(p).mean(0)
+        return torch.softmax(x, -1) if self.kind == "logits" else x / x.sum(-1, keepdim=True)
+
+    def _in_unit(self, bits: Tensor, base: float) -> Tensor:
+        return (bits / math.log2(base)).to(self.result_dtype).view(self.batch)
 
     def to_cpu(self) -> MemberArray:
         """The same members for the quantities that are computed on the CPU."""

@@ -1,0 +1,48 @@
+"""Maximum mean imprecision of interval credal sets: the event about which the set says least."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from credalens.checks.intervals import IntervalArray, read_intervals
+from credalens.core.batches import for_each_chunk
+
+MAX_NODES = 1_000_000
+
+
+def maximum_mean_imprecision(lower: Any, upper: Any, *, return_bounds: bool = False, threads: int | None = None) -> Any:
+    r"""The largest difference between the upper and the lower probability of any event, (*batch).
+
+    .. math:: MMI = \max_A \overline P(A) - \underline P(A)
+              = \min\Big(\sum_k u_k - 1,\ 1 - \sum_k l_k,\ \max_A \min(w(A), w(A^c))\Big), \quad w = u - l
+
+    Between 0, for a single distribution, and 1. The last term is a balanced partition of the widths. A greedy one that
+    reaches one of the first two terms is the answer at once, as for nearly all real predictions; else a search over
+    subsets decides, O(C log C) a row without it. ``return_bounds`` adds a certified bracket (low, high), wider than
+    a point only where the search ended at a million nodes.
+
+    >>> round(float(maximum_mean_imprecision([0.2, 0.1, 0.0], [0.7, 0.6, 0.3])), 6)
+    0.5
+    """
+    value, low, high = imprecision_of(read_intervals(lower, upper), threads=threads)
+    return (value, (low, high)) if return_bounds else value
+
+
+def imprecision_of(intervals: IntervalArray, /, *, threads: int | None = None) -> tuple[Any, Any, Any]:
+    """The measure and its bracket (value, low, high) of validated intervals; the value is the lower end."""
+    from credalens.kernels.imprecision import imprecision_rows
+
+    rows, classes = intervals.lower.shape
+    low, high = np.empty((2, rows))
+
+    def work(start: int, stop: int) -> None:
+        lower, upper = intervals.lower[start:stop], intervals.upper[start:stop]
+        widths = np.sort(upper - lower, axis=-1)[:, ::-1]
+        limit = np.maximum(np.minimum(upper.sum(axis=-1) - 1.0, 1.0 - lower.sum(axis=-1)), 0.0)
+        imprecision_rows(np.ascontiguousarray(widths), limit, MAX_NODES, low[start:stop], high[start:stop])
+
+    for_each_chunk(work, rows, classes, threads=threads)
+    value, low, high = (intervals.restore(x) for x in (low, low, high))
+    return value, low, high

@@ -1,0 +1,176 @@
+r"""The catalogue of uncertainty scores: each under one name, used by Python, files, evaluation, report and guard alike.
+
+A higher score means a less certain prediction. l, u are the bounds, p* is the intersection probability, \bar p the mean
+of the N members p_n; H is the entropy in units of the prediction's base.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from credalens.arrays import array_kind_of, largest, namespace, not_negative, to_float64, to_result_dtype
+from credalens.checks.intervals import trusted_intervals
+from credalens.core.imprecision import imprecision_of
+
+
+@dataclass(frozen=True)
+class Score:
+    """One uncertainty score.
+
+    :ivar label: what tables and charts call it.
+    :ivar formula: in LaTeX.
+    :ivar unit: "information" is measured in bits unless another base was asked for.
+    :ivar top: the largest value it can have, in words.
+    :ivar cost: what it costs beside ``wrap``, C classes and N members.
+    :ivar averaging: whether it belongs to averaged predictions; the others belong to credal sets.
+    :ivar needs_members: whether a prediction made from a summary of its members has none.
+    :ivar compute: from a ``CredalPrediction`` to an array (*batch).
+    """
+
+    name: str
+    label: str
+    formula: str
+    unit: Literal["information", "probability", "classes"]
+    top: str
+    cost: str
+    compute: Callable[[Any], Any]
+    averaging: bool = False
+    needs_members: bool = False
+
+
+def _entropy(p: Any, base: float) -> Any:
+    kind = array_kind_of(p)
+    xp, q = namespace(kind.library), to_float64(p, kind)
+    terms = q * xp.log2(xp.where(q > 0, q, xp.ones_like(q)))
+    return to_result_dtype(not_negative(-xp.sum(terms, axis=-1)) / math.log2(base), kind)
+
+
+def _imprecision(prediction: Any) -> Any:
+    return imprecision_of(trusted_intervals(prediction.lower, prediction.upper))[0]
+
+
+def _set_size(prediction: Any) -> Any:
+    sets = prediction.predict_set("maximality")
+    xp = namespace(array_kind_of(sets).library)
+    return xp.sum(sets, axis=-1)
+
+
+LOG, FREE, ENTROPY = r"\log C", "nothing", "C logarithms"
+SCORES: Final = {
+    score.name: score
+    for score in (
+        Score("total", "credal total", r"\max_{l \le p \le u} H(p)", "information", LOG, FREE, lambda x: x.total),
+        Score(
+            "epistemic",
+            "credal epistemic",
+            r"\max_{l \le p \le u} H(p) - \min_{l \le p \le u} H(p)",
+            "information",
+            LOG,
+            FREE,
+            lambda x: x.epistemic,
+        ),
+        Score(
+            "aleatoric",
+            "credal aleatoric",
+            r"\min_{l \le p \le u} H(p)",
+            "information",
+            LOG,
+            FREE,
+            lambda x: x.aleatoric,
+        ),
+        Score(
+            "hartley",
+            "generalized Hartley",
+            r"\sum_B m(B) \log |B|",
+            "information",
+            LOG,
+            "2^C sums up to 16 classes, then about 1 ms a row",
+            lambda x: x.hartley,
+        ),
+        Score(
+            "imprecision",
+            "maximum mean imprecision",
+            r"\max_A \overline P(A) - \underline P(A)",
+            "probability",
+            "1",
+            "a sort of C widths",
+            _imprecision,
+        ),
+        Score(
+            "entropy", "entropy of p*", "H(p^*)", "information", LOG, ENTROPY, lambda x: _entropy(x.probability, x.base)
+        ),
+        Score(
+            "least_confidence",
+            "1 - max p*",
+            r"1 - \max_k p^*_k",
+            "probability",
+            "1 - 1/C",
+            "C comparisons",
+            lambda x: 1 - largest(x.probability),
+        ),
+        Score(
+            "set_size",
+            "size of the maximal set",
+            r"|\{k : k \text{ is maximal}\}|",
+            "classes",
+            "C",
+            "one decision",
+            _set_size,
+        ),
+        Score(
+            "mean_total",
+            "entropy of the mean",
+            r"H(\bar p)",
+            "information",
+            LOG,
+            "(N + 1) C logarithms",
+            lambda x: x.classical.total,
+            averaging=True,
+        ),
+        Score(
+            "mean_epistemic",
+            "mutual information",
+            r"H(\bar p) - \frac1N \sum_n H(p_n)",
+            "information",
+            r"\log \min(C, N)",
+            "(N + 1) C logarithms",
+            lambda x: x.classical.epistemic,
+            averaging=True,
+        ),
+        Score(
+            "mean_aleatoric",
+            "mean entropy",
+            r"\frac1N \sum_n H(p_n)",
+            "information",
+            LOG,
+            "(N + 1) C logarithms",
+            lambda x: x.classical.aleatoric,
+            averaging=True,
+        ),
+        Score(
+            "mean_least_confidence",
+            "1 - max of the mean",
+            r"1 - \max_k \bar p_k",
+            "probability",
+            "1 - 1/C",
+            "C comparisons",
+            lambda x: 1 - largest(x.mean),
+            averaging=True,
+        ),
+        Score(
+            "mean_pairwise_kl",
+            "expected pairwise KL",
+            r"\frac1{N^2} \sum_{n, m} KL(p_n \| p_m)",
+            "information",
+            "unbounded",
+            "N C logarithms",
+            lambda x: x._pairwise_kl,
+            averaging=True,
+            needs_members=True,
+        ),
+    )
+}
+DEFAULT: Final = "total"

@@ -1,0 +1,76 @@
+"""Largest subset of the widths whose sum stays below a half: the balanced partition that maximum mean imprecision asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from credalens.kernels.simd.jit import kernel
+
+NEGLIGIBLE = 1e-15  # widths below this change no sum
+ROUNDING = 1e-13  # what a sum of many widths may be off by
+
+
+@kernel
+def _greedy(widths, half):
+    """Take every width, from the largest down, that still fits below ``half``."""
+    taken = 0.0
+    for k in range(widths.size):
+        if taken + widths[k] <= half:
+            taken += widths[k]
+    return taken
+
+
+@kernel
+def _search(widths, left, taken, branch, half, goal, best, max_nodes):
+    """Depth first over which widths to take, the largest first: (best sum, whether the search ended within its budget).
+
+    ``taken[k]`` is the sum of those taken before width k, ``left[k]`` the sum of all from k on, and ``branch[k]`` is 0 while
+    width k is taken and 1 while it is not. A node is given up where all that is left cannot pass the best sum.
+    """
+    depth, nodes = 0, 0
+    taken[0], branch[0] = 0.0, -1
+    while depth >= 0 and best < goal:
+        if branch[depth] == 1:
+            depth -= 1
+            continue
+        branch[depth] += 1
+        nodes += 1
+        if nodes > max_nodes:
+            return best, False
+        total = taken[depth] + (widths[depth] if branch[depth] == 0 else 0.0)
+        if total > half or total + left[depth + 1] <= best:
+            continue
+        best = max(best, total)
+        if depth + 1 < widths.size:
+            depth += 1
+            taken[depth], branch[depth] = total, -1
+    return best, True
+
+
+@kernel
+def imprecision_within(widths, limit, max_nodes, low, high, left, taken, branch):
+    """As `imprecision_rows`, with scratch memory of one more than the classes."""
+    rows, classes = widths.shape
+    for i in range(rows):
+        used = 0
+        while used < classes and widths[i, used] > NEGLIGIBLE:
+            used += 1
+        left[used] = 0.0
+        for k in range(used - 1, -1, -1):
+            left[k] = left[k + 1] + widths[i, k]
+        half = 0.5 * left[0]
+        goal = min(limit[i], half) - ROUNDING
+        best, ended = _greedy(widths[i, :used], half), True
+        if best < goal:
+            best, ended = _search(widths[i, :used], left, taken, branch, half, goal, best, max_nodes)
+        low[i] = min(best, limit[i]) if best < goal else goal + ROUNDING
+        high[i] = low[i] if ended else goal + ROUNDING
+
+
+def imprecision_rows(widths: Any, limit: Any, max_nodes: int, low: Any, high: Any) -> None:
+    """max_A min(w(A), w(A^c)), at most ``limit``, of rows of widths in falling order, as a bracket (low, high)."""
+    classes = widths.shape[1]
+    left, taken = np.empty((2, classes + 1))
+    imprecision_within(widths, limit, max_nodes, low, high, left, taken, np.empty(classes + 1, np.int64))

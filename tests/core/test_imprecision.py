@@ -1,0 +1,58 @@
+"""Maximum mean imprecision against the sum over all events, its laws and its certificate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from credalens import maximum_mean_imprecision, probability_intervals
+from credalens.core import imprecision
+from tests import oracles
+from tests.strategies import KINDS, batch_of, ensembles
+
+
+@given(ensembles(max_classes=9))
+def test_equals_the_largest_gap_over_all_events(members):
+    low, high = probability_intervals(members)
+    assert abs(maximum_mean_imprecision(low, high) - oracles.maximum_mean_imprecision(low, high)) <= 1e-12
+
+
+@given(ensembles())
+def test_is_zero_for_one_distribution_and_at_most_one(members):
+    assert maximum_mean_imprecision(members[0], members[0]) == 0
+    assert 0 <= maximum_mean_imprecision(*probability_intervals(members)) <= 1
+
+
+@given(ensembles())
+def test_another_member_never_lowers_it(members):
+    fewer = members[:-1] if len(members) > 1 else members
+    below, above = (maximum_mean_imprecision(*probability_intervals(m)) for m in (fewer, members))
+    assert below <= above + 1e-12
+
+
+@given(ensembles())
+def test_is_at_least_the_largest_total_variation_between_members(members):
+    distance = 0.5 * np.abs(members[:, None] - members[None]).sum(axis=-1).max()
+    assert maximum_mean_imprecision(*probability_intervals(members)) >= distance - 1e-12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("classes", [20, 150])
+def test_many_classes_are_certified(kind, classes):
+    low, high = probability_intervals(batch_of(kind, 4, 20, classes))
+    value, (below, above) = maximum_mean_imprecision(low, high, return_bounds=True)
+    assert (below == value).all()
+    assert (above - below <= 1e-12).all()
+
+
+def test_a_spent_budget_leaves_a_bracket(monkeypatch):
+    rng = np.random.default_rng(0)
+    members = rng.dirichlet(np.ones(9), (3, 200))
+    low, high = probability_intervals(members)
+    exact = maximum_mean_imprecision(low, high)
+    monkeypatch.setattr(imprecision, "MAX_NODES", 3)
+    value, (below, above) = maximum_mean_imprecision(low, high, return_bounds=True)
+    assert (above > below + 1e-12).any()
+    assert ((below <= exact + 1e-12) & (exact <= above + 1e-12)).all()
+    assert (value == below).all()
