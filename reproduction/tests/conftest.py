@@ -30,8 +30,8 @@ def _reproduce_everything(folder):
     """On one thread, so that tests side by side do not fight for cores."""
     import torch
 
-    from credalens_paper.pipeline.engine import TorchEngine
-    from credalens_paper.pipeline.reproduce import reproduce
+    from credalens_paper.pipeline.measure_entries import reproduce
+    from credalens_paper.pipeline.torch_engine import TorchEngine
 
     options = {"preset": "smoke", "out": folder, "measures": ["GH"], "paper_solver": True, "threads": 1}
     threads = torch.get_num_threads()

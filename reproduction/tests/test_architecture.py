@@ -12,7 +12,7 @@ SOURCE = ROOT / "reproduction" / "src" / "credalens_paper"
 
 # From the bottom up: a module may import only from layers at or below its own.
 LAYERS = [
-    {"json_records"},
+    {"json_records", "ray_tasks"},
     {"data", "corruptions", "backbones"},
     {"training"},
     {"experiments"},

@@ -12,7 +12,7 @@ import pytest
 from credalens.cli import main
 from credalens.cli.app import COMMANDS
 from credalens_paper.experiments.index import LABELS
-from credalens_paper.pipeline import engine as reproduce_engine
+from credalens_paper.pipeline import torch_engine as reproduce_engine
 from reproduction.tests.pipeline.fake_engine import FakeEngine
 
 RealEngine = reproduce_engine.TorchEngine

@@ -16,7 +16,7 @@ from credalens.cli.app import COMMANDS
 from credalens.storage import open_predictions, read_labels
 from credalens_paper.data import load_images
 from credalens_paper.training import jobs
-from credalens_paper.training.schedules import schedule_for
+from credalens_paper.training.recipes.schedules import schedule_for
 
 TINY = ("--data", "digits", "--width", "0.0625", "--schedule", "smoke", "--device", "cpu")
 

@@ -12,7 +12,7 @@ from credalens_paper.findings.claims import CLAIMS, Claim, claims_table, verdict
 from credalens_paper.findings.document import render_findings
 from credalens_paper.findings.lookup import Gap, Kind, gaps, is_better, numbers_of
 from credalens_paper.findings.notes import corner_note, corruption_note, weak_models, weakness_note
-from credalens_paper.findings.scores import score_sentence, scores_table, severity_table, size_sentence
+from credalens_paper.findings.score_tables import score_sentence, scores_table, severity_table, size_sentence
 from credalens_paper.results.records import Cell, FigureResult, Line, Panel, Runs, TableResult
 
 LABELS = ["OODMain", "OODMainTU", "GHComparison", "CPUcost", "ece_cifar10_full", "Exactness"]

@@ -9,7 +9,7 @@ import pytest
 from credalens_paper.experiments.ensembles import EvaluationSet
 from credalens_paper.experiments.presets import get_preset
 from credalens_paper.pipeline.plan import NOT_STORED, Plan
-from credalens_paper.pipeline.predict import stored_members
+from credalens_paper.pipeline.predict_missing import stored_members
 from credalens_paper.pipeline.runs import Run
 from reproduction.tests.data.image_files import draw_images
 from reproduction.tests.pipeline.fake_engine import FakeEngine

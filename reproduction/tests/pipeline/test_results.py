@@ -17,8 +17,8 @@ from credalens_paper.experiments.presets import get_preset
 from credalens_paper.experiments.tables import TABLES
 from credalens_paper.findings.results_pages import render_pages
 from credalens_paper.json_records import to_json
-from credalens_paper.pipeline.engine import TorchEngine
-from credalens_paper.pipeline.tables import improvement, statistics
+from credalens_paper.pipeline.fill_table import improvement, statistics
+from credalens_paper.pipeline.torch_engine import TorchEngine
 from credalens_paper.results.records import Runs, TableResult
 from credalens_paper.results.rendering.markdown import markdown_table
 from credalens_paper.results.rendering.pages import render_result

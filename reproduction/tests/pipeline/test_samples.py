@@ -9,7 +9,7 @@ import pytest
 
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import EvaluationSet
-from credalens_paper.pipeline.predict import stored_members
+from credalens_paper.pipeline.predict_missing import stored_members
 from credalens_paper.pipeline.runs import Run, assess
 from credalens_paper.results.store import Store
 from reproduction.tests.pipeline.fake_engine import FakeEngine

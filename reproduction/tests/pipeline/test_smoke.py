@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from credalens_paper.experiments.presets import get_preset
-from credalens_paper.pipeline.engine import TorchEngine
-from credalens_paper.pipeline.reproduce import reproduce
+from credalens_paper.pipeline.measure_entries import reproduce
+from credalens_paper.pipeline.torch_engine import TorchEngine
 from credalens_paper.training.spec import TrainSpec
 
 SMOKE = get_preset("smoke")
@@ -49,7 +49,7 @@ def test_a_second_run_trains_nothing(smoke_run, smoke_results, monkeypatch):
 
 
 def test_weights_of_another_schedule_are_refused(smoke_run, monkeypatch):
-    from credalens_paper.training import schedules
+    from credalens_paper.training.recipes import schedules
 
     spec = TrainSpec("digits", "resnet18", "snn", 0, "smoke", 10, width=SMOKE.width, image_size=8)
     engine, models = TorchEngine(device="cpu"), smoke_run / "models"

@@ -59,7 +59,7 @@ def test_labels_after_the_time_limit_are_named_unfinished(tmp_path, monkeypatch)
 KILLED = """
 import os, sys
 from reproduction.tests.pipeline.fake_engine import FakeEngine
-from credalens_paper.pipeline.reproduce import reproduce
+from credalens_paper.pipeline.measure_entries import reproduce
 
 class Killed(FakeEngine):
     def predict(self, *args, **options):

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from credalens.bayes import BayesianLayer
+from credalens_paper.training.device_images import DeviceImages
 from credalens_paper.training.devices import mixed
 from credalens_paper.training.epoch_counts import Tally
-from credalens_paper.training.images import DeviceImages
 from credalens_paper.training.jobs import Job, Setting
 from credalens_paper.training.learner import Learner
 from credalens_paper.training.networks import make_network
-from credalens_paper.training.objectives import distillation
-from credalens_paper.training.schedules import Schedule, schedule_for
+from credalens_paper.training.recipes.objectives import distillation
+from credalens_paper.training.recipes.schedules import Schedule, schedule_for
 from reproduction.tests.training.tiny import SPEC, blobs, build, network
 
 CPU = torch.device("cpu")

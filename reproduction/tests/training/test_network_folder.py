@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from credalens_paper.training.network_folder import check_configuration, read_note, read_tensors, to_bytes
-from credalens_paper.training.run import train_models
+from credalens_paper.training.train_networks import train_models
 from reproduction.tests.training.tiny import SPEC, blobs, build
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from credalens_paper.training.run import TrainingData, TrainSpec
+from credalens_paper.training.device_images import TrainingData
+from credalens_paper.training.spec import TrainSpec
 
 STATISTICS = {"mean": (0.5, 0.4, 0.3), "std": (0.25, 0.2, 0.3)}
 SPEC = TrainSpec("blobs", "convnet", "snn", seed=0, schedule="smoke", classes=3, image_size=8)

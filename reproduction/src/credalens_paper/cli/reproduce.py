@@ -14,7 +14,7 @@ from credalens.cli.engine import Address, Cpus, Device, Engine, Gpus, SideBySide
 from credalens.cli.targets import check_file, check_folder
 
 if TYPE_CHECKING:
-    from credalens_paper.pipeline.engine import TorchEngine
+    from credalens_paper.pipeline.torch_engine import TorchEngine
     from credalens_paper.results.records import Result
 
 __all__ = ["reproduce"]
@@ -105,7 +105,7 @@ def reproduce(
     """
     from credalens_paper.experiments.index import check_labels
     from credalens_paper.experiments.presets import get_preset
-    from credalens_paper.pipeline import reproduce as pipeline
+    from credalens_paper.pipeline import measure_entries as pipeline
     from credalens_paper.results.records import read_results
 
     on_ray = check_engine(engine, address=address, cpus=cpus, gpus=gpus)
@@ -159,7 +159,7 @@ def _log(line: str) -> None:
 
 @contextmanager
 def _local_engine(**options: Any) -> Iterator[TorchEngine]:
-    from credalens_paper.pipeline.engine import TorchEngine
+    from credalens_paper.pipeline.torch_engine import TorchEngine
 
     yield TorchEngine(**options)
 
@@ -170,8 +170,8 @@ def _ray_engine(
 ) -> Iterator[TorchEngine]:
     """Connected to the cluster while the block lasts."""
     from credalens.engines.cluster import ray_cluster
-    from credalens_paper.pipeline.engine import TorchEngine
-    from credalens_paper.pipeline.ray import RayPool
+    from credalens_paper.pipeline.ray_pool import RayPool
+    from credalens_paper.pipeline.torch_engine import TorchEngine
 
     if side_by_side != 1:
         raise typer.BadParameter(

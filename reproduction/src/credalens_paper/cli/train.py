@@ -16,10 +16,11 @@ from credalens.cli.targets import check_file, check_folder
 from credalens.storage import save_predictions
 
 if TYPE_CHECKING:
-    from credalens.engines.tasks import Done
     from credalens_paper.data import ImageSet
-    from credalens_paper.training.ensembles import Ensemble, Probabilities
-    from credalens_paper.training.run import TrainResult, TrainSpec
+    from credalens_paper.ray_tasks import Done
+    from credalens_paper.training.spec import TrainSpec
+    from credalens_paper.training.train_ensemble import Ensemble, Probabilities
+    from credalens_paper.training.train_networks import TrainResult
 
 __all__ = ["train"]
 
@@ -94,7 +95,7 @@ def train(
     _check_predictions(predictions)
     _check_device(device, precision, on_ray=on_ray)
 
-    from credalens_paper.training.ensembles import RayTasks, ensemble_specs, train_ensemble
+    from credalens_paper.training.train_ensemble import RayTasks, ensemble_specs, train_ensemble
 
     pixels = size or _usual_size(data, backbone)
     network = {"backbone": backbone, "width": width, "image_size": pixels, "pretrained": pretrained}

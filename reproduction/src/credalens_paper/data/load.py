@@ -13,7 +13,7 @@ from credalens_paper.data.generated import SMALL_SETS
 from credalens_paper.data.image_set import ImageSet, ImageSource
 from credalens_paper.data.originals import open_cifar10, open_cifar100, open_svhn
 from credalens_paper.data.packed import open_packed
-from credalens_paper.data.parquet import open_parquet
+from credalens_paper.data.parquet_images import open_parquet
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from credalens_paper.experiments.names import display_name
+from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.tables import DETECTION, OOD, SIZES
 from credalens_paper.findings.lookup import Gap, Kind, gaps, is_better, spread_text
 from credalens_paper.findings.notes import weak_models

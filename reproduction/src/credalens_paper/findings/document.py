@@ -14,16 +14,22 @@ from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.findings.claims import CLAIMS, claims_table, verdict
 from credalens_paper.findings.lookup import model_name, place_name
 from credalens_paper.findings.notes import corner_note, corruption_note, weakness_note
-from credalens_paper.findings.scores import levels_table, score_sentence, scores_table, severity_table, size_sentence
+from credalens_paper.findings.score_tables import (
+    levels_table,
+    score_sentence,
+    scores_table,
+    severity_table,
+    size_sentence,
+)
 from credalens_paper.results.records import Difference, ExactnessResult, PaperDifference, Result, TableResult
-from credalens_paper.results.rendering.exactness import (
+from credalens_paper.results.rendering.exactness_parts import (
     effect_sentence,
     error_sentence,
     exactness_parts,
     reduction_sentence,
 )
 from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
-from credalens_paper.results.rendering.provenance import absent_line, unmeasured
+from credalens_paper.results.rendering.origin_lines import absent_line, unmeasured
 from credalens_paper.results.rendering.values import difference_text, number_text, paper_difference_text
 
 HEADING: Final = """# Findings

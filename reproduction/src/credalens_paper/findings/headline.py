@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from credalens_paper.experiments.names import display_name
+from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.tables import BOTH, SMALL
 from credalens_paper.findings.lookup import Kind, is_better, numbers_of
 from credalens_paper.results.records import Result

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from credalens_paper.experiments.cell_keys import HIGHER
+from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.figures import POINTS, SCORES
-from credalens_paper.experiments.names import display_name
 from credalens_paper.experiments.paper_numbers import PAPER_TABLES, PaperNumber
 from credalens_paper.results.records import FigureResult, Line, Panel, Result, Runs, TableResult
 from credalens_paper.results.rendering.values import value_text

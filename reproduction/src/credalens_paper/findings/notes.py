@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from credalens_paper.experiments.names import display_name
+from credalens_paper.experiments.display_names import display_name
 from credalens_paper.findings.lookup import Kind, Number, model_name, numbers_of
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import NONE

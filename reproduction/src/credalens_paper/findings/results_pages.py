@@ -11,8 +11,8 @@ from credalens_paper.experiments.index import file_name
 from credalens_paper.findings.headline import headline_table
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import joined, markdown_table
+from credalens_paper.results.rendering.origin_lines import absent_line, machine_of
 from credalens_paper.results.rendering.pages import render_result
-from credalens_paper.results.rendering.provenance import absent_line, machine_of
 
 INDEX: Final = "README.md"
 FOLDERS: Final = {"table": "tables", "figure": "figures", "ours": "tables"}

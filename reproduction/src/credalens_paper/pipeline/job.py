@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from credalens_paper.experiments.presets import Preset
-from credalens_paper.pipeline.images import Images
+from credalens_paper.pipeline.stored_images import Images
 from credalens_paper.results.store import Store
 
 if TYPE_CHECKING:
-    from credalens_paper.pipeline.engine import TorchEngine
+    from credalens_paper.pipeline.torch_engine import TorchEngine
 
 
 class TimeIsUp(Exception):  # noqa: N818  (not an error: the run stops where it can go on)

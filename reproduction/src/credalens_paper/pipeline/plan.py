@@ -11,15 +11,15 @@ import numpy as np
 
 from credalens_paper.backbones import BACKBONES
 from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, ensembles, evaluation_sets
-from credalens_paper.experiments.names import display_name
 from credalens_paper.experiments.presets import METHODS
-from credalens_paper.measures.scores import number_name
-from credalens_paper.pipeline.evaluate import Evaluator, evaluate_all
+from credalens_paper.measures.assessment import number_name
+from credalens_paper.pipeline.evaluate_missing import Evaluator, evaluate_all
 from credalens_paper.pipeline.job import Job
-from credalens_paper.pipeline.predict import missing_predictions, predict
+from credalens_paper.pipeline.predict_missing import missing_predictions, predict
 from credalens_paper.pipeline.runs import Run
-from credalens_paper.pipeline.train import is_diverged, is_trained, is_whole, train
+from credalens_paper.pipeline.train_missing import is_diverged, is_trained, is_whole, train
 
 ALL: Final = "all runs"
 LEFT_OUT: Final = "is left out of this run"

@@ -8,9 +8,9 @@ from typing import Any
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import Ensemble
 from credalens_paper.pipeline.plan import Plan, Workbench
-from credalens_paper.pipeline.predict import is_predicted
+from credalens_paper.pipeline.predict_missing import is_predicted
 from credalens_paper.pipeline.runs import Run
-from credalens_paper.pipeline.train import is_whole
+from credalens_paper.pipeline.train_missing import is_whole
 from credalens_paper.results.provenance import make_provenance
 from credalens_paper.results.records import Part, TrainedModels, status_of
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from credalens.core.intervals import approximate_intervals, probability_intervals
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet
-from credalens_paper.measures import scores
-from credalens_paper.measures.scores import Assessment
+from credalens_paper.measures import assessment
+from credalens_paper.measures.assessment import Assessment
 from credalens_paper.pipeline.job import Job
-from credalens_paper.pipeline.predict import is_summed, stored_members, stored_summary
+from credalens_paper.pipeline.predict_missing import is_summed, stored_members, stored_summary
 
 Array = NDArray[Any]
 
@@ -47,7 +47,7 @@ def members_of(job: Job, run: Run, images: EvaluationSet, /) -> Array:
     if run.regime != "overconfident":
         return members
     rng = np.random.default_rng(zlib.crc32(f"{run.key} {images.key}".encode()))
-    return scores.overconfident(members, rng)
+    return assessment.overconfident(members, rng)
 
 
 def intervals_of(job: Job, run: Run, images: EvaluationSet, /) -> tuple[Array, Array]:
@@ -62,7 +62,7 @@ def assess(job: Job, run: Run, images: EvaluationSet, /, *, hartley: bool = Fals
     """Scores and point predictions."""
     options: dict[str, Any] = {"hartley": hartley, "threads": job.threads}
     if run.ensemble.dirichlet:
-        return scores.assess_concentrations(stored_members(job, run.ensemble, images)[0])
+        return assessment.assess_concentrations(stored_members(job, run.ensemble, images)[0])
     if is_summed(job, run.ensemble):
-        return scores.assess_summary(stored_summary(job, run.ensemble, images), **options)
-    return scores.assess_members(members_of(job, run, images), J=run.J, **options)
+        return assessment.assess_summary(stored_summary(job, run.ensemble, images), **options)
+    return assessment.assess_members(members_of(job, run, images), J=run.J, **options)

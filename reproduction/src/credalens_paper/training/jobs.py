@@ -12,12 +12,12 @@ from typing import Final, final
 
 import torch
 
-from credalens_paper.training.images import DeviceImages
+from credalens_paper.training.device_images import DeviceImages
 from credalens_paper.training.learner import Learner
 from credalens_paper.training.network_folder import MODEL, NetworkFolder, Note
 from credalens_paper.training.networks import Build, load_model, make_network
-from credalens_paper.training.progress import Show, epoch_line
-from credalens_paper.training.schedules import schedule_for
+from credalens_paper.training.progress_bars import Show, epoch_line
+from credalens_paper.training.recipes.schedules import schedule_for
 from credalens_paper.training.spec import TrainSpec
 
 SHOW_EVERY: Final = 1.0

@@ -10,13 +10,18 @@ from typing import Any, final
 from torch import Tensor, nn
 
 from credalens.bayes import use_generator
+from credalens_paper.training.device_images import DeviceImages
 from credalens_paper.training.devices import compile_network, mixed
 from credalens_paper.training.epoch_counts import Averages, Tally, check_finite, diverged
-from credalens_paper.training.images import DeviceImages
-from credalens_paper.training.objectives import Objective, cross_entropy, distillation, evidence_bound
-from credalens_paper.training.optimizers import load_optimizer, make_optimizer, optimizer_tensors, set_learning_rate
 from credalens_paper.training.randomness import Randomness, epoch_order
-from credalens_paper.training.schedules import Schedule
+from credalens_paper.training.recipes.objectives import Objective, cross_entropy, distillation, evidence_bound
+from credalens_paper.training.recipes.optimizers import (
+    load_optimizer,
+    make_optimizer,
+    optimizer_tensors,
+    set_learning_rate,
+)
+from credalens_paper.training.recipes.schedules import Schedule
 from credalens_paper.training.spec import TrainSpec
 
 

@@ -23,7 +23,7 @@ from credalens.storage.run_folder import RunFolder, check_settings
 from credalens_paper.training.devices import device_name
 from credalens_paper.training.epoch_counts import check_finite
 from credalens_paper.training.learner import EpochRecord, Learner
-from credalens_paper.training.schedules import Schedule
+from credalens_paper.training.recipes.schedules import Schedule
 
 Note = dict[str, Any]
 

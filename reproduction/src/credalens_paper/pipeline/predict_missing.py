@@ -14,7 +14,7 @@ from credalens.arrays import NUMPY
 from credalens.core.members import MemberSummary
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, spec_key
 from credalens_paper.pipeline.job import Job
-from credalens_paper.pipeline.train import is_diverged
+from credalens_paper.pipeline.train_missing import is_diverged
 from credalens_paper.training.spec import TrainSpec
 
 Array = NDArray[Any]

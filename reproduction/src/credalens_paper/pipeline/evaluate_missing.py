@@ -12,9 +12,9 @@ from credalens.core.entropy import lower_entropy, upper_entropy
 from credalens.core.intervals import approximate_intervals, probability_intervals
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, spec_key
 from credalens_paper.json_records import to_json
-from credalens_paper.measures.scores import Assessment, detection_numbers, prediction_numbers
+from credalens_paper.measures.assessment import Assessment, detection_numbers, prediction_numbers
 from credalens_paper.pipeline.job import Job
-from credalens_paper.pipeline.predict import is_summed, training_record
+from credalens_paper.pipeline.predict_missing import is_summed, training_record
 from credalens_paper.pipeline.runs import Run, assess, members_of
 from credalens_paper.results.provenance import hardware
 

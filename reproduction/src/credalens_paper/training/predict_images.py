@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from credalens.bayes import BayesianLayer, use_generator
+from credalens_paper.training.device_images import Normalization, check_images, on_device
 from credalens_paper.training.devices import find_device, find_precision, mixed, placed
 from credalens_paper.training.dirichlet import concentration
-from credalens_paper.training.images import Normalization, check_images, on_device
 
 PIXELS: Final = {"cuda": 2**21, "cpu": 2**18}
 """Pixels in a batch: as many as keep a device busy without filling its memory."""

@@ -14,8 +14,8 @@ from credalens_paper.data import normalization
 from credalens_paper.training.spec import TrainSpec
 
 if TYPE_CHECKING:
-    from credalens_paper.pipeline.ray import RayPool
-    from credalens_paper.training.images import TrainingData
+    from credalens_paper.pipeline.ray_pool import RayPool
+    from credalens_paper.training.device_images import TrainingData
 
 Pixels = NDArray[np.uint8]
 
@@ -48,7 +48,7 @@ class TorchEngine:
     def trained(self, spec: TrainSpec, folder: Path, /) -> bool:
         """Whether the network is finished; an error where it was trained by another schedule than its spec means today."""
         from credalens_paper.training.network_folder import is_finished
-        from credalens_paper.training.schedules import schedule_for
+        from credalens_paper.training.recipes.schedules import schedule_for
 
         asked = {"spec": spec.as_dict(), "schedule": schedule_for(spec).as_dict()}
         return is_finished(folder / spec.key, asked)
@@ -56,7 +56,7 @@ class TorchEngine:
     def train(self, specs: Sequence[TrainSpec], data: TrainingData, folder: Path, /) -> None:
         """Train what is not finished, resuming what is half done; FloatingPointError, naming the network, if one diverges."""
         from credalens_paper.backbones import build_backbone
-        from credalens_paper.training.run import train_models
+        from credalens_paper.training.train_networks import train_models
 
         train_models(
             specs,
@@ -73,7 +73,7 @@ class TorchEngine:
     def load(self, spec: TrainSpec, folder: Path, /) -> Any:
         """A finished network in evaluation mode on the device."""
         from credalens_paper.backbones import build_backbone
-        from credalens_paper.training.run import load_model
+        from credalens_paper.training.networks import load_model
 
         return load_model(spec, folder, build=build_backbone, device=self.device)
 
@@ -81,13 +81,13 @@ class TorchEngine:
         self, network: Any, spec: TrainSpec, images: Pixels, /, *, samples: int, seed: int
     ) -> NDArray[np.float32]:
         """Probabilities (samples, images, classes)."""
-        from credalens_paper.training.run import predict_members
+        from credalens_paper.training.predict_images import predict_members
 
         return predict_members(network, images, samples=samples, seed=seed, **self._options(spec))
 
     def concentrations(self, network: Any, spec: TrainSpec, images: Pixels, /) -> NDArray[np.float32]:
         """Concentrations (images, classes)."""
-        from credalens_paper.training.run import predict_concentrations
+        from credalens_paper.training.predict_images import predict_concentrations
 
         return predict_concentrations(network, images, **self._options(spec))
 

@@ -27,7 +27,7 @@ from credalens_paper.experiments.presets import Preset
 from credalens_paper.results.store import Store
 
 if TYPE_CHECKING:
-    from credalens_paper.training.images import TrainingData
+    from credalens_paper.training.device_images import TrainingData
 
 Pixels = NDArray[np.uint8]
 MOST_BYTES: Final = 4 << 30
@@ -93,7 +93,7 @@ class Images:
 
     def training(self, name: str, pixels: int, /) -> TrainingData:
         """The training split with the statistics its networks are normalised by."""
-        from credalens_paper.training.images import TrainingData
+        from credalens_paper.training.device_images import TrainingData
 
         mean, std = normalization(name)
         labels = self._open_or_raise(name, "train", _loaded_size(name, pixels)).labels

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from credalens_paper.training.schedules import COLD, Schedule, schedule_for
+from credalens_paper.training.recipes.schedules import COLD, Schedule, schedule_for
 from credalens_paper.training.spec import METHODS, SCHEDULES, TrainSpec
 
 CYCLE = Schedule("sgd", epochs=20, batch=512, rate=0.4, policy="one_cycle")

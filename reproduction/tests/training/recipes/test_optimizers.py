@@ -4,8 +4,13 @@ import pytest
 import torch
 
 from credalens_paper.training.devices import placed
-from credalens_paper.training.optimizers import load_optimizer, make_optimizer, optimizer_tensors, set_learning_rate
-from credalens_paper.training.schedules import Schedule
+from credalens_paper.training.recipes.optimizers import (
+    load_optimizer,
+    make_optimizer,
+    optimizer_tensors,
+    set_learning_rate,
+)
+from credalens_paper.training.recipes.schedules import Schedule
 from reproduction.tests.training.tiny import network
 
 CPU = torch.device("cpu")

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, final
 
 from credalens.engines.cluster import machines
-from credalens.engines.tasks import Done, for_each
-from credalens_paper.pipeline.engine import TorchEngine
 from credalens_paper.pipeline.job import Job
+from credalens_paper.pipeline.torch_engine import TorchEngine
+from credalens_paper.ray_tasks import Done, for_each, network_request
 from credalens_paper.results.store import Store
-from credalens_paper.training.ray import member_request
 
 Work = Callable[[Job, Any], None]
 
@@ -37,7 +36,7 @@ class RayPool:
         max_retries: int = 3,
     ) -> None:
         self.engine: dict[str, Any] = {"device": device, "precision": precision, "compile": compile}
-        self.request = member_request(device, cpus=cpus, gpus=gpus, max_retries=max_retries)
+        self.request = network_request(device, cpus=cpus, gpus=gpus, max_retries=max_retries)
 
     def each(self, job: Job, work: Work, items: Sequence[Any], /, *, on_device: bool) -> None:
         """Call ``work(job, item)`` for each item in a task, with a job made like this one; ends when all have ended."""

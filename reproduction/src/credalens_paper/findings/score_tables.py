@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from credalens_paper.experiments.names import display_name
+from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.tables import OOD, WRAPPED
 from credalens_paper.findings.lookup import Kind, Number, compared_lines, is_better, numbers_of
 from credalens_paper.results.records import Line, Panel, Result

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from credalens.bayes import elbo_loss
 from credalens_paper.training.dirichlet import widest_float
-from credalens_paper.training.schedules import Schedule
+from credalens_paper.training.recipes.schedules import Schedule
 
 Objective = Callable[[Tensor, Tensor, Tensor, int], Tensor]
 """``(logits, images, labels, step) -> loss``: a scalar with gradients; nothing in it waits for the device."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.index import LABELS, file_name
-from credalens_paper.experiments.names import display_name
 from credalens_paper.results.records import Panel, Provenance, Result, TableResult, TrainedModels
 from credalens_paper.results.rendering.values import count_text
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from credalens_paper.experiments.cell_keys import CellKey
-from credalens_paper.experiments.names import display_name
+from credalens_paper.experiments.display_names import display_name
 from credalens_paper.results.records import Cell, Improvement, SolverComparison, TableResult
 from credalens_paper.results.rendering.markdown import NONE, markdown_table
 from credalens_paper.results.rendering.values import difference_text, number_text, paper_difference_text

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from credalens_paper.experiments.names import display_name
+from credalens_paper.experiments.display_names import display_name
 from credalens_paper.measures.reduction import ReductionEffect
 from credalens_paper.results.records import ExactnessPart, ExactnessResult
 from credalens_paper.results.rendering.markdown import NONE, markdown_table

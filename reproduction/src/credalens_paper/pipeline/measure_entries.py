@@ -59,10 +59,10 @@ def reproduce(
     `paper_solver` the paper's local solver on a subsample. `engine` trains and predicts (by default with torch).
     `finished` is called with every result.
     """
-    from credalens_paper.pipeline.engine import TorchEngine
-    from credalens_paper.pipeline.evaluate import Evaluator
+    from credalens_paper.pipeline.evaluate_missing import Evaluator
     from credalens_paper.pipeline.job import Deadline, Job, TimeIsUp
     from credalens_paper.pipeline.plan import StopHere, Workbench
+    from credalens_paper.pipeline.torch_engine import TorchEngine
     from credalens_paper.results.store import Store
 
     wanted, size = check_labels(labels), get_preset(preset)
@@ -121,9 +121,9 @@ def _measure(work: Workbench, label: str, measures: Sequence[str], paper_solver:
     from credalens_paper.experiments.exactness import EXACTNESS
     from credalens_paper.experiments.figures import FIGURES
     from credalens_paper.experiments.tables import TABLES
-    from credalens_paper.pipeline.exactness import exactness_result
-    from credalens_paper.pipeline.figures import figure_result
-    from credalens_paper.pipeline.tables import table_result
+    from credalens_paper.pipeline.fill_exactness import exactness_result
+    from credalens_paper.pipeline.fill_figure import figure_result
+    from credalens_paper.pipeline.fill_table import table_result
 
     if label in TABLES:
         return table_result(work, TABLES[label], measures=measures, paper_solver=paper_solver)

@@ -8,8 +8,8 @@ from torch import nn
 
 from credalens.bayes import kl, to_bayesian
 from credalens_paper.training.devices import mixed
-from credalens_paper.training.objectives import cross_entropy, distillation, distillation_loss, evidence_bound
-from credalens_paper.training.schedules import Schedule
+from credalens_paper.training.recipes.objectives import cross_entropy, distillation, distillation_loss, evidence_bound
+from credalens_paper.training.recipes.schedules import Schedule
 from reproduction.tests.training.tiny import network
 
 CPU = torch.device("cpu")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from credalens_paper.training.schedules import Schedule
+from credalens_paper.training.recipes.schedules import Schedule
 
 
 def make_optimizer(model: nn.Module, schedule: Schedule, device: torch.device, /) -> torch.optim.Optimizer:

@@ -15,20 +15,15 @@ from numpy.typing import NDArray
 
 from credalens.checks.options import check_choice
 from credalens.engines.cluster import ray_cluster
-from credalens.engines.tasks import Done, for_each
 from credalens_paper.backbones import BACKBONES, build_backbone, check_pretrained
 from credalens_paper.data import ImageSet, normalization
+from credalens_paper.ray_tasks import Done, for_each, network_request
+from credalens_paper.training.device_images import TrainingData
 from credalens_paper.training.dirichlet import expected_probability
-from credalens_paper.training.images import TrainingData
-from credalens_paper.training.ray import member_request, train_models_on_ray
-from credalens_paper.training.run import (
-    TrainResult,
-    load_model,
-    predict_concentrations,
-    predict_members,
-    train_models,
-)
+from credalens_paper.training.networks import load_model
+from credalens_paper.training.predict_images import predict_concentrations, predict_members
 from credalens_paper.training.spec import DISTILLED, ESTIMATORS, METHODS, TrainSpec
+from credalens_paper.training.train_networks import TrainResult, train_models, train_models_on_ray
 
 Probabilities = NDArray[np.float32]
 
@@ -105,7 +100,7 @@ def train_ensemble(
         predict = partial(predict_network, folder=folder.absolute(), images=test, samples=samples, **where)
         if ray is None:
             return Ensemble(networks, [predict(spec) for spec in specs])
-        return Ensemble(networks, for_each(predict, specs, member_request(device, **ray.share), done=ray.done))
+        return Ensemble(networks, for_each(predict, specs, network_request(device, **ray.share), done=ray.done))
 
 
 def predict_network(

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from credalens.bayes import mean_network, to_bayesian
-from credalens_paper.training.images import Normalization
-from credalens_paper.training.predicting import PIXELS, predict_concentrations, predict_members
+from credalens_paper.training.device_images import Normalization
+from credalens_paper.training.predict_images import PIXELS, predict_concentrations, predict_members
 from reproduction.tests.training.tiny import STATISTICS, blobs, build
 
 IMAGES = blobs(20).images

@@ -1,32 +1,24 @@
-"""Train networks into a folder, each once: what is finished is kept, what was interrupted goes on."""
+"""Train networks into a folder, here or on Ray, each once: what is finished is kept, what was interrupted goes on."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from credalens_paper.ray_tasks import Done, for_each, network_request
+from credalens_paper.training.device_images import DeviceImages, TrainingData
 from credalens_paper.training.devices import fast_math, find_device, find_precision
-from credalens_paper.training.images import DeviceImages, TrainingData
 from credalens_paper.training.jobs import Job, Reports, Setting, run_jobs
 from credalens_paper.training.learner import EpochRecord
-from credalens_paper.training.networks import Build, load_model
-from credalens_paper.training.predicting import predict_concentrations, predict_members
-from credalens_paper.training.progress import progress_bars
+from credalens_paper.training.networks import Build
+from credalens_paper.training.progress_bars import progress_bars
 from credalens_paper.training.spec import TrainSpec
-
-__all__ = [
-    "TrainResult",
-    "TrainSpec",
-    "TrainingData",
-    "load_model",
-    "predict_concentrations",
-    "predict_members",
-    "train_models",
-]
 
 
 @dataclass(frozen=True)
@@ -64,6 +56,7 @@ def train_models(
     each epoch.
 
     >>> import numpy as np
+    >>> from credalens_paper.training.networks import load_model
     >>> from tempfile import TemporaryDirectory
     >>> def build(name, *, classes, width, image_size, pretrained, seed):
     ...     with torch.random.fork_rng(devices=[]):
@@ -93,7 +86,43 @@ def train_models(
     return [TrainResult(job.spec, job.folder.path, job.folder.history(), job in waiting) for job in jobs]
 
 
-def check_distinct(specs: Sequence[TrainSpec], /) -> None:
+def train_models_on_ray(
+    specs: Sequence[TrainSpec],
+    data: TrainingData,
+    folder: str | Path,
+    /,
+    *,
+    device: str | None = None,
+    cpus: int | None = None,
+    gpus: float | None = None,
+    max_retries: int = 3,
+    done: Callable[[Done[TrainSpec, TrainResult]], None] = lambda task: None,
+    **options: Any,
+) -> list[TrainResult]:
+    """``train_models`` with one task for each network on the connected Ray, ``done`` called as each ends.
+
+    ``folder`` must be the same on all machines. The results are those of one machine, to the bit on the same kind of
+    CPU: a network uses as many threads as torch does here, or ``cpus``. It takes a GPU where the cluster has one, or
+    the share ``gpus``. When its worker or machine is lost it goes on from its last checkpoint, up to ``max_retries``
+    times. Students begin when all teachers are trained. The training set travels once to each machine.
+    """
+    _check_distinct(specs)
+    request = network_request(device, cpus=cpus, gpus=gpus, max_retries=max_retries)
+    options |= {"device": device, "progress": False}
+    work = partial(_train_one, data=data, folder=Path(folder).absolute(), **options)
+    results: dict[TrainSpec, TrainResult] = {}
+    for students in (False, True):
+        stage = [spec for spec in specs if spec.distilled == students]
+        results |= zip(stage, for_each(work, stage, request, done=done), strict=True)
+    return [results[spec] for spec in specs]
+
+
+def _train_one(spec: TrainSpec, /, *, data: TrainingData, folder: Path, **options: Any) -> TrainResult:
+    [result] = train_models([spec], data, folder, **options)
+    return result
+
+
+def _check_distinct(specs: Sequence[TrainSpec], /) -> None:
     """Refuse to train one network twice into one folder."""
     for spec, count in Counter(specs).items():
         if count > 1:
@@ -101,7 +130,7 @@ def check_distinct(specs: Sequence[TrainSpec], /) -> None:
 
 
 def _check(specs: Sequence[TrainSpec], data: TrainingData, side_by_side: int, epochs: int | None) -> None:
-    check_distinct(specs)
+    _check_distinct(specs)
     classes = min((spec.classes for spec in specs), default=None)
     if classes is not None and data.labels.max() >= classes:
         where = int(data.labels.argmax())

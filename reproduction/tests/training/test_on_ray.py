@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from credalens.cli import main
-from credalens.engines.tasks import Request, for_each
-from credalens_paper.training.ray import member_request, train_models_on_ray
-from credalens_paper.training.run import load_model, train_models
+from credalens_paper.ray_tasks import Request, for_each, network_request
+from credalens_paper.training.networks import load_model
+from credalens_paper.training.train_networks import train_models, train_models_on_ray
 from reproduction.tests.training.tiny import assert_equal_weights, blobs, build, member
 from tests.engines.quiet import RAY_WARNINGS
 from tests.engines.waiting import PATIENCE, wait_until
@@ -99,12 +99,12 @@ def test_what_cannot_be_is_refused_at_once(tmp_path, machine):
 
 
 def test_a_member_asks_for_what_it_will_use(machine):
-    assert member_request() == Request(cpus=1)
-    assert member_request("cpu", cpus=3) == Request(cpus=3)
-    assert member_request("cuda:0") == Request(cpus=1, gpus=1)
-    assert member_request("cuda", cpus=4, gpus=0.2, max_retries=0) == Request(4, 0.2, 0)
+    assert network_request() == Request(cpus=1)
+    assert network_request("cpu", cpus=3) == Request(cpus=3)
+    assert network_request("cuda:0") == Request(cpus=1, gpus=1)
+    assert network_request("cuda", cpus=4, gpus=0.2, max_retries=0) == Request(4, 0.2, 0)
     torch.set_num_threads(2)
-    assert member_request() == Request(cpus=2)
+    assert network_request() == Request(cpus=2)
 
 
 def test_the_command_trains_and_predicts_on_ray(tmp_path, machine, capsys):

@@ -17,9 +17,12 @@ import torch
 from credalens_paper.training import jobs
 from credalens_paper.training.epoch_counts import DivergedError
 from credalens_paper.training.network_folder import read_note, read_tensors, to_bytes
+from credalens_paper.training.networks import load_model
+from credalens_paper.training.predict_images import predict_concentrations, predict_members
 from credalens_paper.training.randomness import INITIAL, derived_seed
-from credalens_paper.training.run import TrainSpec, load_model, predict_concentrations, predict_members, train_models
-from credalens_paper.training.schedules import schedule_for
+from credalens_paper.training.recipes.schedules import schedule_for
+from credalens_paper.training.spec import TrainSpec
+from credalens_paper.training.train_networks import train_models
 from reproduction.tests.training.test_network_folder import little_room
 from reproduction.tests.training.tiny import SPEC, STATISTICS, assert_equal_weights, blobs, build, member, same_threads
 
@@ -168,7 +171,7 @@ def test_a_checkpoint_after_every_single_step_changes_nothing(alone, tmp_path):
 
 KILLED = """
 import sys, time
-from credalens_paper.training.run import train_models
+from credalens_paper.training.train_networks import train_models
 from reproduction.tests.training.tiny import blobs, build, member
 
 def slowly(*arguments, **options):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 
 from credalens import MemberSummary, approximate_intervals, generalized_hartley, lower_entropy, upper_entropy
-from credalens_paper.measures.scores import (
+from credalens_paper.measures.assessment import (
     Assessment,
     assess_concentrations,
     assess_members,
