@@ -10,17 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.storage.arrays_in_file import LABELS, arrays_in
+from credalens.storage.formats.limits import check_unfolded
 from credalens.storage.formats.stored_array import Stored
 from credalens.storage.formats.suffixes import UnsuitableError, readable, source_file
 
 
 def read_labels(
-    path: str | os.PathLike[str], /, *, rows: int | None = None, classes: int | None = None
+    path: str | os.PathLike[str],
+    /,
+    *,
+    rows: int | None = None,
+    classes: int | None = None,
+    max_bytes: int | None = None,
 ) -> NDArray[np.int64]:
     """The index of the true class of each row, as integers (rows,).
 
     They are the array of a ``.npy``, ``labels`` (or the only array) of a ``.npz`` or ``.safetensors``, or the column
-    ``label`` of a Parquet file. With ``rows`` and ``classes`` their number and their range are checked as well.
+    ``label`` of a Parquet file. With ``rows`` and ``classes`` their number, before they are read, and their range are
+    checked as well. ``max_bytes`` is that of ``open_predictions``.
 
     >>> import tempfile, numpy as np
     >>> path = tempfile.mkdtemp() + "/labels.npy"
@@ -31,8 +38,10 @@ def read_labels(
     source = source_file(path)
     with readable(source):
         stored = _choose(arrays_in(source))
+        check_unfolded(stored.unfolded_bytes, source.stat().st_size, max_bytes)
+    _check_rows(stored.rows, rows, source)
+    with readable(source):
         labels = stored.read(0, stored.rows).astype(np.int64)
-    _check_rows(labels, rows, source)
     _check_range(labels, classes, source)
     return labels
 
@@ -50,9 +59,9 @@ def _choose(arrays: dict[str, Stored]) -> Stored:
     return stored
 
 
-def _check_rows(labels: NDArray, rows: int | None, path: Path) -> None:
-    if rows is not None and len(labels) != rows:
-        raise ValueError(f"{path}: {len(labels)} labels for {rows} rows of predictions; every row needs one.")
+def _check_rows(labels: int, rows: int | None, path: Path) -> None:
+    if rows is not None and labels != rows:
+        raise ValueError(f"{path}: {labels} labels for {rows} rows of predictions; every row needs one.")
 
 
 def _check_range(labels: NDArray, classes: int | None, path: Path) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from credalens.checks.arrays import check_classes, row_tolerance
 from credalens.checks.member_array import raise_no_members
 from credalens.storage.arrays_in_file import LABELS, arrays_in, choose_predictions
+from credalens.storage.formats.limits import check_unfolded
 from credalens.storage.formats.stored_array import BFLOAT16, Stored
 from credalens.storage.formats.suffixes import readable, source_file
 
@@ -69,7 +70,8 @@ class Predictions:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Sent to another process, the file is opened there."""
-        return partial(open_predictions, logits=self.logits), (self.path,)
+        allowed = self._stored.unfolded_bytes
+        return partial(open_predictions, logits=self.logits, max_bytes=allowed), (self.path,)
 
     def chunks(self, rows: int, /) -> Iterator[NDArray]:
         """All predictions in order, at most ``rows`` rows at a time."""
@@ -79,7 +81,9 @@ class Predictions:
             yield self.read(start, min(start + rows, self.rows))
 
 
-def open_predictions(path: str | os.PathLike[str], /, *, logits: bool = False) -> Predictions:
+def open_predictions(
+    path: str | os.PathLike[str], /, *, logits: bool = False, max_bytes: int | None = None
+) -> Predictions:
     """Find the predictions of all members, shape (members, rows, classes), in a file; none of them is read yet.
 
     - ``.npy``: one array.
@@ -87,7 +91,10 @@ def open_predictions(path: str | os.PathLike[str], /, *, logits: bool = False) -
     - ``.parquet``: a column ``probs`` (or ``logits``) of fixed-size lists (members) of fixed-size lists (classes), or
       columns ``member_0``, ``member_1``, ... of fixed-size lists (classes).
 
-    Pickled objects are refused, never loaded. Values are checked by ``wrap`` when they are read.
+    Pickled objects are refused, never loaded. Values are checked by ``wrap`` when they are read, and before it by the
+    checksums of a .npz and of a .parquet that has them; .npy and .safetensors have none, so that a changed value is
+    noticed only where it makes no distribution. ``max_bytes`` is how many bytes a compressed file may unfold to; by default
+    one GiB, or 100 times its size where that is more.
 
     >>> import tempfile, numpy as np
     >>> path = tempfile.mkdtemp() + "/members.npy"
@@ -104,6 +111,8 @@ def open_predictions(path: str | os.PathLike[str], /, *, logits: bool = False) -
     shape = check_predictions(
         stored.shape, stored.dtype, f"{source}: array {name!r}" if name else f"{source}: the array"
     )
+    with readable(source):
+        check_unfolded(stored.unfolded_bytes, source.stat().st_size, max_bytes)
     return Predictions(source, shape, stored.dtype, logits, stored.access, labels, stored)
 
 

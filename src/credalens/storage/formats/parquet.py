@@ -1,4 +1,8 @@
-"""Member predictions in Parquet: which columns they are, fixed-size lists to arrays and back, rows without the rest."""
+"""Member predictions in Parquet: which columns they are, fixed-size lists to arrays and back, rows without the rest.
+
+Pages that have a checksum, as those of ``write_predictions``, are compared with it. It covers the values, not the
+footer, and files of other programs often have none.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from credalens.storage.formats.stored_array import Stored
+from credalens.storage.formats.stored_array import STREAMED, Stored
 from credalens.storage.formats.suffixes import UnsuitableError, readable
 
 SIDE_BY_SIDE: Final = "member_*"
@@ -86,7 +90,8 @@ def _dtype_name(kind: Any) -> str:
 
 def open_parquet(source: Any, /, *, local: bool = True) -> pq.ParquetFile:
     """Open a file; a local one is read a little ahead only, where Arrow would fetch a whole row group before the first row."""
-    return pq.ParquetFile(source, pre_buffer=not local, buffer_size=1 << 20 if local else 0)
+    ahead = {"pre_buffer": not local, "buffer_size": 1 << 20 if local else 0}
+    return pq.ParquetFile(source, page_checksum_verification=True, **ahead)
 
 
 def parquet_arrays(path: Path, /) -> dict[str, Stored]:
@@ -108,7 +113,7 @@ def _stored(path: Path, rows: int, columns: MemberColumns) -> Stored:
         with readable(path):
             return columns.values(reader.read(start, stop), start=start)
 
-    return Stored((columns.members, rows, columns.classes), columns.dtype, "streamed", read)
+    return Stored((columns.members, rows, columns.classes), columns.dtype, STREAMED, read)
 
 
 def _stored_labels(path: Path, rows: int, name: str, dtype: str) -> Stored:
@@ -118,7 +123,7 @@ def _stored_labels(path: Path, rows: int, name: str, dtype: str) -> Stored:
         with readable(path):
             return _values(reader.read(start, stop)[name], name, start)
 
-    return Stored((rows,), dtype, "streamed", read)
+    return Stored((rows,), dtype, STREAMED, read)
 
 
 class RowReader:
@@ -204,6 +209,6 @@ def write_predictions(file: BinaryIO, name: str, values: NDArray, labels: NDArra
         columns = {name: fixed_lists(np.ascontiguousarray(values[:, start:stop].transpose(1, 0, 2)))}
         return pa.table(columns if labels is None else columns | {"label": labels[start:stop]})
 
-    with pq.ParquetWriter(file, table(0, 0).schema, use_dictionary=["label"]) as writer:
+    with pq.ParquetWriter(file, table(0, 0).schema, use_dictionary=["label"], write_page_checksum=True) as writer:
         for start in range(0, rows, size):
             writer.write_table(table(start, start + size))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from credalens.storage.formats.suffixes import UnsuitableError, readable
 
 BFLOAT16 = "bfloat16"
+MAPPED, STREAMED, LOADED = "memory-mapped", "streamed", "loaded whole"
 Order = Literal["C", "F"]
 
 
@@ -31,14 +33,28 @@ class Stored:
         """How many rows ``read`` can give."""
         return self.shape[-2] if len(self.shape) > 1 else self.shape[0]
 
+    @property
+    def unfolded_bytes(self) -> int:
+        """How many bytes reading all of it makes of a compressed file; none where the file holds plain memory."""
+        return 0 if self.access == MAPPED else math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
 
 def mapped(
-    path: Path, offset: int, dtype: np.dtype, shape: tuple[int, ...], /, *, order: Order = "C", name: str = ""
+    path: Path,
+    offset: int,
+    dtype: np.dtype,
+    shape: tuple[int, ...],
+    /,
+    *,
+    order: Order = "C",
+    name: str = "",
+    verify: Callable[[], None] = lambda: None,
 ) -> Stored:
     """An array that lies in ``path`` as plain memory from byte ``offset`` on.
 
     Each read maps the file, copies its rows and lets go of the map: the pages of a map that stays open count as this
-    process's memory, and in the end the whole file would. ``name="bfloat16"`` decodes two-byte words.
+    process's memory, and in the end the whole file would. ``name="bfloat16"`` decodes two-byte words. ``verify`` is
+    called before each read, and raises a ValueError where the bytes are not those that were written.
     """
     needed, present = offset + math.prod(shape) * dtype.itemsize, path.stat().st_size
     if needed > present:
@@ -46,15 +62,22 @@ def mapped(
 
     def read(start: int, stop: int) -> NDArray:
         with readable(path):
+            verify()
             whole = np.memmap(path, dtype, "r", offset, shape, order)
         return _decoded(_rows(whole, start, stop), name)
 
-    return Stored(shape, name or dtype.name, "memory-mapped", read)
+    return Stored(shape, name or dtype.name, MAPPED, read)
 
 
-def loaded(array: NDArray, /) -> Stored:
-    """An array that had to be read as a whole."""
-    return Stored(array.shape, array.dtype.name, "loaded whole", lambda start, stop: _rows(array, start, stop))
+def loaded(path: Path, dtype: np.dtype, shape: tuple[int, ...], load: Callable[[], NDArray], /) -> Stored:
+    """An array in ``path`` that can only be read as a whole, by ``load``, which is called at the first read."""
+    once = cache(load)
+
+    def read(start: int, stop: int) -> NDArray:
+        with readable(path):
+            return _rows(once(), start, stop)
+
+    return Stored(shape, dtype.name, LOADED, read)
 
 
 def _rows(array: NDArray, start: int, stop: int) -> NDArray:
