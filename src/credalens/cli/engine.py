@@ -1,4 +1,4 @@
-"""Where the work is done: options that ``score``, ``train`` and ``reproduce`` share."""
+"""Options that several commands share, most of them about where the work is done."""
 
 from __future__ import annotations
 
@@ -15,6 +15,16 @@ Device = Annotated[
 ]
 SideBySide = Annotated[
     int, typer.Option(metavar="N", min=1, help="Networks trained at once on the device.", rich_help_panel="Run")
+]
+MaxBytes = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Bytes that a compressed file may unfold to.",
+        show_default="1 GiB, or 100 times its size",
+        rich_help_panel="Run",
+    ),
 ]
 Engine = Annotated[
     str, typer.Option(metavar="local|ray", help="This process, or a Ray cluster.", rich_help_panel=PANEL)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from credalens.cli.engine import MaxBytes
 from credalens.cli.progress import progress_bar
 from credalens.cli.score import parse_base
 
@@ -76,6 +77,7 @@ def evaluate(
     threads: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Threads; by default all cores.", rich_help_panel="Run")
     ] = None,
+    max_bytes: MaxBytes = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the results as JSON and no progress bar.", rich_help_panel="Run")
     ] = False,
@@ -99,12 +101,12 @@ def evaluate(
 
     check_folder_target(output)
     ood_files = _named_files(ood or [])
-    members = open_predictions(id_file, logits=logits)
-    ood_members = {name: open_predictions(path, logits=logits) for name, path in ood_files.items()}
+    members = open_predictions(id_file, logits=logits, max_bytes=max_bytes)
+    ood_members = {name: open_predictions(path, logits=logits, max_bytes=max_bytes) for name, path in ood_files.items()}
     with progress_bar(hidden=as_json) as progress:
         evaluation = evaluate_members(
             members,
-            labels=_labels(labels, members),
+            labels=_labels(labels, members, max_bytes),
             ood=ood_members,
             logits=logits,
             class_names=_class_names(classes, members.classes),
@@ -135,11 +137,13 @@ def _named_files(pairs: list[str]) -> dict[str, Path]:
     return named
 
 
-def _labels(path: Path | None, members: Predictions) -> Any:
+def _labels(path: Path | None, members: Predictions, max_bytes: int | None) -> Any:
     from credalens.storage import read_labels
 
     source = path or (members.path if members.has_labels else None)
-    return None if source is None else read_labels(source, rows=members.rows, classes=members.classes)
+    if source is None:
+        return None
+    return read_labels(source, rows=members.rows, classes=members.classes, max_bytes=max_bytes)
 
 
 def _class_names(path: Path | None, classes: int) -> list[str] | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from credalens.cli.engine import PANEL, Address, Engine, check_engine
+from credalens.cli.engine import PANEL, Address, Engine, MaxBytes, check_engine
 from credalens.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def score(
             metavar="N", min=1, help="Threads; by default all cores, on Ray 1 for each part.", rich_help_panel="Run"
         ),
     ] = None,
+    max_bytes: MaxBytes = None,
     restart: Annotated[
         bool, typer.Option("--restart", help="Drop what an earlier run has left.", rich_help_panel="Run")
     ] = False,
@@ -126,6 +127,7 @@ def score(
     on_ray = check_engine(engine, address=address, workers=workers)
     options: dict[str, Any] = {
         "logits": logits, "base": base, "rule": rule, "chunk_rows": chunk_rows, "threads": threads, "restart": restart,
+        "max_bytes": max_bytes,
     }  # fmt: skip
     folders = on_ray or len(predictions) > 1 or "://" in predictions[0] or Path(predictions[0]).is_dir()
     if folders:

@@ -34,6 +34,7 @@ class TableInput:
     columns: tuple[MemberColumns, ...]
     id_column: str | None
     logits: bool
+    max_bytes: int | None = None
 
     def __str__(self) -> str:
         return str(self.tables[0])
@@ -112,8 +113,7 @@ class TableInput:
 
     def _gathered(self, part: int, table: int, rows: int) -> Iterator[NDArray]:
         columns, name, path = self.columns[table], str(self.id_column), self.tables[0].path(part)
-        row_bytes = columns.members * columns.classes * np.dtype(columns.dtype).itemsize
-        most = min(GATHERED, GATHERED_IN_ALL // (len(self.tables) - 1)) // row_bytes
+        most = min(GATHERED, GATHERED_IN_ALL // (len(self.tables) - 1)) // columns.row_bytes
         first = 0
         for batch in row_batches(path, [name], rows * max(1, most // rows)):
             with readable_part(path):
@@ -141,7 +141,7 @@ class TableInput:
                 )
 
     def _check_columns(self, path: ArrowPath, expected: MemberColumns) -> None:
-        columns = columns_of_part(path, logits=self.logits, id_column=self.id_column)
+        columns = columns_of_part(path, logits=self.logits, id_column=self.id_column, max_bytes=self.max_bytes)
         if columns != expected:
             raise ValueError(
                 f"{path}: holds {_described(columns)}; the first part of its table holds {_described(expected)}."

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from credalens.storage.arrays_in_file import choose_predictions
 from credalens.storage.arrow_path import ArrowPath, FileState, arrow_path
+from credalens.storage.formats.limits import check_unfolded
 from credalens.storage.formats.parquet import MemberColumns, RowReader, member_columns, open_parquet
 from credalens.storage.formats.suffixes import UnsuitableError, readable
 from credalens.storage.reading import check_predictions
@@ -91,9 +92,15 @@ def _columns_of_table(table: ParquetTable, logits: bool, id_column: str | None) 
     raise ValueError(f"{table}: none of its {len(table.parts)} parts can be read; the first: {problem}")
 
 
-def columns_of_part(path: ArrowPath, /, *, logits: bool, id_column: str | None) -> MemberColumns:
-    """The columns that hold members, by the rules of ``open_predictions``."""
-    return _columns_in(_read_schema(path), path, logits, id_column)
+def columns_of_part(path: ArrowPath, /, *, logits: bool, id_column: str | None, max_bytes: int | None) -> MemberColumns:
+    """The columns that hold members, and may unfold to ``max_bytes``, by the rules of ``open_predictions``."""
+    with readable_part(path), path.open() as file:
+        footer, size = pq.read_metadata(file), file.size()
+        schema = footer.schema.to_arrow_schema()
+    columns = _columns_in(schema, path, logits, id_column)
+    with readable_part(path):
+        check_unfolded(footer.num_rows * columns.row_bytes, size, max_bytes)
+    return columns
 
 
 def _read_schema(path: ArrowPath) -> Any:

@@ -19,6 +19,7 @@ from credalens.storage.formats.suffixes import UnsuitableError
 
 # Arrow would read two million rows of four files ahead, of which a worker keeps few.
 LITTLE_AHEAD: Final[dict[str, Any]] = {"batch_size": 1 << 14, "batch_readahead": 1, "fragment_readahead": 1}
+VERIFIED: Final = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
 
 
 def gather(table: ParquetTable, columns: MemberColumns, ids: Any, id_column: str, /) -> NDArray:
@@ -63,7 +64,7 @@ def _rows(dataset: Any, names: list[str], ids: Any, id_column: str) -> Any:
 @lru_cache(maxsize=8)
 def _dataset(table: ParquetTable) -> tuple[Any, tuple[str, ...]]:
     """The files as one data set whose footers are read once for each process, and the files that have none."""
-    form = ds.ParquetFileFormat()
+    form = ds.ParquetFileFormat(default_fragment_scan_options=VERIFIED)
     fragments, unreadable = [], []
     for number, part in enumerate(table.parts):
         fragment = form.make_fragment(table.path(number).path, table.folder.filesystem)

@@ -35,6 +35,7 @@ def score_file(
     base: float = 2,
     rule: str = "maximality",
     chunk_rows: int | None = None,
+    max_bytes: int | None = None,
     threads: int | None = None,
     restart: bool = False,
     executor: Executor = in_this_process,
@@ -45,8 +46,8 @@ def score_file(
     The columns are those of ``score_columns``. Rows are scored in chunks, so memory does not grow with the file.
     Finished chunks are kept in ``target``.parts until the whole output is written, which then appears at once: a run
     that was killed goes on where it stopped when it is started again with the same options; ``restart=True`` begins
-    anew. While it is being written the output takes its size on disk twice. ``progress`` is called with what is being
-    done and the rows done and to do.
+    anew. While it is being written the output takes its size on disk twice. ``max_bytes`` is that of
+    ``open_predictions``. ``progress`` is called with what is being done and the rows done and to do.
 
     >>> import tempfile, numpy as np
     >>> folder = tempfile.mkdtemp()
@@ -57,7 +58,7 @@ def score_file(
     file = check_target(target)
     format_of(file, OUTPUTS)
     check_threads(threads)
-    predictions = open_predictions(source, logits=logits)
+    predictions = open_predictions(source, logits=logits, max_bytes=max_bytes)
     _check_not_the_source(file, predictions.path)
     members, rows, classes = predictions.shape
     part_rows = min(rows_at_a_time(members, classes, chunk_rows), rows)
@@ -96,6 +97,7 @@ def score_folder(
     rule: str = "maximality",
     id_column: str | None = None,
     chunk_rows: int | None = None,
+    max_bytes: int | None = None,
     threads: int | None = None,
     on_error: str = "fail",
     restart: bool = False,
@@ -108,7 +110,8 @@ def score_folder(
     The columns of members are found as by ``open_predictions``, and those of the output are those of ``score_columns``.
     Several sources are tables of one model each with the same row ids, in the column ``id_column`` ("id" by default),
     which the output has too; they are joined part by part where parts line up, and elsewhere by looking up ids. Paths
-    may be URIs (s3://bucket/folder), or belong to the ``filesystem`` of Arrow that is given.
+    may be URIs (s3://bucket/folder), or belong to the ``filesystem`` of Arrow that is given. ``max_bytes`` is that of
+    ``open_predictions``, for each file.
 
     A part appears whole or not at all, so the same call goes on after a kill. A part that is damaged or holds a bad row
     is named by file and row: ``on_error="fail"`` stops there, ``"skip"`` leaves it out and goes on. ``executor`` scores
@@ -137,7 +140,7 @@ def score_folder(
     settings = make_settings(
         base=base, rule=rule, logits=logits, members=members, classes=classes, dtype=columns[0].dtype, id=row_ids
     )
-    parts, output = TableInput(tables, columns, row_ids, logits), FolderOutput.at(path)
+    parts, output = TableInput(tables, columns, row_ids, logits, max_bytes), FolderOutput.at(path)
     job = ScoringJob(parts, output, settings, rows_at_a_time(members, classes, chunk_rows), threads)
     output.begin(settings, job.part_names(), restart=restart)
     finished, attempted = run_job(job, executor, progress, skip_bad=on_error == "skip")

@@ -36,6 +36,11 @@ class MemberColumns:
     classes: int
     dtype: str
 
+    @property
+    def row_bytes(self) -> int:
+        """How many bytes the predictions of a row take in memory."""
+        return self.members * self.classes * np.dtype(self.dtype).itemsize
+
     def values(self, table: Any, /, *, start: int = 0) -> NDArray:
         """The predictions (members, rows, classes) in a table whose first row is row ``start`` of the file."""
         columns = [_values(table[name], name, start) for name in self.names]
