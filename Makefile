@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench oldest newest clean
+.PHONY: help setup demo test check format bench attack oldest newest clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -50,6 +50,11 @@ newest:  ## run the library's tests with the newest releases of the dependencies
 
 bench: setup  ## measure speed as ratios, side by side in one run
 	$(BIN)/python -m benchmarks --out results/benchmark.json
+
+MINUTES ?= 10
+SEED ?= 0
+attack: setup  ## try to make the library wrong for MINUTES=10, with SEED=0
+	$(BIN)/python -m attack --minutes $(MINUTES) --seed $(SEED)
 
 clean:  ## remove the environment and everything built
 	rm -rf $(VENV) .venv-oldest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Seeded campaigns that try to make the library wrong: ``python -m attack``, or ``make attack``."""

@@ -1,0 +1,28 @@
+"""The campaigns by name. Each module has one function, ``attack(case)``, which raises where the library is wrong."""
+
+from attack.campaigns import (
+    bad_input,
+    classical,
+    damaged_files,
+    damaged_runs,
+    decisions,
+    few_classes,
+    hartley,
+    hull,
+    intervals,
+    kills,
+    layouts,
+    many_classes,
+    summaries,
+    two_writers,
+)
+from attack.case import Campaign
+
+MODULES = (
+    intervals, few_classes, many_classes, hartley, decisions, classical, hull, layouts, summaries, bad_input,
+    damaged_files, damaged_runs, kills, two_writers,
+)  # fmt: skip
+CAMPAIGNS = {
+    campaign.name: campaign
+    for campaign in (Campaign(module.__name__.rpartition(".")[2], module.attack) for module in MODULES)
+}

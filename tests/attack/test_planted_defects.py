@@ -1,0 +1,67 @@
+"""Every planted defect is found by its campaign."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import credalens
+from attack.campaigns import CAMPAIGNS, damaged_runs
+from attack.case import DefectError, expect_close, expect_same
+from attack.running import run_case
+
+
+def planted(monkeypatch, name: str, change) -> None:
+    """Let a function of the library give something else."""
+    real = getattr(credalens, name)
+    monkeypatch.setattr(credalens, name, lambda *args, **kwargs: change(real(*args, **kwargs)))
+
+
+DEFECTS = [
+    ("intervals", "intersection_probability", lambda p: p * (1 + 1e-9)),
+    ("few_classes", "upper_entropy", lambda pair: (pair[0] + 1e-9, pair[1]) if isinstance(pair, tuple) else pair),
+    ("few_classes", "lower_entropy", lambda value: (value[0], 0.999 * value[1], *value[2:]) if len(value) == 3 else value),
+    ("many_classes", "lower_entropy", lambda value: (*value[:2], (value[2][0] + 1e-6, value[2][1]))),
+    ("hartley", "generalized_hartley", lambda pair: (pair[0], (pair[1][0], pair[1][1] + 0.01))),
+    ("decisions", "credal_decision", lambda mask: mask & (np.arange(mask.shape[-1]) > 0)),
+    ("classical", "classical_uncertainty", lambda result: replace(result, epistemic=-result.epistemic - 1e-9)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("campaign", "name", "change"), DEFECTS, ids=[f"{case[0]}-{case[1]}" for case in DEFECTS])
+def test_a_planted_defect_is_found(monkeypatch, campaign, name, change):
+    planted(monkeypatch, name, change)
+    failures = [run_case(CAMPAIGNS[campaign], 1, number) for number in range(6)]
+    assert any(failure and isinstance(failure.error, DefectError) for failure in failures)
+
+
+def test_a_number_for_bad_input_is_found(monkeypatch):
+    for name in ("wrap", "classical_uncertainty", "upper_entropy", "lower_entropy"):
+        monkeypatch.setattr(credalens, name, lambda *args, **kwargs: 0.5)
+    failures = [run_case(CAMPAIGNS["bad_input"], 1, number) for number in range(8)]
+    assert any("gave" in str(failure) for failure in failures)
+
+
+def test_a_changed_result_of_a_damaged_run_is_found(monkeypatch):
+    real, targets = damaged_runs.score, []
+
+    def score(run, **options):
+        """The run after the damage writes one byte more."""
+        real(run, **options)
+        targets.append(run.target)
+        if len(targets) > 1:
+            path = next(run.target.rglob("*.parquet")) if run.folder else run.target
+            path.write_bytes(path.read_bytes() + b"!")
+
+    monkeypatch.setattr(damaged_runs, "score", score)
+    assert "changes the result" in str(run_case(CAMPAIGNS["damaged_runs"], 1, 0))
+
+
+def test_comparisons_do_not_let_nan_pass():
+    with pytest.raises(DefectError, match=r"1 of 2 differ, the first at \(1,\)"):
+        expect_close("x", [1.0, np.nan], [1.0, 1.0], tolerance=1.0)
+    with pytest.raises(DefectError, match="float32"):
+        expect_same("x", np.ones(2, np.float32), np.ones(2))
+    expect_same("x", np.array([np.nan, 1.0]), np.array([np.nan, 1.0]))
