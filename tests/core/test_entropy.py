@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from credalens import lower_entropy, probability_intervals, upper_entropy
+from credalens import lower_entropy, probability_intervals, upper_entropy, wrap
+from credalens.kernels.lower import solve
 from tests import oracles
 from tests.strategies import KINDS, batch_of, ensembles
 
@@ -72,6 +73,24 @@ def test_a_spent_budget_leaves_a_visible_gap_and_a_valid_bound():
     assert (value - bound > 1e-6).any()
     assert (bound <= exact + 1e-12).all()
     assert (exact <= value + 1e-12).all()
+
+
+@pytest.mark.parametrize("wrong", [[0.6, 0.3, 0.2], [0.8, 0.0, 0.2], [0.5, 0.25, np.nan]])
+def test_a_minimiser_outside_the_set_is_refused(wrong, monkeypatch):
+    def search(*arguments):
+        arguments[-1][:] = wrong
+
+    monkeypatch.setattr(solve, "lower_entropy_rows", search)
+    with pytest.raises(ArithmeticError, match=r"outside the credal set in row 0: .* sums to"):
+        lower_entropy(*bounds(WEATHER))
+
+
+@given(ensembles(max_classes=20), st.sampled_from([1, 20_000]), st.sampled_from([2, 3, math.e]))
+def test_the_bound_is_not_above_the_value(members, max_nodes, base):
+    value, (bound, _) = lower_entropy(*bounds(members), return_bounds=True, max_nodes=max_nodes, base=base)
+    prediction = wrap(members, max_nodes=max_nodes, base=base)
+    assert 0 <= bound <= value
+    assert 0 <= prediction.aleatoric_bound <= prediction.aleatoric
 
 
 def test_a_coarse_tolerance_is_kept():

@@ -75,6 +75,28 @@ def test_both_searches_agree(kind, members, classes, seed):
     np.testing.assert_allclose(value[closed], other[closed], rtol=0, atol=SLACK)
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-15, 1e-12, 1e-9, 1e-4])
+@pytest.mark.parametrize(("classes", "members"), [(6, 2), (10, 2), (20, 4), (40, 3), (140, 4)])
+def test_ties_leave_every_vertex_in_the_set(classes, members, noise):
+    """Members that are permutations of a few different numbers: many chords have the same slope up to rounding."""
+    rng = np.random.default_rng(classes)
+    p = rng.integers(1, 6, (3000 // classes, classes)) + noise * rng.random((3000 // classes, classes))
+    low, high = bounds(rng.permuted(np.broadcast_to(p / p.sum(-1, keepdims=True), (members, *p.shape)), axis=-1))
+    value, bound, p, _, _ = enumerated(low, high, max_nodes=2000)
+    other, other_bound, q = branched(low, high, max_nodes=2000)
+    assert_attained(low, high, p, value)
+    assert_attained(low, high, q, other)
+    assert (np.maximum(bound, other_bound) <= np.minimum(value, other) + SLACK).all()
+
+
+def test_a_row_without_a_choice_keeps_nothing_of_the_row_before():
+    low, high = bounds(batch_of("flat", 3, 2, 6))
+    low[1] = high[1] = np.full(6, 1 / 6)
+    low[1, 0], high[1, 0] = low[1, 0] - 1e-16, high[1, 0] + 1e-16
+    value, _, p = branched(low, high)
+    assert_attained(low - 1e-15, high + 1e-15, p, value)
+
+
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(st.integers(2, 8), st.sampled_from([0.05, 0.3, 1.0]), st.booleans(), st.integers(0, 2**32 - 1))
 def test_intervals_that_no_members_gave(classes, concentration, rounded, seed):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from credalens import MemberSummary, wrap
+from credalens import ConvexHull, MemberSummary, lower_entropy, upper_entropy, wrap
 from credalens.kernels.epistemic import ROUNDING, epistemic_part
 from credalens.kernels.write_results import write_results
 
@@ -24,10 +24,35 @@ def test_what_is_written_is_what_numpy_rounds(rows, scale, dtype):
     entropies = np.ascontiguousarray(np.array(rows).T)
     total, aleatoric, epistemic, bound = results = np.empty((4, len(rows)), dtype)
     write_results(entropies, scale, *results)
-    for one, expected in zip((total, aleatoric, bound), entropies * scale, strict=True):
-        np.testing.assert_array_equal(one, expected.astype(dtype))
+    lowest = np.maximum(entropies[1], 0)
+    for written, expected in (
+        (total, np.maximum(entropies[0], lowest)),
+        (aleatoric, lowest),
+        (bound, np.clip(entropies[2], 0, lowest)),
+    ):
+        np.testing.assert_array_equal(written, (expected * scale).astype(dtype))
     np.testing.assert_array_equal(epistemic, (epistemic_part(entropies[0], entropies[1]) * scale).astype(dtype))
     assert not np.signbit(results[results == 0.0]).any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("noise", [0.0, 1e-300, 1e-30, 1e-3])
+@pytest.mark.parametrize("sure", [1.0, 1.0 + 8e-15])  # the latter is not renormalised
+def test_no_uncertainty_is_negative(dtype, noise, sure):
+    rng = np.random.default_rng(0)
+    p = sure * np.eye(5)[rng.integers(0, 5, (5, 2000))] + noise ** rng.uniform(0.5, 1, (5, 2000, 5))
+    p = (p if noise == 0 else p / p.sum(axis=-1, keepdims=True)).astype(dtype)
+    for prediction in (wrap(p), wrap(p, max_nodes=1), MemberSummary().update(p).prediction()):
+        assert (prediction.aleatoric_bound >= 0).all()
+        assert (prediction.aleatoric_bound <= prediction.aleatoric).all()
+        assert (prediction.aleatoric <= prediction.total).all()
+        for name in ("total", "aleatoric", "epistemic"):
+            assert (getattr(prediction.classical, name) >= 0).all(), name
+    for value in (*lower_entropy(*prediction.intervals, return_bounds=True)[1], upper_entropy(*prediction.intervals)):
+        assert (value >= 0).all()
+    hull = ConvexHull(p[:, :50])
+    assert (hull.upper_entropy() >= hull.lower_entropy()).all()
+    assert (hull.lower_entropy() >= 0).all()
 
 
 @settings(derandomize=True, deadline=None)

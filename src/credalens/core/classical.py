@@ -62,7 +62,7 @@ def classical_of(members: MemberArray, /, *, base: float, threads: int | None = 
 def from_bits(
     total: NDArray, aleatoric: NDArray, restore: Callable[[NDArray], Any], /, *, base: float
 ) -> ClassicalUncertainty:
-    """Total and aleatoric uncertainty in bits to all three in the caller's unit and kind of array."""
+    """Total and aleatoric uncertainty in bits to all three in the caller's unit and kind of array, none below zero."""
     scale = 1.0 / math.log2(base)
     parts = (total, aleatoric, epistemic_part(total, aleatoric))
-    return ClassicalUncertainty(*(restore(scale * part + 0.0) for part in parts))
+    return ClassicalUncertainty(*(restore(np.maximum(scale * part, 0.0) + 0.0) for part in parts))

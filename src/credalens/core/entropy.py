@@ -13,6 +13,7 @@ from credalens.checks.options import check_base, check_budget
 from credalens.core.batches import for_each_chunk
 
 MAX_NODES = 20_000
+OUTSIDE = 1e-9  # mass; sums of any number of classes round by less
 TOLERANCE = 1e-12  # bits; a node of the search that cannot improve by more than this is closed
 
 
@@ -84,12 +85,12 @@ def lower_entropy(
 
 
 def shannon_entropy(p: NDArray, /) -> NDArray[np.float64]:
-    """Shannon entropy in bits along the last axis, with 0 log 0 = 0. For validated arrays."""
+    """Shannon entropy in bits along the last axis, with 0 log 0 = 0, never below zero. For validated arrays."""
     from credalens.kernels.simd.phi import phi_into
 
     terms = np.empty(p.size)
     phi_into(np.ascontiguousarray(p, dtype=np.float64).reshape(-1), terms)
-    return terms.reshape(p.shape).sum(axis=-1)
+    return np.maximum(terms.reshape(p.shape).sum(axis=-1), 0.0)  # below: a probability that rounding puts above one
 
 
 def upper_entropy_bits(
@@ -107,7 +108,7 @@ def upper_entropy_bits(
         upper_entropy_rows(low, high, entropy[start:stop], p[start:stop])
 
     for_each_chunk(work, rows, classes, threads=threads)
-    return entropy, p
+    return np.maximum(entropy, 0.0, out=entropy), p
 
 
 def lower_entropy_bits(
@@ -122,6 +123,19 @@ def lower_entropy_bits(
     def work(start: int, stop: int) -> None:
         results = entropy[start:stop], bound[start:stop], p[start:stop]
         lower_entropy_rows(lower[start:stop], upper[start:stop], tolerance, max_nodes, *results)
+        _check_inside(lower[start:stop], upper[start:stop], p[start:stop], start)
 
     for_each_chunk(work, rows, classes, threads=threads)
     return entropy, bound, p
+
+
+def _check_inside(lower: NDArray, upper: NDArray, p: NDArray, start: int) -> None:
+    """Refuse minimisers that lie outside their credal set: no input may lead there."""
+    from credalens.kernels.lower.feasible import first_outside
+
+    row = int(first_outside(lower, upper, p, OUTSIDE))
+    if row >= 0:
+        raise ArithmeticError(
+            f"the search for the lowest entropy ended outside the credal set in row {start + row}: its minimiser sums to "
+            f"{p[row].sum():.6g}. This is a defect of credalens; please report it with the bounds of this row."
+        )

@@ -74,6 +74,7 @@ class ConvexHull:
             hull_upper_entropy_rows(part, 1e-11, *results, *hull_workspace(len(part)))
 
         for_each_chunk(work, rows, classes * len(members.array), threads=threads)
+        np.maximum(entropy, 0.0, out=entropy)
         value = members.restore(entropy * scale)
         extras: list[Any] = [members.restore(q)] if return_distribution else []
         if return_bounds:

@@ -25,7 +25,7 @@ def write_results(
     rows,
     BLOCK: tl.constexpr,
 ):
-    """Scale every row's entropies, none of them negative; epistemic is exactly zero where only rounding makes a difference.
+    """Scale every row's entropies, none negative, in order; epistemic is exactly zero where only rounding makes a difference.
 
     Sets the counters' mark if the search has left a row with a gap above ``tolerance``, or if a row is not a distribution.
     """
@@ -33,7 +33,8 @@ def write_results(
     real = row < rows
     high = tl.load(highest + row, mask=real, other=0.0)
     low = tl.maximum(tl.load(lowest + row, mask=real, other=0.0), 0.0)
-    least = tl.maximum(tl.load(bound + row, mask=real, other=0.0), 0.0)
+    high = tl.where(high < low, low, high)  # in order, as each was rounded on its own way; NaN stays NaN
+    least = tl.minimum(tl.maximum(tl.load(bound + row, mask=real, other=0.0), 0.0), low)
     mark = tl.max(tl.where(high != high, INVALID, tl.where(low - least > tolerance, OPEN, 0)), 0)
     if mark > 0:
         tl.atomic_max(counters + MARK, mark)

@@ -11,8 +11,8 @@ _epistemic_part = inlined(epistemic_part)
 
 @inlined
 def _unsigned(x):
-    """x, and zero for minus zero, which phi(1) is."""
-    return choose(x == 0.0, 0.0, x)
+    """x, and zero for what rounding puts below it, and for minus zero, which phi(1) is; NaN stays NaN."""
+    return choose(x <= 0.0, 0.0, x)
 
 
 @kernel
@@ -20,6 +20,9 @@ def write_results(entropies, scale, total, aleatoric, epistemic, bound):
     """All four results times ``scale`` from the rows of ``entropies`` in bits: highest, lowest, and a bound of the lowest."""
     highest, lowest, least = entropies[0], entropies[1], entropies[2]
     for i in range(highest.size):
-        total[i], aleatoric[i] = _unsigned(highest[i] * scale), _unsigned(lowest[i] * scale)
-        bound[i] = _unsigned(least[i] * scale)
+        # In order: each of the three was rounded on its own way.
+        low = _unsigned(lowest[i])
+        high = choose(highest[i] < low, low, highest[i])
+        total[i], aleatoric[i] = _unsigned(high) * scale, low * scale
+        bound[i] = _unsigned(choose(least[i] > low, low, least[i])) * scale
         epistemic[i] = _epistemic_part(highest[i], lowest[i]) * scale

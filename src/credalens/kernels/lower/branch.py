@@ -8,7 +8,7 @@ value found with all other classes at a bound, so the tree is finite.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,59 +38,67 @@ def _workspace(classes: int, /) -> tuple[NDArray[Any], ...]:
     return np.empty((6, classes)), np.empty((5, classes + 1), np.int64), np.empty((12 * classes + 256, 11))
 
 
+class Filled(NamedTuple):
+    """A solution of the knapsack: whether there is one; the break class or -1, its value and slope; a lower bound of the
+    entropy, and that of the vertex; the first free class that is not full, and whether the split class is."""
+
+    feasible: Any
+    at: Any
+    x: Any
+    slope: Any
+    floor: Any
+    value: Any
+    stop: Any
+    split_full: Any
+
+
 @kernel
 def _fill(core, m, following, split, a, b, need, base):
-    """Solve the fractional knapsack: (feasible, break class, its value, lower bound, entropy of the vertex)."""
-    split_slope = np.inf
-    if split >= 0:
+    """Solve the fractional knapsack of a node."""
+    split_slope, phi_a, i = np.inf, 0.0, following[m]
+    waits = split >= 0  # the split class has not had its turn
+    if waits:
         phi_a = phi(a)
         need -= a - core.low[split]
         base += phi_a - core.phi_low[split]
         split_slope = (phi(b) - phi_a) / (b - a)
     if need < -SLACK:
-        return False, -1, 0.0, np.inf, np.inf
+        return Filled(False, NOBODY, 0.0, 0.0, np.inf, np.inf, i, False)
     need = max(need, 0.0)
-    i = following[m]
     while True:
-        if split_slope <= (core.slope[i] if i < m else np.inf) and split >= 0:
+        if waits and split_slope <= (core.slope[i] if i < m else np.inf):
             if need <= b - a:
-                x = a + need
-                return True, split, x, base + split_slope * need, base + phi(x) - phi_a
+                x = min(a + need, b)
+                floor, value = base + split_slope * need, base + phi(x) - phi_a
+                return Filled(True, split, x, split_slope, floor, value, i, False)
             need -= b - a
             base += split_slope * (b - a)
-            split_slope = np.inf
-            split = -1
+            waits = False
         if i == m:
-            return need <= SLACK * m, -1, 0.0, base, base
+            return Filled(need <= SLACK * m, NOBODY, 0.0, 0.0, base, base, i, split >= 0)
+        slope = core.slope[i]
         if need <= core.high[i] - core.low[i]:
-            x = core.low[i] + need
-            return True, i, x, base + core.slope[i] * need, base + phi(x) - core.phi_low[i]
+            x = min(core.low[i] + need, core.high[i])
+            floor, value = base + slope * need, base + phi(x) - core.phi_low[i]
+            return Filled(True, i, x, slope, floor, value, i, split >= 0 and not waits)
         need -= core.high[i] - core.low[i]
         base += core.phi_high[i] - core.phi_low[i]
         i = following[i]
 
 
 @kernel
-def _write_vertex(core, m, state, split, a, b, at, x):
-    """Write the vertex that `_fill` found: every class before the break in slope order is full."""
-    pivot = np.inf if at < 0 else core.slope[at]
-    if split >= 0:
-        split_slope = (phi(b) - phi(a)) / (b - a)
-        core.vertex[split] = a
-        if at != split and split_slope <= pivot:
-            core.vertex[split] = b
-        if at == split:
-            pivot = split_slope
+def _write_vertex(core, m, state, split, a, b, filled):
+    """Write the vertex that `_fill` found.
+
+    Sides as they were filled, not by comparing slopes again: those of a tie may come out another way.
+    """
     for i in range(m):
-        if state[i] == UP:
-            core.vertex[i] = core.high[i]
-        elif state[i] == DOWN:
-            core.vertex[i] = core.low[i]
-        elif state[i] == FREE:
-            full = at < 0 or (core.slope[i] < pivot if at == split else i < at)
-            core.vertex[i] = core.high[i] if full else core.low[i]
-    if at >= 0:
-        core.vertex[at] = x
+        full = state[i] == UP or (state[i] == FREE and i < filled.stop)
+        core.vertex[i] = core.high[i] if full else core.low[i]
+    if split >= 0:
+        core.vertex[split] = b if filled.split_full else a
+    if filled.at >= 0:
+        core.vertex[filled.at] = filled.x
 
 
 @kernel
@@ -128,12 +136,13 @@ def _search(core, m, integers, stack, need, base, best, reach, tolerance, max_no
         if kind != FREE:
             length, need, base = decide(kind, f, a, b, core, m, state, following, previous, trail, length, need, base)
         nodes += 1
-        feasible, at, x, floor, value = _fill(core, m, following, split, a, b, need, base)
-        if not feasible:
+        filled = _fill(core, m, following, split, a, b, need, base)
+        if not filled.feasible:
             continue
-        if value < best:
-            best = value
-            _write_vertex(core, m, state, split, a, b, at, x)
+        if filled.value < best:
+            best = filled.value
+            _write_vertex(core, m, state, split, a, b, filled)
+        at, x, floor = filled.at, filled.x, filled.floor
         bound = max(bound, floor)
         if nodes == 1:
             cutoff = bound + reach
@@ -143,16 +152,14 @@ def _search(core, m, integers, stack, need, base, best, reach, tolerance, max_no
         below, above = bound, bound
         start, stop = core.low[at], core.high[at]
         if split < 0:
-            slope = core.slope[at]
             before, after = neighbour_slopes(core, m, following, previous, at)
         elif at == split:
             start, stop = a, b
-            slope = (phi(b) - phi(a)) / (b - a)
-            before, after = slopes_around(core, m, following, previous, slope)
+            before, after = slopes_around(core, m, previous, filled.stop)
         if (split < 0 or at == split) and start < x < stop:
             # Below x its mass goes to a class of slope `after` or more; above x it comes from one of at most `before`.
-            below = max(bound, floor + (x - start) * (after - slope))
-            above = max(bound, floor + (stop - x) * (slope - before))
+            below = max(bound, floor + (x - start) * (after - filled.slope))
+            above = max(bound, floor + (stop - x) * (filled.slope - before))
         limit = min(best - tolerance, cutoff)
         certified = min(certified, below if below >= limit else np.inf, above if above >= limit else np.inf)
         for choice in range(4):
@@ -204,7 +211,7 @@ def search_rows(
         if value < entropy[row] and vertex.size > 0:
             for k in range(vertex.size):
                 distribution[row, k] = vertex[k]
-            for i in range(m):
+            for i in range(m if nodes > 0 else 0):
                 distribution[row, order[i]] = core.vertex[i]
         entropy[row], bound[row] = min(value, entropy[row]), max(floor, bound[row])
         total += nodes

@@ -86,10 +86,7 @@ def neighbour_slopes(core, m, following, previous, f):
 
 
 @inlined
-def slopes_around(core, m, following, previous, slope):
-    """The same for the split class, which stands where the slope of its present range puts it."""
-    i = following[m]
-    while i < m and core.slope[i] < slope:
-        i = following[i]
+def slopes_around(core, m, previous, i):
+    """The same for the split class, which stands before free class i."""
     before = previous[i]
     return (core.slope[before] if before < m else -np.inf), (core.slope[i] if i < m else np.inf)

@@ -201,4 +201,6 @@ def lower_entropy_rows(
     )
     if number > 0:
         nodes += branch_rows(lower, upper, tolerance, max_nodes, open_rows[:number], entropy, bound, distribution)
+    np.maximum(entropy, 0.0, out=entropy)
+    bound[:] = np.clip(bound, 0.0, entropy)  # each was rounded on its own way
     return int(nodes)
