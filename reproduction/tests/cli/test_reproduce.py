@@ -48,7 +48,7 @@ def test_the_list_names_all_labels_without_any_result(capsys, tmp_path):
     code, out, _ = run(capsys, "--list", "--json", "--out", tmp_path)
     entries = json.loads(out)
     assert [entry["label"] for entry in entries] == list(LABELS)
-    assert [entry["kind"] for entry in entries] == ["table"] * 19 + ["figure"] * 17 + ["ours"]
+    assert [entry["kind"] for entry in entries] == ["table"] * 19 + ["figure"] * 17 + ["ours"] * 3
     assert {entry["status"] for entry in entries} == {"not measured"}
 
 
@@ -156,7 +156,7 @@ def test_sizes_of_the_preset_can_be_changed(capsys, tmp_path, engines):
     [
         (["OODMian"], "no table or figure 'OODMian' (did you mean 'OODMain'"),
         ([], "name at least one table or figure"),
-        (["PIA", "--preset", "huge"], "unknown preset 'huge'; there are smoke, fast, full"),
+        (["PIA", "--preset", "huge"], "unknown preset 'huge'; there are smoke, fast, scratch, full"),
         (["PIA", "--data-folder", "/nowhere"], "the data folder /nowhere does not exist"),
         (["PIA", "--measure", "XY"], "no other measure 'XY'"),
         (["--from-results", "/nowhere"], "no result files"),

@@ -17,6 +17,7 @@ from credalens_paper.measures.assessment import (
     assess_members,
     assess_summary,
     detection_numbers,
+    mean_numbers,
     number_name,
     overconfident,
     prediction_numbers,
@@ -78,6 +79,23 @@ def test_keeping_all_classes_reduces_nothing_and_keeping_few_changes_credal_scor
     points, reduced = (assess_members(members, J=J).points for J in (None, 3))
     for variant, values in points.items():
         np.testing.assert_allclose(reduced[variant], values, atol=1e-12)
+
+
+def test_the_point_predictions_of_narrow_floats_are_distributions_also_with_reduced_classes():
+    members = ensemble(5, 200, 100, sharpness=0.05).astype(np.float16)
+    for J in (None, 20):
+        assessment = assess_members(members, J=J)
+        for points in assessment.points.values():
+            np.testing.assert_allclose(points.sum(-1), 1, atol=1e-6)
+        assert prediction_numbers(assessment, np.zeros(200, np.int64))
+
+
+def test_mean_uncertainties_add_up():
+    numbers = mean_numbers(assess_members(ensemble()))
+    for variant in ("classical", "credal"):
+        total, aleatoric, epistemic = (numbers[f"{variant}.{name}.mean"] for name in ("TU", "AU", "EU"))
+        assert total == pytest.approx(aleatoric + epistemic)
+    assert numbers["credal.TU.mean"] > numbers["classical.TU.mean"]
 
 
 def test_reduced_scores_are_those_of_the_reduced_intervals():

@@ -30,10 +30,10 @@ def build_backbone(
 ) -> nn.Module:
     """A network by its name in `BACKBONES`, in training mode, with random weights unless `pretrained` is given.
 
-    `width` multiplies the number of channels. `image_size` matters to ViT-Base alone, whose patches are a
-    fourteenth of it. `pretrained` is a folder with `config.json` and `model.safetensors`, as `save_pretrained` of
-    transformers writes them; a head for another number of classes is replaced. With a `seed` the weights depend on
-    nothing else, and the global random state is left alone.
+    `width` multiplies the number of channels. `image_size` matters to ViT-Base alone, whose patches are a fourteenth of
+    it and at least four pixels. `pretrained` is a folder with `config.json` and `model.safetensors`, as
+    `save_pretrained` of transformers writes them; a head for another number of classes is replaced. With a `seed` the
+    weights depend on nothing else, and the global random state is left alone.
 
     >>> import torch
     >>> build_backbone("resnet18", classes=10, width=0.125, seed=0)(torch.zeros(2, 3, 32, 32)).shape

@@ -104,7 +104,7 @@ def _vit_base(width: float, image_size: int) -> dict[str, Any]:
         "num_attention_heads": heads,
         "intermediate_size": 256 * heads,
         "image_size": image_size,
-        "patch_size": max(2, image_size // 14),
+        "patch_size": max(4, image_size // 14),
     }
 
 

@@ -51,7 +51,10 @@ def reproduce(
     labels: Annotated[list[str] | None, typer.Argument(metavar="LABEL", help=LABELS, show_default=False)] = None,
     list_them: Annotated[bool, typer.Option("--list", help=LIST)] = False,
     preset: Annotated[
-        str, typer.Option(help="smoke (minutes), fast (CIFAR-10, one GPU) or full (the paper's).")
+        str,
+        typer.Option(
+            help="smoke (minutes), fast (CIFAR, one GPU), scratch (large networks, small images) or full (the paper's)."
+        ),
     ] = "smoke",
     data_folder: Annotated[Path | None, _option("Where the data sets are.", "FOLDER")] = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Models, predictions, results: kept and reused.")] = Path(
@@ -64,7 +67,9 @@ def reproduce(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
     measure: Annotated[list[str] | None, _option("Another credal measure beside EU and TU.", "GH")] = None,
-    only: Annotated[list[str] | None, _option("Work on this method (DE, BNNR, ...) or backbone only.", "NAME")] = None,
+    only: Annotated[
+        list[str] | None, _option("Work on this method (DE, ...), backbone or training set only.", "NAME")
+    ] = None,
     paper_solver: Annotated[
         bool, _option("SciPy's SLSQP beside the exact measures, on a subsample.", None, "--paper-solver")
     ] = False,

@@ -24,6 +24,7 @@ class DataSet:
     download: str
     folders: tuple[str, ...]  # names its folder may have
     splits: tuple[str, ...] = ("train", "test")
+    relabels: str | None = None  # the set whose training images it gives other labels
     crop: bool = False  # resize the shorter side and cut the centre, as usual for photographs of any shape
 
     @property
@@ -48,6 +49,16 @@ _DATA_SETS: Final = (
         ((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
         f"'CIFAR-100 python version' (cifar-100-python.tar.gz) from the page {_CIFAR}",
         ("cifar100", "cifar-100", "CIFAR100", "CIFAR-100"),
+    ),
+    DataSet(
+        "cifar10n",
+        "CIFAR-10N",
+        10,
+        ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
+        "CIFAR-10_human.pt from the page 'CIFAR-N' (Wei et al., ICLR 2022), write its array worse_label with np.savez to "
+        "cifar10n_labels.npz beside CIFAR-10",
+        ("cifar10n", "cifar-10n"),
+        relabels="cifar10",
     ),
     DataSet(
         "svhn",

@@ -11,6 +11,7 @@ from credalens_paper.data.catalog import DataSet, check_split, find_data_set, sp
 from credalens_paper.data.folders import open_class_folders, open_tiny_imagenet
 from credalens_paper.data.generated import SMALL_SETS
 from credalens_paper.data.image_set import ImageSet, ImageSource
+from credalens_paper.data.noisy_labels import relabelled
 from credalens_paper.data.originals import open_cifar10, open_cifar100, open_svhn
 from credalens_paper.data.packed import open_packed
 from credalens_paper.data.parquet_images import open_parquet
@@ -60,6 +61,8 @@ def open_images(
         raise ValueError(f"size is a number of pixels, got {size}")
     data_set = find_data_set(name)
     split = check_split(data_set, split)
+    if data_set.relabels is not None and folder is not None:
+        return relabelled(open_images(data_set.relabels, folder, split=split, size=size), Path(folder), split, data_set)
     source = None if folder is None else next(_sources(Path(folder), split, data_set), None)
     if source is None:
         raise FileNotFoundError(_how_to_get(data_set, folder, split))

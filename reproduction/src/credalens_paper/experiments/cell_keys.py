@@ -10,6 +10,8 @@ from credalens_paper.json_records import optional, to_json
 
 HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC"})
 """Metrics of which more is better; of the others less is."""
+MEAN: Final = "mean"
+"""The mean uncertainty of a test set, in bits, of which neither is better."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""All entries by their labels: the paper's tables and figures, and the one of our own."""
+"""All entries by their labels: the paper's tables and figures, and those of our own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
+from credalens_paper.experiments.beyond import BESIDE, OWN_TABLES
 from credalens_paper.experiments.exactness import EXACTNESS
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
 
@@ -13,6 +14,7 @@ DESCRIPTIONS: Final = {
     **{label: table.description for label, table in PAPER_TABLES.items()},
     **PAPER_FIGURES,
     EXACTNESS.label: EXACTNESS.description,
+    **{label: BESIDE[label].description for label in OWN_TABLES},
 }
 """What every entry shows, in one line."""
 LABELS: Final = tuple(DESCRIPTIONS)
@@ -20,7 +22,7 @@ GROUPS: Final = {
     "all": LABELS,
     "tables": tuple(PAPER_TABLES),
     "figures": tuple(PAPER_FIGURES),
-    "ours": (EXACTNESS.label,),
+    "ours": (EXACTNESS.label, *OWN_TABLES),
 }
 
 
@@ -35,7 +37,7 @@ def file_name(label: str, /) -> str:
 
 def kind_of(label: str, /) -> str:
     """ "table" or "figure" of the paper, or "ours"."""
-    if label == EXACTNESS.label:
+    if label in GROUPS["ours"]:
         return "ours"
     return "table" if label in PAPER_TABLES else "figure"
 
@@ -46,7 +48,7 @@ def check_labels(labels: Iterable[str], /) -> tuple[str, ...]:
     An underscore may stand for the space that some labels have.
 
     >>> len(check_labels(["all"])), check_labels(["PIA", "PIA"])
-    (37, ('PIA',))
+    (39, ('PIA',))
     """
     groups = {**GROUPS, **{file_name(label): (label,) for label in LABELS}}
     checked: dict[str, None] = {}

@@ -1,4 +1,5 @@
-"""Three sizes of the same reproduction: smoke (minutes on a laptop), fast (CIFAR-10 on one GPU), full (the paper's)."""
+"""Sizes of the same reproduction: smoke (minutes on a laptop), fast (CIFAR on one GPU), scratch (large networks on small
+images from random weights), full (the paper's)."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Any, Final
 from credalens.checks.options import check_choice
 from credalens_paper.backbones import BACKBONES, LARGE
 from credalens_paper.corruptions import CORRUPTIONS, SEVERITIES
+from credalens_paper.data import DATA_SETS
 from credalens_paper.experiments.cell_keys import CellKey
 
 METHODS: Final = ("DE", "BNNR", "BNNF", "EDD", "EDD-Fair")
@@ -25,8 +27,9 @@ class Preset:
     :ivar members: networks trained for the deep ensembles of N = 5, of which the runs are distinct combinations.
     :ivar many_members: networks trained for the ablation on N.
     :ivar substitutes: for a key of the paper's cells what stands in its place, such as ResNet-18 for ResNet-50.
+    :ivar image_sizes: pixels of single backbones, where they differ from `image_size`.
     :ivar left_out: backbones, sets and methods that this preset does not measure, with the reason.
-    :ivar focus: the methods and backbones to train, predict and evaluate now; empty for all.
+    :ivar focus: the methods, backbones and training sets to train, predict and evaluate now; empty for all.
     :ivar draws: samples of a Bayesian network drawn at a time under one seed.
     :ivar keep: beyond this number of samples only their summary is stored.
     :ivar long_runs: runs of a Bayesian network with so many samples.
@@ -42,6 +45,7 @@ class Preset:
     long_runs: int = 15
     width: float = 1.0
     image_size: int | None = None
+    image_sizes: Mapping[str, int] = field(default_factory=dict)
     train_images: int | None = None
     test_images: int | None = None
     corruptions: tuple[str, ...] = CORRUPTIONS
@@ -75,7 +79,7 @@ class Preset:
 
     def pixels(self, backbone: str, /) -> int:
         """The image size a backbone works at."""
-        return self.image_size or (224 if backbone in LARGE else 32)
+        return self.image_sizes.get(backbone) or self.image_size or (224 if backbone in LARGE else 32)
 
     def sampled_runs(self, N: int, /) -> int:
         """How many Bayesian networks are trained for runs of N samples.
@@ -86,27 +90,31 @@ class Preset:
         return self.bnn_runs if self.keep >= N else self.long_runs
 
     def only(self, names: Iterable[str], /) -> Preset:
-        """The preset with some of the methods or backbones, such as DE or vgg16, to work on; none means all.
+        """The preset with some of the methods, backbones or training sets, such as DE or vgg16, to work on; none means all.
 
         Numbers of the others are shown where they are in the store, and otherwise left out.
 
         >>> get_preset("smoke").only(["DE", "EDD"]).focus
         ('DE', 'EDD')
         """
-        return replace(self, focus=tuple(check_choice(name, (*METHODS, *BACKBONES), "only") for name in names))
+        return replace(
+            self, focus=tuple(check_choice(name, (*METHODS, *BACKBONES, *DATA_SETS), "only") for name in names)
+        )
 
     def changed(self, **options: int | None) -> Preset:
         """The preset with some numbers replaced; None leaves one as it is."""
         return replace(self, **{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]
 
 
-_SMOKE_SETS: Final = {"cifar10": "digits", "cifar100": "digits", "imagenet": "digits"}
+_SMOKE_SETS: Final = dict.fromkeys(("cifar10", "cifar10n", "cifar100", "imagenet"), "digits")
 _SMOKE_OOD: Final = {
     "svhn": "textures",
     "tiny-imagenet": "photos",
     "imagenet-o": "textures",
     "cifar10-c": "digits-c",
     "cifar100-c": "digits-c",
+    "cifar10": "textures",
+    "cifar100": "photos",
 }
 
 PRESETS: Final[Mapping[str, Preset]] = {
@@ -150,6 +158,14 @@ PRESETS: Final[Mapping[str, Preset]] = {
             "vit_base": "ViT-Base at 224 pixels is left to the full preset",
             "imagenet": "ImageNet is left to the full preset",
         },
+    ),
+    "scratch": Preset(
+        name="scratch",
+        schedule="fast",
+        members=6,
+        many_members=10,
+        image_sizes={"resnet50": 64, "efficientnet_b2": 64, "vit_base": 32},
+        left_out={"imagenet": "ImageNet is left to the full preset"},
     ),
     "full": Preset(name="full", schedule="paper"),
 }

@@ -51,8 +51,14 @@ def assess_members(
     scores = _scores(classical_uncertainty(members, threads=threads), total, epistemic)
     if hartley:
         scores["credal.GH"] = generalized_hartley(*reduced, threads=threads)
-    points = {"classical": members.mean(axis=0, dtype=np.float64), "credal": intersection_probability(lower, upper)}
+    points = {"classical": _rescaled_mean(members), "credal": intersection_probability(lower, upper)}
     return Assessment(scores, points)
+
+
+def _rescaled_mean(members: Array) -> Array:
+    """The averaged prediction; rows of narrow floats sum to one only after they are rescaled."""
+    rows = members.astype(np.float64)
+    return np.asarray((rows / rows.sum(axis=-1, keepdims=True)).mean(axis=0))
 
 
 def assess_summary(summary: MemberSummary, /, *, hartley: bool = False, threads: int | None = None) -> Assessment:
@@ -121,6 +127,23 @@ def prediction_numbers(assessment: Assessment, labels: Array, /) -> dict[str, fl
             f"{variant}.ACC": 100 * metrics.accuracy,
             f"{variant}.ECE": metrics.ece,
             f"{variant}.NLL": metrics.nll,
+        }
+    return numbers
+
+
+def mean_numbers(assessment: Assessment, /) -> dict[str, float]:
+    """The mean TU, AU and EU of every variant, in bits.
+
+    >>> mean_numbers(assess_members(np.array([[[0.5, 0.5]], [[0.5, 0.5]]])))["credal.AU.mean"]
+    1.0
+    """
+    numbers: dict[str, float] = {}
+    for variant in assessment.points:
+        total, epistemic = (float(assessment.scores[f"{variant}.{name}"].mean()) for name in ("TU", "EU"))
+        numbers |= {
+            f"{variant}.TU.mean": total,
+            f"{variant}.AU.mean": total - epistemic,
+            f"{variant}.EU.mean": epistemic,
         }
     return numbers
 

@@ -12,7 +12,7 @@ from credalens.core.entropy import lower_entropy, upper_entropy
 from credalens.core.intervals import approximate_intervals, probability_intervals
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, spec_key
 from credalens_paper.json_records import to_json
-from credalens_paper.measures.assessment import Assessment, detection_numbers, prediction_numbers
+from credalens_paper.measures.assessment import Assessment, detection_numbers, mean_numbers, prediction_numbers
 from credalens_paper.pipeline.job import Job
 from credalens_paper.pipeline.predict_missing import is_summed, training_record
 from credalens_paper.pipeline.runs import Run, assess, members_of
@@ -124,7 +124,7 @@ class Evaluator:
     def _numbers(self, run: Run, images: EvaluationSet, hartley: bool) -> Numbers:
         inside = self._assess_inside(run, hartley)
         if images == run.inside:
-            assessment, numbers = inside, self._time(run)
+            assessment, numbers = inside, mean_numbers(inside) | self._time(run)
         else:
             assessment = assess(self.job, run, images, hartley=hartley)
             numbers = detection_numbers(inside, assessment)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from credalens_paper.experiments.cell_keys import HIGHER, CellKey
-from credalens_paper.experiments.paper_numbers import PAPER_TABLES
+from credalens_paper.experiments.beyond import BESIDE
+from credalens_paper.experiments.cell_keys import HIGHER, MEAN, CellKey
 from credalens_paper.experiments.tables import Table
 from credalens_paper.json_records import from_json, to_json
 from credalens_paper.measures.cost import cpu_threads, measure_costs
@@ -53,13 +53,13 @@ def table_result(
     return TableResult(
         label=table.label,
         kind="table",
-        description=PAPER_TABLES[table.label].description,
+        description=BESIDE[table.label].description,
         layout=table.layout,
         cells=cells,
         improvements=tuple(_improvements(table, filled)),
         solvers=tuple(_solvers(work, plans, filled)) if paper_solver else (),
         cpu_threads=cpu_threads(asked) if table.is_cost else None,
-        paper_runs=PAPER_TABLES[table.label].runs,
+        paper_runs=BESIDE[table.label].runs,
         **closing(work, plans.values(), cells),
     )
 
@@ -92,7 +92,7 @@ def _cell(work: Workbench, table: Table, key: CellKey, filled: Filled) -> Cell:
     return Cell(
         keys=key,
         substitutes=substituted,
-        paper=PAPER_TABLES[table.label].cells.get(key),
+        paper=BESIDE[table.label].cells.get(key),
         ours=replace(statistics(values), runs=values) if values else None,
         missing=filled.missing or None,
         reason=None if values else filled.reason,
@@ -110,10 +110,10 @@ def statistics(values: Sequence[float], /) -> Runs:
 
 
 def _improvements(table: Table, filled: Mapping[CellKey, Filled]) -> list[Improvement]:
-    """Credal less classical over the runs that both have."""
+    """Credal less classical over the runs that both have; a mean uncertainty is neither better nor worse."""
     improvements = []
     for key, credal in filled.items():
-        if key.variant == "credal" and key.baseline in filled:
+        if key.variant == "credal" and key.baseline in filled and key.metric != MEAN:
             classical = filled[key.baseline].runs
             pairs = [(classical[run], value) for run, value in credal.runs.items() if run in classical]
             ours = improvement(key.metric, *zip(*pairs, strict=True)) if pairs else None
@@ -140,7 +140,7 @@ def _better(metric: str, difference: float) -> str:
 
 
 def _paper_improvement(label: str, key: CellKey) -> PaperDifference | None:
-    cells = PAPER_TABLES[label].cells
+    cells = BESIDE[label].cells
     credal, classical = cells.get(key), cells.get(key.baseline)
     if credal is None or classical is None:
         return None

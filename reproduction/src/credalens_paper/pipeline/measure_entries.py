@@ -1,6 +1,6 @@
 """The paper as a program: `reproduce(["OODMain"], preset="smoke")` trains, predicts, evaluates and writes the result.
 
-Every label of a table or a figure is an entry, and there is one of our own. What one entry has trained, predicted or
+Every label of a table or a figure is an entry, and there are some of our own. What one entry has trained, predicted or
 evaluated the others reuse, and a run that was stopped goes on where it was. What is stored is enough: without a data
 folder nothing is trained, and what is missing is named.
 """
@@ -118,6 +118,7 @@ def check_options(
 
 
 def _measure(work: Workbench, label: str, measures: Sequence[str], paper_solver: bool) -> Result:
+    from credalens_paper.experiments.beyond import OWN_TABLES
     from credalens_paper.experiments.exactness import EXACTNESS
     from credalens_paper.experiments.figures import FIGURES
     from credalens_paper.experiments.tables import TABLES
@@ -125,6 +126,7 @@ def _measure(work: Workbench, label: str, measures: Sequence[str], paper_solver:
     from credalens_paper.pipeline.fill_figure import figure_result
     from credalens_paper.pipeline.fill_table import table_result
 
-    if label in TABLES:
-        return table_result(work, TABLES[label], measures=measures, paper_solver=paper_solver)
+    tables = {**TABLES, **OWN_TABLES}
+    if label in tables:
+        return table_result(work, tables[label], measures=measures, paper_solver=paper_solver)
     return exactness_result(work, EXACTNESS) if label == EXACTNESS.label else figure_result(work, FIGURES[label])

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from credalens_paper.backbones import BACKBONES
+from credalens_paper.data import DATA_SETS
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, ensembles, evaluation_sets
@@ -151,8 +152,9 @@ class Workbench:
         return self._reasons[key]
 
     def _out_of_focus(self, ensemble: Ensemble) -> str | None:
-        """Whether this run is about other methods or backbones."""
-        for kind, name in ((METHODS, ensemble.method), (BACKBONES, ensemble.specs[0].backbone)):
+        """Whether this run is about other methods, backbones or training sets."""
+        first = ensemble.specs[0]
+        for kind, name in ((METHODS, ensemble.method), (BACKBONES, first.backbone), (DATA_SETS, first.data)):
             focus = set(self.job.preset.focus) & set(kind)
             if focus and name not in focus:
                 return f"{display_name(name)} {LEFT_OUT}, which is about {', '.join(map(display_name, sorted(focus)))}"
