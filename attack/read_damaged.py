@@ -17,6 +17,8 @@ import numpy as np
 
 from credalens.storage import open_predictions, read_labels
 
+MAX_BYTES = 64 << 20  # what a compressed file may unfold to
+
 
 def digest(array: Any) -> str:
     """Of shape, dtype and content, in the machine's byte order."""
@@ -28,10 +30,10 @@ def digest(array: Any) -> str:
 def ours(path: Path) -> dict[str, Any]:
     """What the library reads, or how it refuses."""
     try:
-        predictions = open_predictions(path)
+        predictions = open_predictions(path, max_bytes=MAX_BYTES)
         content = [digest(predictions.read())]
         if predictions.has_labels:
-            content.append(digest(read_labels(path)))
+            content.append(digest(read_labels(path, max_bytes=MAX_BYTES)))
     except Exception as error:
         fitting = isinstance(error, ValueError | OSError) and path.name in str(error)
         return {"error": f"{type(error).__name__}: {error}", "fitting": fitting}

@@ -12,6 +12,7 @@ from attack.campaigns import (
     intervals,
     kills,
     layouts,
+    logits,
     many_classes,
     summaries,
     two_writers,
@@ -19,7 +20,7 @@ from attack.campaigns import (
 from attack.case import Campaign
 
 MODULES = (
-    intervals, few_classes, many_classes, hartley, decisions, classical, hull, layouts, summaries, bad_input,
+    intervals, few_classes, many_classes, hartley, decisions, classical, hull, logits, layouts, summaries, bad_input,
     damaged_files, damaged_runs, kills, two_writers,
 )  # fmt: skip
 CAMPAIGNS = {

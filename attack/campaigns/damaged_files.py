@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,11 @@ import pyarrow.parquet as pq
 from attack.case import Case, DefectError, expect
 from attack.damage import SPRUNG, array_of_traps, damaged
 from attack.ensembles import ensemble
-from credalens.storage import save_predictions
+from attack.read_damaged import MAX_BYTES
+from credalens.storage import open_predictions, read_labels, save_predictions
 
 MUTANTS = 60
-MEMORY = 512 << 20  # more than after a good file was read
+MEMORY = 4 * MAX_BYTES  # more than after a good file was read
 SECONDS = 300
 SUFFIXES = (".npy", ".npz", ".parquet", ".safetensors")
 
@@ -64,22 +64,27 @@ def _hostile(case: Case, good: Path) -> dict[str, str]:
     np.save(case.folder / "traps.npy", array_of_traps(case))
     np.savez(case.folder / "traps.npz", probs=array_of_traps(case))
     np.savez_compressed(case.folder / "small_traps.npz", probs=array_of_traps(case))
-    with zipfile.ZipFile(case.folder / "bomb.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        with archive.open("probs.npy", "w") as file:
-            np.lib.format.write_array(file, np.full((2, 3, 4), 0.25))
-        with archive.open("other.npy", "w", force_zip64=True) as file:
-            np.lib.format.write_array(file, np.zeros(MEMORY // 8 + (1 << 20)))
+    _write_npz_bomb(case.folder / "bomb.npz", good)
     _write_parquet_bomb(case.folder / "bomb.parquet")
     names = ("traps.npy", "traps.npz", "small_traps.npz", "bomb.npz", "bomb.parquet")
     return dict.fromkeys(names, "hostile")
 
 
+def _write_npz_bomb(path: Path, good: Path) -> None:
+    """The good arrays, and one that nobody asks for and that memory could not hold."""
+    predictions = open_predictions(good)
+    arrays: dict[str, Any] = {"probs": predictions.read(), "other": np.zeros(MEMORY // 8 + (1 << 20))}
+    if predictions.has_labels:
+        arrays["labels"] = read_labels(good)
+    np.savez_compressed(path, **arrays)
+
+
 def _write_parquet_bomb(path: Path) -> None:
-    """A few kilobytes that stand for twice the memory that reading may take."""
-    values = pa.FixedSizeListArray.from_arrays(pa.array(np.full(1 << 22, 0.5)), 2)
+    """A few kilobytes that stand for more than memory could hold."""
+    values = pa.FixedSizeListArray.from_arrays(pa.array(np.full(1 << 21, 0.5)), 2)
     table = pa.table({"probs": pa.FixedSizeListArray.from_arrays(values, 1)})
     with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
-        for _ in range(2 * MEMORY // (8 << 22)):
+        for _ in range(MEMORY // (8 << 21) + 1):
             writer.write_table(table, row_group_size=len(table))
 
 

@@ -30,6 +30,7 @@ def attack(case: Case) -> None:
     for name in case.rng.choice(names, 3, replace=False):
         given, options = LAYOUTS[str(name)](narrow)
         _check_same(str(name), plain, given, options)
+    _check_batches(case, plain, narrow)
     return _check_torch(case, plain, narrow)
 
 
@@ -104,6 +105,20 @@ def _check_precision(plain: Any, narrow: NDArray) -> None:
         expect(value.dtype == wanted, f"{field} of {narrow.dtype} has dtype {value.dtype}")
         tolerance = 1e-11 if wanted == np.float64 else TOLERANCE
         expect_close(f"{narrow.dtype}: {field}", value, getattr(exact, field), tolerance=tolerance)
+
+
+def _check_batches(case: Case, plain: Any, narrow: NDArray) -> None:
+    """Other batch shapes, none among them, give the same rows."""
+    members, rows, classes = narrow.shape
+    batch = case.choose((rows, 1), (1, rows, 1), (1, 1, 1, rows))
+    result, empty = credalens.wrap(narrow.reshape(members, *batch, classes)), credalens.wrap(narrow[:, :0])
+    for field in FIELDS:
+        value, truth = getattr(result, field), getattr(plain, field)
+        expect_same(f"batch {batch}: {field}", value, truth.reshape(*batch, *truth.shape[1:]))
+        expect_same(f"no rows: {field}", getattr(empty, field), truth[:0])
+    row = credalens.wrap(narrow[:, 0])
+    for field in FIELDS:
+        expect_same(f"no batch: {field}", getattr(row, field), getattr(plain, field)[0])
 
 
 def _check_torch(case: Case, plain: Any, narrow: NDArray) -> None:

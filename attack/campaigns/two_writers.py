@@ -19,9 +19,9 @@ def attack(case: Case) -> None:
     first = write_input(case, rows=2000, parts=case.choose(5, 20, 100)).at(case.folder / "out")
     second = replace(first, base=case.choose(first.base, 5.0))
     wanted = {run.base: _alone(case, run) for run in (first, second)}
-    codes = _at_once(case, first, second)
-    winners = [run for run, code in zip((first, second), codes, strict=True) if code == 0]
-    expect(winners, "neither run succeeded")
+    reasons = _at_once(case, first, second)
+    winners = [run for run, reason in zip((first, second), reasons, strict=True) if not reason]
+    expect(winners, f"neither run succeeded: {reasons}")
     differences = [first_difference(tree(first.target), wanted[run.base]) for run in winners]
     expect("" in differences, f"the output is that of no run that succeeded: {differences}")
     expect(not leftovers(first), f"there are left: {leftovers(first)}")
@@ -36,8 +36,8 @@ def _alone(case: Case, run: Run) -> dict[str, bytes]:
     return tree(alone.target)
 
 
-def _at_once(case: Case, *runs: Run) -> list[int]:
-    """The exit codes. Who loses says why, and does not blame the library."""
+def _at_once(case: Case, *runs: Run) -> list[str]:
+    """Why each run was refused, empty where it succeeded. Who loses says why, and does not blame the library."""
     signals = case.folder / "signals"
     signals.mkdir()
     starter = [sys.executable, "-m", "attack.start_together", str(signals)]
@@ -49,9 +49,13 @@ def _at_once(case: Case, *runs: Run) -> list[int]:
     ]
     wait_for(*(ready(signals, number) for number in range(len(runs))))
     (signals / "go").touch()
-    for process in processes:
-        _, errors = process.communicate(timeout=LONGEST)
-        if process.returncode != 0:
-            expect(process.returncode == 2, f"the run that lost ended with {process.returncode}: {errors[-500:]}")
-            expect(errors.startswith("error: ") and DEFECT not in errors, f"the run that lost says: {errors[-500:]}")
-    return [process.returncode for process in processes]
+    return [_reason(process) for process in processes]
+
+
+def _reason(process: subprocess.Popen[str]) -> str:
+    _, errors = process.communicate(timeout=LONGEST)
+    if process.returncode == 0:
+        return ""
+    expect(process.returncode == 2, f"the run that lost ended with {process.returncode}: {errors[-500:]}")
+    expect(errors.startswith("error: ") and DEFECT not in errors, f"the run that lost says: {errors[-500:]}")
+    return errors
