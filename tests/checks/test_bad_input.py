@@ -134,6 +134,20 @@ OPTIONS = [
     (lambda: cl.wrap(GOOD, base=float("nan")), ValueError, "above 1"),
     (lambda: cl.wrap(GOOD, base="2"), TypeError, "number"),
     (lambda: cl.upper_entropy(LOW, HIGH, base=-2), ValueError, "above 1"),
+    (lambda: cl.wrap(GOOD, base=10**400), ValueError, "above 1.* 1329 bits"),
+    (lambda: cl.classical_uncertainty(GOOD, base=-(10**5000)), ValueError, "above 1"),
+    (lambda: cl.wrap(GOOD, base=np.nextafter(np.longdouble(1), 2)), ValueError, "above 1"),
+    (lambda: cl.wrap(GOOD, tolerance=10**400), ValueError, "tolerance must be finite"),
+    (lambda: cl.generalized_hartley(LOW, HIGH, tolerance=10**5000), ValueError, "tolerance must be finite"),
+    (lambda: cl.wrap(GOOD, max_nodes=2**63), ValueError, "max_nodes must be at most 9223372036854775807"),
+    (lambda: cl.lower_entropy(LOW, HIGH, max_nodes=2**70), ValueError, "max_nodes must be at most .* 71 bits"),
+    (lambda: cl.wrap(GOOD, max_nodes=-(10**5000)), ValueError, "max_nodes must be at least 1"),
+    (lambda: cl.wrap(GOOD, threads=2**70), ValueError, "threads must be at most"),
+    (lambda: cl.wrap(GOOD, member_axis=10**5000), ValueError, "out of range"),
+    (lambda: cl.approximate_intervals(LOW, HIGH, 2**70), ValueError, "classes"),
+    (lambda: cl.set_utility(2, True, reward=1j), TypeError, "reward"),
+    (lambda: cl.set_utility(2, True, reward=10**5000), ValueError, "reward"),
+    (lambda: cl.evaluate(GOOD, labels=[0, 1], level=np.complex128(0.5)), TypeError, "level"),
     (lambda: cl.wrap(GOOD, threads=0), ValueError, "at least 1"),
     (lambda: cl.wrap(GOOD, threads=1.5), TypeError, "threads"),
     (lambda: cl.lower_entropy(LOW, HIGH, max_nodes=0), ValueError, "max_nodes"),
@@ -173,6 +187,7 @@ def test_numpy_numbers_are_numbers():
     assert cl.lower_entropy(LOW, HIGH, **options).shape == (2,)
     assert cl.generalized_hartley(LOW, HIGH, tolerance=np.float16(0.5), threads=np.uint8(1)).shape == (2,)
     assert cl.approximate_intervals(LOW, HIGH, np.int8(2)).lower.shape == (2, 2)
+    assert cl.wrap(GOOD, max_nodes=2**63 - 1, threads=2**63 - 1).total[0] == 2
 
 
 @pytest.mark.parametrize(("call", "error", "message"), OPTIONS)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from credalens.arrays import ArrayKind, array_kind_of, namespace, to_float32
 from credalens.checks.arrays import as_array, check_classes, read_array, row_tolerance
 from credalens.checks.bad_rows import raise_bad_logits, raise_bad_rows
+from credalens.checks.options import shown
 
 HALF = ("float16", "bfloat16")
 EDGE = 1e-6  # of the tolerance: more than the order of summation can move a row's sum
@@ -155,7 +156,9 @@ def check_member_axis(axis: int, ndim: int, name: str) -> int:
     if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
         raise TypeError(f"member_axis must be an integer; got {axis!r}.")
     if not -ndim <= axis < ndim:
-        raise ValueError(f"member_axis={axis} is out of range for {name} with {ndim} axes; use {-ndim} to {ndim - 1}.")
+        raise ValueError(
+            f"member_axis={shown(axis)} is out of range for {name} with {ndim} axes; use {-ndim} to {ndim - 1}."
+        )
     if axis % ndim == ndim - 1:
         raise ValueError(
             f"member_axis={axis} is the last axis of {name}, which holds the classes; members need an axis of their own."

@@ -10,14 +10,32 @@ import numpy as np
 
 from credalens.checks.arrays import as_array
 
+LARGEST = 2**63 - 1  # what kernels count to
+
+
+def check_real(value: Any, name: str, expected: str, /) -> float:
+    """A real number as a float, for which kernels are compiled; infinite if it is too large for one."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{name} must be {expected}; got {value!r}.")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def shown(value: Any, /) -> str:
+    """A number in an error message, also if Python refuses to print all its digits."""
+    if isinstance(value, int) and abs(value) > LARGEST:
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)
+
 
 def check_base(base: float, /) -> float:
     """The logarithm's base as a float: finite and above 1."""
-    if isinstance(base, bool) or not isinstance(base, int | float | np.integer | np.floating):
-        raise TypeError(f"base must be a number above 1, such as 2 (bits) or math.e (nats); got {base!r}.")
-    if not (math.isfinite(base) and base > 1):
-        raise ValueError(f"base must be finite and above 1, such as 2 (bits) or math.e (nats); got {base!r}.")
-    return float(base)
+    number = check_real(base, "base", "a number above 1, such as 2 (bits) or math.e (nats)")
+    if not 1 < number < math.inf:
+        raise ValueError(f"base must be finite and above 1, such as 2 (bits) or math.e (nats); got {shown(base)}.")
+    return number
 
 
 def check_threads(threads: int | None, /) -> int | None:
@@ -26,21 +44,22 @@ def check_threads(threads: int | None, /) -> int | None:
 
 
 def check_count(value: Any, name: str, /, *, least: int = 1) -> int:
-    """An integer of at least ``least``."""
+    """An integer of at least ``least`` that kernels can count to."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer of at least {least}; got {value!r}.")
     if value < least:
-        raise ValueError(f"{name} must be at least {least}; got {value}.")
+        raise ValueError(f"{name} must be at least {least}; got {shown(value)}.")
+    if value > LARGEST:
+        raise ValueError(f"{name} must be at most {LARGEST}; got {shown(value)}.")
     return int(value)
 
 
 def check_fraction(value: Any, name: str, /) -> float:
     """A number strictly between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise TypeError(f"{name} must be a number; got {value!r}.")
-    if not 0 < value < 1:
-        raise ValueError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
-    return float(value)
+    number = check_real(value, name, "a number")
+    if not 0 < number < 1:
+        raise ValueError(f"{name} must lie strictly between 0 and 1; got {shown(value)}.")
+    return number
 
 
 def check_budget(max_nodes: int, tolerance: float, /) -> tuple[int, float]:
@@ -49,12 +68,11 @@ def check_budget(max_nodes: int, tolerance: float, /) -> tuple[int, float]:
 
 
 def check_tolerance(tolerance: float, /) -> float:
-    """A finite tolerance of at least zero, as a float: kernels would be compiled once more for another type."""
-    if not isinstance(tolerance, int | float | np.integer | np.floating) or isinstance(tolerance, bool):
-        raise TypeError(f"tolerance must be a number of bits, at least 0; got {tolerance!r}.")
-    if not (math.isfinite(tolerance) and tolerance >= 0):
-        raise ValueError(f"tolerance must be finite and at least 0; got {tolerance!r}.")
-    return float(tolerance)
+    """A finite tolerance of at least zero."""
+    number = check_real(tolerance, "tolerance", "a number of bits, at least 0")
+    if not 0 <= number < math.inf:
+        raise ValueError(f"tolerance must be finite and at least 0; got {shown(tolerance)}.")
+    return number
 
 
 def check_few_classes(classes: int, most: int, what: str) -> None:

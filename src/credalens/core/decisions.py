@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from credalens.checks.intervals import IntervalArray, read_intervals
-from credalens.checks.options import check_choice
+from credalens.checks.options import check_choice, check_real
 from credalens.checks.sets import read_sets
 from credalens.core.batches import for_each_chunk
 
@@ -76,8 +76,9 @@ def set_utility(size: Any, correct: Any, /, *, reward: float = 0.65) -> Any:
     >>> set_utility([1, 2, 2], [True, True, False])
     array([1.  , 0.65, 0.  ])
     """
+    reward = check_real(reward, "reward", "a number in [0.5, 1]")
     if not 0.5 <= reward <= 1:
         raise ValueError(f"reward is the utility of a correct pair and lies in [0.5, 1]; got {reward}.")
     n, held, array_kind = read_sets(size, correct)
     a = 4 * reward - 1
-    return array_kind.restore(np.where(held, a / n - (a - 1) / n**2, 0.0))
+    return array_kind.restore(np.where(held, a / n - (a - 1) / n / n, 0.0))
