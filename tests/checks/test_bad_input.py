@@ -147,7 +147,7 @@ OPTIONS = [
     (lambda: cl.approximate_intervals(LOW, HIGH, 2**70), ValueError, "classes"),
     (lambda: cl.set_utility(2, True, reward=1j), TypeError, "reward"),
     (lambda: cl.set_utility(2, True, reward=10**5000), ValueError, "reward"),
-    (lambda: cl.evaluate(GOOD, labels=[0, 1], level=np.complex128(0.5)), TypeError, "level"),
+    (lambda: cl.evaluate(GOOD, labels=[0, 1, 2], level=np.complex128(0.5)), TypeError, "level"),
     (lambda: cl.wrap(GOOD, threads=0), ValueError, "at least 1"),
     (lambda: cl.wrap(GOOD, threads=1.5), TypeError, "threads"),
     (lambda: cl.lower_entropy(LOW, HIGH, max_nodes=0), ValueError, "max_nodes"),
