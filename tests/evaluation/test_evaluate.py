@@ -133,10 +133,10 @@ def test_selective_judges_each_uncertainty_with_its_own_prediction(data, found, 
 def test_thresholds_flag_no_more_than_wanted_and_catch_what_they_say(data, found):
     known, _, others = data
     for alarm in found.thresholds:
-        inside, threshold = scores(known, alarm.method, alarm.measure), alarm.threshold
+        inside, threshold = wrap(known).score(alarm.score), alarm.threshold
         assert (inside > threshold.value).mean() == threshold.achieved_rate <= threshold.false_alarm_rate
         for name, share in alarm.caught.items():
-            assert share == (scores(others[name], alarm.method, alarm.measure) > threshold.value).mean()
+            assert share == (wrap(others[name]).score(alarm.score) > threshold.value).mean()
     guarantees = {alarm.threshold.false_alarm_rate: alarm.threshold.guarantee for alarm in found.thresholds}
     assert guarantees[0.005] == "sample"  # 120 inputs cannot promise one false alarm in 200
     assert guarantees[0.01] == "new"
@@ -144,7 +144,8 @@ def test_thresholds_flag_no_more_than_wanted_and_catch_what_they_say(data, found
 
 def test_the_threshold_to_keep(data, found):
     known, _, _ = data
-    wanted = select_threshold(scores(known, "credal", "epistemic"), guarantee="new", name="credal epistemic")
+    score = found.recommended.score
+    wanted = select_threshold(wrap(known).score(score), guarantee="new", name=score, base=2.0)
     assert found.threshold == wanted
 
 
@@ -303,7 +304,7 @@ def test_the_result_is_plain_and_the_same_each_time(data, found):
     known, labels, others = data
     assert found.to_json() == evaluate(known, ood=others, labels=labels, replicates=60).to_json()
     assert json.loads(found.to_json()) == found.as_dict()
-    assert found.as_dict()["format"] == "credalens-report-1"
+    assert found.as_dict()["format"] == "credalens-report-2"
     assert found.headline() == {k: v for k, v in found.as_dict().items() if k not in ("curves", "samples")}
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.calibration = None

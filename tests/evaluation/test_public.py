@@ -21,7 +21,7 @@ MODULES = (
     "statistics.bootstrap",
     "statistics.delong",
 )
-NOT_EXPORTED = {"joined_bins", "resample"}
+NOT_EXPORTED = {"confidence_bins", "joined_bins", "resample"}
 
 
 @pytest.mark.parametrize("name", MODULES)

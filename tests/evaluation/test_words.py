@@ -41,7 +41,22 @@ def comparison(low, difference, high):
 
 
 def with_gain(result, *numbers, place=0):
-    return changed(result, f"ood.{place}.epistemic.difference.auroc", comparison(*numbers))
+    return changed(result, f"ood.{place}.total.difference.auroc", comparison(*numbers))
+
+
+def recommending(result, score, *numbers, p_value=0.001):
+    """The result with a recommendation, in whose ranking every score differs from the default by ``numbers``."""
+    difference = comparison(*numbers)
+    ranking = tuple(
+        replace(
+            one,
+            difference=None if one.name == "total" else difference,
+            p_value=p_value,
+            auroc=0.7 + 0.1 * (one.name == score),
+        )
+        for one in result.recommended.ranking
+    )
+    return replace(result, recommended=replace(result.recommended, score=score, ranking=ranking))
 
 
 @pytest.mark.parametrize(
@@ -60,19 +75,37 @@ def test_a_verdict_needs_an_interval_on_one_side_of_zero(numbers, expected):
 
 def test_a_loss_is_said_as_a_loss(result):
     said = words.summary(with_gain(with_gain(result, -0.03, -0.02, -0.01), 0.01, 0.02, 0.03, place=1))
-    assert f"Against averaging it is better on {STRANGE} and worse on flat." in said.headline
     lost, won = said.detection
-    assert lost.verdict == "worse"
-    assert lost.epistemic == "2.00 points worse than averaging (−3.00 to −1.00)."
-    assert won.epistemic == "2.00 points better than averaging (+1.00 to +3.00)."
+    assert (lost.verdict, won.verdict) == ("worse", "better")
+    assert lost.total.endswith("2.00 points worse than averaging (−3.00 to −1.00).")
+    assert won.total.endswith("2.00 points better than averaging (+1.00 to +3.00).")
 
 
 def test_no_clear_difference_is_said_as_such(result):
     said = words.summary(with_gain(result, -0.01, 0.02, 0.05))
-    assert "not clearly different on flat" in said.headline
-    assert said.detection[0].epistemic == "no clear difference from averaging (−1.00 to +5.00)."
+    assert said.detection[0].total.endswith("no clear difference from averaging (−1.00 to +5.00).")
     same = words.summary(with_gain(result, 0.0, 0.0, 0.0))
-    assert same.detection[0].epistemic == "the same as averaging."
+    assert same.detection[0].total.endswith("the same as averaging.")
+
+
+def test_the_headline_names_the_recommended_score_and_says_where_averaging_is_better(result):
+    said = words.summary(recommending(result, "mean_total", 0.01, 0.02, 0.03)).headline
+    assert said.startswith("Use entropy of the mean to find")
+    assert "clearly better than credal total (+10.00 points of AUROC)" in said
+    assert "here credal sets do not find more" in said
+    stays = words.summary(recommending(result, "total", 0.01, 0.02, 0.03)).headline
+    assert "2.00 points worse than the entropy of the averaged prediction" in stays
+    wins = words.summary(recommending(result, "total", -0.03, -0.02, -0.01)).headline
+    assert "2.00 points better than the entropy of the averaged prediction" in wins
+    unclear = words.summary(recommending(result, "total", -0.03, -0.02, -0.01, p_value=0.4)).headline
+    assert unclear.endswith("averaging is not clearly different.")
+
+
+def test_the_threshold_is_that_of_the_recommended_score(result):
+    said = words.summary(recommending(result, "mean_least_confidence", 0.01, 0.02, 0.03)).threshold
+    assert "flag 1 - max of the mean above" in said
+    assert "bits" not in said
+    assert "bits" in words.summary(recommending(result, "epistemic", 0.01, 0.02, 0.03)).threshold
 
 
 def test_worse_than_chance_is_said(result):
@@ -82,10 +115,10 @@ def test_worse_than_chance_is_said(result):
     assert words.summary(worse).detection[0].remark.startswith("Worse than chance")
 
 
-def test_the_headline_gives_the_mean_auroc(result):
-    mean = np.mean([one.epistemic.credal.auroc for one in result.ood])
+def test_the_headline_gives_the_mean_auroc_of_data_not_used_to_choose(result):
+    mean = np.mean([one.auroc for one in result.recommended.held_out])
     said = words.summary(result)
-    assert f"at AUROC {numbers.percent(mean)} (mean of 2 data sets)." in said.headline
+    assert f"AUROC {numbers.percent(mean)} (mean of 2 data sets), measured on data" in said.headline
     assert f"in {100 * mean:.0f} of 100 cases" in said.plainly
 
 
@@ -93,10 +126,12 @@ def test_who_is_ahead_in_what(result):
     ours = replace(result.calibration.intersection, accuracy=0.9, ece=0.03, nll=0.5)
     theirs = replace(result.calibration.averaged, accuracy=0.8, ece=0.02, nll=0.5)
     said = words.summary(replace(result, calibration=Calibration(ours, theirs))).prediction
-    assert said.endswith("Credal prediction is ahead in accuracy; averaging is ahead in ECE; they are equal in NLL.")
+    assert "Credal prediction is ahead in accuracy; averaging is ahead in ECE; they are equal in NLL." in said
     ours = replace(ours, accuracy=0.7, nll=0.6)
     said = words.summary(replace(result, calibration=Calibration(ours, theirs))).prediction
-    assert said.endswith("Averaging is ahead in accuracy, ECE and NLL.")
+    assert "Averaging is ahead in accuracy, ECE and NLL." in said
+    for prediction, advice in (("mean", "use the mean as"), ("intersection", "use the intersection probability as")):
+        assert advice in words.summary(changed(result, "point.prediction", prediction)).prediction
 
 
 def with_auroc_by_size(result, mean):

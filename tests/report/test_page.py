@@ -313,7 +313,7 @@ def test_an_older_report_is_replaced_and_other_files_stay(found, tmp_path):
     (folder / "report.json").write_text("old")
     write_report(found, folder)
     assert (folder / "notes.txt").read_text() == "mine"
-    assert json.loads((folder / "report.json").read_text(encoding="utf-8"))["format"] == "credalens-report-1"
+    assert json.loads((folder / "report.json").read_text(encoding="utf-8"))["format"] == "credalens-report-2"
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
 

@@ -74,7 +74,7 @@ def test_the_narrow_table_says_the_same(result):
 def test_threshold_and_members_tables(result):
     table = tables.threshold_table(result, 0.05)
     chosen = [alarm for alarm in result.thresholds if alarm.threshold.false_alarm_rate == 0.05]
-    assert [row[2].value for row in table.rows] == [alarm.threshold.value for alarm in chosen]
+    assert [row[1].value for row in table.rows] == [alarm.threshold.value for alarm in chosen]
     assert [row[-1].value for row in table.rows] == [alarm.caught[STRANGE] for alarm in chosen]
     members = tables.members_table(result.members_needed)
     assert [row[0].value for row in members.rows] == [1, 2, 3, 4]

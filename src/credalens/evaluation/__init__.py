@@ -13,7 +13,12 @@ from credalens.evaluation.metrics.calibration import (
     reliability_curve,
 )
 from credalens.evaluation.metrics.ood import OODMetrics, PRCurve, ROCCurve, ood_metrics, pr_curve, roc_curve
-from credalens.evaluation.metrics.selective import RejectionCurve, accuracy_rejection_curve
+from credalens.evaluation.metrics.selective import (
+    RejectionCurve,
+    SelectiveMetrics,
+    accuracy_rejection_curve,
+    selective_metrics,
+)
 from credalens.evaluation.metrics.sets import SetMetrics, set_metrics
 from credalens.evaluation.metrics.threshold import Threshold, select_threshold
 from credalens.evaluation.outcome import Evaluation
@@ -31,6 +36,7 @@ __all__ = [
     "ROCCurve",
     "RejectionCurve",
     "ReliabilityCurve",
+    "SelectiveMetrics",
     "SetMetrics",
     "Threshold",
     "accuracy_rejection_curve",
@@ -45,5 +51,6 @@ __all__ = [
     "reliability_curve",
     "roc_curve",
     "select_threshold",
+    "selective_metrics",
     "set_metrics",
 ]

@@ -8,7 +8,7 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from credalens.evaluation.metrics.threshold import Threshold, select_threshold
-from credalens.evaluation.results import DETECTORS, METHODS, Result
+from credalens.evaluation.results import Result
 from credalens.evaluation.scored_set import ScoredSet
 
 RATES: Final = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
@@ -18,34 +18,31 @@ RATES: Final = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15
 class Alarm(Result):
     """A threshold for one uncertainty, and the share of each OOD data set above it."""
 
-    method: str
-    measure: str
+    score: str
     threshold: Threshold
     caught: dict[str, float]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, those of the threshold beside the others."""
-        return {"kind": self.method, "measure": self.measure, **self.threshold.as_dict(), "caught": self.caught}
+        return {"score": self.score, **self.threshold.as_dict(), "caught": self.caught}
 
 
-def alarms(id_set: ScoredSet, ood_sets: list[ScoredSet], rate: float, /) -> tuple[Alarm, ...]:
-    """An alarm for ``rate`` and every usual rate, by every uncertainty that is a score for OOD."""
-    rates = sorted({*RATES, rate})
+def alarms(id_set: ScoredSet, ood_sets: list[ScoredSet], rate: float, base: float, /) -> tuple[Alarm, ...]:
+    """An alarm for ``rate`` and every usual rate, by every score."""
     return tuple(
-        _alarm(id_set, ood_sets, wanted, method, measure)
-        for wanted in rates
-        for measure in DETECTORS
-        for method in METHODS
+        _alarm(id_set, ood_sets, wanted, name, base) for wanted in sorted({*RATES, rate}) for name in id_set.scores
     )
 
 
-def _alarm(id_set: ScoredSet, ood_sets: list[ScoredSet], rate: float, method: str, measure: str) -> Alarm:
-    threshold = _threshold(id_set.scores(method, measure), rate, f"{method} {measure}")
-    flags = {ood_set.name: threshold.flags(ood_set.scores(method, measure)) for ood_set in ood_sets}
-    return Alarm(method, measure, threshold, {name: float(flagged.mean()) for name, flagged in flags.items()})
+def _alarm(id_set: ScoredSet, ood_sets: list[ScoredSet], rate: float, name: str, base: float) -> Alarm:
+    threshold = _threshold(id_set.scores[name], rate, name, base)
+    flags = {ood_set.name: threshold.flags(ood_set.scores[name]) for ood_set in ood_sets}
+    return Alarm(name, threshold, {of: float(flagged.mean()) for of, flagged in flags.items()})
 
 
-def _threshold(id_scores: NDArray, rate: float, name: str) -> Threshold:
+def _threshold(id_scores: NDArray, rate: float, name: str, base: float) -> Threshold:
     """A threshold whose promise holds for new ID inputs, or, where there are too few to promise, for these."""
     promises = len(id_scores) + 1 >= 1 / rate
-    return select_threshold(id_scores, false_alarm_rate=rate, guarantee="new" if promises else "sample", name=name)
+    return select_threshold(
+        id_scores, false_alarm_rate=rate, guarantee="new" if promises else "sample", name=name, base=base
+    )

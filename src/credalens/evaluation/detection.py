@@ -60,7 +60,7 @@ def detect(
 ) -> Detection:
     """Metrics of both methods with intervals, and their paired difference, for every uncertainty that is a score."""
     scores = {
-        f"{method} {measure}": (id_set.scores(method, measure), ood_set.scores(method, measure))
+        f"{method} {measure}": (id_set.of(method, measure), ood_set.of(method, measure))
         for measure in DETECTORS
         for method in METHODS
     }

@@ -58,10 +58,10 @@ def detection_curves(id_set: ScoredSet, ood_sets: list[ScoredSet], /) -> Curves:
     """ROC and PR curves and histograms of EU and TU, credal and classical."""
 
     def lines(ood_set: ScoredSet) -> LinesByScore:
-        return _for_each(lambda *names: _lines(id_set.scores(*names), ood_set.scores(*names)))
+        return _for_each(lambda *names: _lines(id_set.of(*names), ood_set.of(*names)))
 
     def histogram(method: str, measure: str) -> Histogram:
-        return _histogram({scored.name: scored.scores(method, measure) for scored in (id_set, *ood_sets)})
+        return _histogram({scored.name: scored.of(method, measure) for scored in (id_set, *ood_sets)})
 
     return Curves({ood_set.name: lines(ood_set) for ood_set in ood_sets}, _for_each(histogram) if ood_sets else None)
 

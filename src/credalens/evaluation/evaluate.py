@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from credalens import __version__
 from credalens.checks.labels import read_labels
 from credalens.checks.options import check_base, check_count, check_fraction
+from credalens.evaluation.advice.which_score import Recommendation, recommend
 from credalens.evaluation.alarms import alarms
 from credalens.evaluation.detection import detect
 from credalens.evaluation.detection_curves import detection_curves
 from credalens.evaluation.members_needed import members_needed
 from credalens.evaluation.outcome import DataSet, DataSets, Evaluation, IDData, Settings
-from credalens.evaluation.prediction_quality import prediction_quality
+from credalens.evaluation.prediction_quality import PredictionQuality, prediction_quality
 from credalens.evaluation.samples import worst_samples
-from credalens.evaluation.scored_set import ScoredSet, score_source
+from credalens.evaluation.score_quality import score_qualities, scores_of_mistakes
+from credalens.evaluation.scored_set import ScoredSet, score_names, score_source
 from credalens.evaluation.sources import Progress, Source, open_sources
 from credalens.evaluation.statistics.bootstrap import Resampling
 
@@ -76,17 +80,22 @@ def evaluate(
 
     id_set, *ood_sets = _score_all([id_source, *ood_sources], truth is not None, base, threads, report)
     step = _counter("intervals", len(ood_sets) * replicates, report)
-    quality = None if truth is None else prediction_quality(id_set, truth, bins=bins)
+    quality = None if truth is None else prediction_quality(id_set, truth, bins=bins, resampling=resampling)
+    choices = _choices(id_set, ood_sets, quality, settings)
     return Evaluation(
         version=__version__,
         settings=settings,
         data=data,
+        recommended=choices.detection,
+        rejection=choices.rejection,
+        point=quality.point if quality else None,
+        scores=score_qualities(id_set, ood_sets, choices.correct, level=settings.level),
         ood=tuple(detect(id_set, ood_set, resampling, step=step) for ood_set in ood_sets),
         calibration=quality.calibration if quality else None,
         selective=quality.selective if quality else None,
         sets=quality.sets if quality else None,
         mean_set_size=id_set.mean_set_size(),
-        thresholds=alarms(id_set, ood_sets, settings.false_alarm_rate),
+        thresholds=alarms(id_set, ood_sets, settings.false_alarm_rate, settings.base),
         curves=detection_curves(id_set, ood_sets),
         members_needed=members_needed(
             id_source, ood_sources, truth, threads=threads, report=lambda done, of: report("members", done, of)
@@ -96,13 +105,40 @@ def evaluate(
     )
 
 
+class _Choices(NamedTuple):
+    """What to use for detection and, with labels, for rejection; which predictions of the recommended kind are right."""
+
+    detection: Recommendation
+    rejection: Recommendation | None
+    correct: NDArray[np.bool_] | None
+
+
+def _choices(
+    id_set: ScoredSet, ood_sets: list[ScoredSet], quality: PredictionQuality | None, settings: Settings
+) -> _Choices:
+    choose = partial(recommend, false_alarm_rate=settings.false_alarm_rate, level=settings.level, seed=settings.seed)
+    detection = choose(id_set.scores, {one.name: one.scores for one in ood_sets})
+    if quality is None:
+        return _Choices(detection, None, None)
+    correct = quality.correct.credal if quality.point.prediction == "intersection" else quality.correct.classical
+    return _Choices(detection, choose(*scores_of_mistakes(id_set, correct)), correct)
+
+
 def _score_all(
     sources: list[Source], labelled: bool, base: float, threads: int | None, report: Progress
 ) -> list[ScoredSet]:
     """Score the first source, which is ID and may have labels, and the others."""
+    names = score_names(sources[0].shape[2])
     count = _counter("scoring", sum(source.rows for source in sources), report)
     return [
-        score_source(source, labelled=labelled and source is sources[0], base=base, threads=threads, report=count)
+        score_source(
+            source,
+            names=names,
+            labelled=labelled and source is sources[0],
+            base=base,
+            threads=threads,
+            report=count,
+        )
         for source in sources
     ]
 

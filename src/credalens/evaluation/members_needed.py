@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from credalens.evaluation.metrics.calibration import calibration_metrics
 from credalens.evaluation.metrics.ood import ood_metrics
 from credalens.evaluation.results import DETECTORS, METHODS, ByDetector, ByMethod, Result
-from credalens.evaluation.scored_set import uncertainty_of
+from credalens.evaluation.scored_set import read_score, score_name
 from credalens.evaluation.sources import Source
 from credalens.prediction import CredalPrediction
 
@@ -131,12 +131,11 @@ def _measure(
     """Compare the first source, which is ID, with each of the others."""
     wrapped = [source.wrap(array, threads=threads) for source, array in zip(sources, predictions, strict=True)]
     metrics = {} if labels is None else _quality(wrapped[0], labels)
-    id_scores, *ood_scores = (uncertainty_of(prediction) for prediction in wrapped)
-    for source, scores in zip(sources[1:], ood_scores, strict=True):
+    for source, prediction in zip(sources[1:], wrapped[1:], strict=True):
         for measure in DETECTORS:
             for method in METHODS:
-                pair = (id_scores.of(method).of(measure), scores.of(method).of(measure))
-                metrics["auroc", measure, method, source.name] = ood_metrics(*pair).auroc
+                id_scores, ood_scores = (read_score(x, score_name(method, measure)) for x in (wrapped[0], prediction))
+                metrics["auroc", measure, method, source.name] = ood_metrics(id_scores, ood_scores).auroc
     return metrics
 
 

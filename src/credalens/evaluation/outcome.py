@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from credalens.evaluation.advice.which_point import PointChoice
+from credalens.evaluation.advice.which_score import Recommendation
 from credalens.evaluation.alarms import Alarm
 from credalens.evaluation.detection import Detection
 from credalens.evaluation.detection_curves import Curves
@@ -19,12 +21,13 @@ from credalens.evaluation.metrics.threshold import Threshold
 from credalens.evaluation.prediction_quality import Calibration
 from credalens.evaluation.results import ByMeasure, ByMethod, Result
 from credalens.evaluation.samples import Sample
+from credalens.evaluation.score_quality import ScoreQuality
 from credalens.evaluation.scored_set import Uncertainty
 
 if TYPE_CHECKING:
     from credalens.evaluation.words.verdicts import Summary
 
-FORMAT: Final = "credalens-report-1"
+FORMAT: Final = "credalens-report-2"
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,10 @@ class DataSets(Result):
 class Evaluation(Result):
     """How good credal and averaged predictions are; all shares are fractions, not percentages.
 
+    :ivar recommended: the score to use for finding OOD inputs, and what to expect of it.
+    :ivar rejection: the same for finding wrong predictions; None without labels.
+    :ivar point: the point prediction to use; None without labels.
+    :ivar scores: every score of the catalogue.
     :ivar ood: detection, by OOD data set; empty without any.
     :ivar calibration: accuracy, ECE, NLL and Brier score; None without labels, as is
     :ivar selective: accuracy where uncertain inputs are turned away, by uncertainty, and
@@ -86,6 +93,10 @@ class Evaluation(Result):
     version: str
     settings: Settings
     data: DataSets
+    recommended: Recommendation
+    rejection: Recommendation | None
+    point: PointChoice | None
+    scores: tuple[ScoreQuality, ...]
     ood: tuple[Detection, ...]
     calibration: Calibration | None
     selective: ByMeasure[ByMethod[RejectionCurve]] | None
@@ -106,9 +117,9 @@ class Evaluation(Result):
 
     @property
     def alarm(self) -> Alarm:
-        """The threshold for credal epistemic uncertainty at the wanted false-alarm rate, and what it catches."""
-        wanted = ("credal", "epistemic", self.settings.false_alarm_rate)
-        return next(a for a in self.thresholds if (a.method, a.measure, a.threshold.false_alarm_rate) == wanted)
+        """The threshold for the recommended score at the wanted false-alarm rate, and what it catches."""
+        wanted = (self.recommended.score, self.settings.false_alarm_rate)
+        return next(a for a in self.thresholds if (a.score, a.threshold.false_alarm_rate) == wanted)
 
     @property
     def threshold(self) -> Threshold:

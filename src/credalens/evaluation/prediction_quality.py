@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import NDArray
 
+from credalens.evaluation.advice.which_point import PointChoice, choose_point
 from credalens.evaluation.metrics.calibration import (
     CalibrationMetrics,
     ReliabilityCurve,
@@ -16,6 +18,7 @@ from credalens.evaluation.metrics.selective import RejectionCurve, accuracy_reje
 from credalens.evaluation.metrics.sets import SetMetrics, set_metrics
 from credalens.evaluation.results import ByMeasure, ByMethod, Result
 from credalens.evaluation.scored_set import ScoredSet
+from credalens.evaluation.statistics.bootstrap import Resampling
 
 POINTS = 160
 
@@ -37,30 +40,41 @@ class Calibration(Result):
 
 @dataclass(frozen=True, eq=False)
 class PredictionQuality:
-    """All that needs labels: calibration, accuracy-rejection curves, and set-valued predictions by rule."""
+    """All that needs labels: calibration, accuracy-rejection curves, and set-valued predictions by rule.
 
+    :ivar correct: whether the class that each method names is right, (rows,).
+    """
+
+    correct: ByMethod[NDArray[np.bool_]]
+    point: PointChoice
     calibration: Calibration
     selective: ByMeasure[ByMethod[RejectionCurve]]
     sets: dict[str, SetMetrics]
 
 
-def prediction_quality(scored: ScoredSet, labels: NDArray, /, *, bins: int) -> PredictionQuality:
+def prediction_quality(
+    scored: ScoredSet, labels: NDArray, /, *, bins: int, resampling: Resampling
+) -> PredictionQuality:
     """Judge the predictions of a data set that was scored with ``labelled``; each uncertainty its own point prediction."""
-    points = scored.points
-    if points is None:
+    points, predicted = scored.points, scored.predicted
+    if points is None or predicted is None:
         raise ValueError(f"{scored.name} was scored without point predictions.")
-    correct = ByMethod.make(lambda method: points.of(method).argmax(axis=-1) == labels)
+    correct = ByMethod.make(lambda method: predicted.of(method) == labels)
 
     def rejection(method: str, measure: str) -> RejectionCurve:
-        return accuracy_rejection_curve(scored.scores(method, measure), correct.of(method), points=POINTS)
+        return accuracy_rejection_curve(scored.of(method, measure), correct.of(method), points=POINTS)
 
+    quality = ByMethod.make(lambda method: _quality(points.of(method), labels, bins, predicted.of(method)))
     return PredictionQuality(
-        Calibration(_quality(points.credal, labels, bins), _quality(points.classical, labels, bins)),
+        correct,
+        choose_point(points, correct, labels, bins=bins, resampling=resampling),
+        Calibration(quality.credal, quality.classical),
         ByMeasure.make(lambda measure: ByMethod.make(lambda method: rejection(method, measure))),
         {rule: set_metrics(sets, labels) for rule, sets in scored.sets.items()},
     )
 
 
-def _quality(probs: NDArray, labels: NDArray, bins: int) -> PointQuality:
-    metrics = calibration_metrics(probs, labels, bins=bins)
-    return PointQuality(**vars(metrics), reliability=reliability_curve(probs, labels, bins=bins))
+def _quality(probs: NDArray, labels: NDArray, bins: int, predicted: NDArray) -> PointQuality:
+    metrics = calibration_metrics(probs, labels, bins=bins, predicted=predicted)
+    curve = reliability_curve(probs, labels, bins=bins, predicted=predicted)
+    return PointQuality(**vars(metrics), reliability=curve)

@@ -84,9 +84,9 @@ def _worst(scored: ScoredSet) -> dict[str, NDArray[np.intp]]:
 
 def _worst_id(scored: ScoredSet, labels: NDArray | None) -> dict[str, NDArray[np.intp]]:
     """Group -> rows, the worst first."""
-    if labels is None or scored.points is None:
+    if labels is None or scored.predicted is None:
         return _worst(scored)
-    wrong = np.flatnonzero(scored.points.credal.argmax(axis=-1) != labels)
+    wrong = np.flatnonzero(scored.predicted.credal != labels)
     return _worst(scored) | {"wrong": wrong[_rising(scored.uncertainty.credal.total[wrong])]}
 
 
@@ -114,7 +114,7 @@ def _samples(scored: ScoredSet, worst: dict[str, NDArray[np.intp]], labels: NDAr
 
 def _sample(scored: ScoredSet, row: int, groups: list[str], members: NDArray, label: int | None) -> Sample:
     def score(method: str, measure: str) -> float:
-        return float(scored.scores(method, measure)[row])
+        return float(scored.of(method, measure)[row])
 
     return Sample(
         **vars(view_members(members, label)),

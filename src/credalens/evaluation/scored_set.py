@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.core.hartley import EXACT_CLASSES
+from credalens.core.scores import SCORES
 from credalens.evaluation.results import ByMeasure, ByMethod
 from credalens.evaluation.sources import Source
 from credalens.prediction import CredalPrediction
@@ -22,17 +24,20 @@ Uncertainty = ByMethod[ByMeasure[NDArray]]
 class ScoredSet:
     """One data set, scored.
 
+    :ivar scores: score of the catalogue -> its values, (rows,).
     :ivar dispute: share of probability on which the members do not agree, 1 - sum(lower), (rows,).
     :ivar set_size: rule -> number of classes left possible, (rows,).
     :ivar points: intersection and averaged probability, (rows, classes); None without labels.
+    :ivar predicted: the class that each of them names, (rows,); None without labels.
     :ivar sets: rule -> classes left possible, (rows, classes); empty without labels.
     """
 
     source: Source
-    uncertainty: Uncertainty
+    scores: dict[str, NDArray]
     dispute: NDArray
     set_size: dict[str, NDArray]
     points: ByMethod[NDArray] | None
+    predicted: ByMethod[NDArray] | None
     sets: dict[str, NDArray]
 
     @property
@@ -40,19 +45,39 @@ class ScoredSet:
         """The name of the data set."""
         return self.source.name
 
-    def scores(self, method: str, measure: str, /) -> NDArray:
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """Total, aleatoric and epistemic uncertainty of every input, by both methods."""
+        return ByMethod.make(lambda method: ByMeasure.make(lambda measure: self.of(method, measure)))
+
+    def of(self, method: str, measure: str, /) -> NDArray:
         """One uncertainty of every input, (rows,)."""
-        return self.uncertainty.of(method).of(measure)
+        return self.scores[score_name(method, measure)]
 
     def mean_set_size(self) -> dict[str, float]:
         """How many classes each rule leaves possible on average."""
         return {rule: float(sizes.mean()) for rule, sizes in self.set_size.items()}
 
 
+def score_name(method: str, measure: str, /) -> str:
+    """What the catalogue calls an uncertainty of one method.
+
+    >>> score_name("credal", "total"), score_name("classical", "total")
+    ('total', 'mean_total')
+    """
+    return measure if method == "credal" else f"mean_{measure}"
+
+
+def score_names(classes: int, /) -> tuple[str, ...]:
+    """The scores of the catalogue; the Hartley measure, milliseconds a row beyond its exact range, only where it is quick."""
+    return tuple(name for name in SCORES if name != "hartley" or classes <= EXACT_CLASSES)
+
+
 def score_source(
     source: Source,
     /,
     *,
+    names: Sequence[str],
     labelled: bool,
     base: float,
     threads: int | None = None,
@@ -62,36 +87,34 @@ def score_source(
     parts = []
     for start, chunk in source.chunks():
         prediction = source.wrap(chunk, start=start, base=base, threads=threads)
-        parts.append(_columns(prediction, labelled))
+        parts.append(_columns(prediction, names, labelled))
         report(chunk.shape[1])
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return ScoredSet(
         source,
-        ByMethod.make(lambda method: ByMeasure.make(lambda measure: columns[f"{method} {measure}"])),
+        {name: columns[name] for name in names},
         columns["dispute"],
         {rule: columns[f"size {rule}"] for rule in RULES},
         ByMethod.make(lambda method: columns[f"point {method}"]) if labelled else None,
+        ByMethod.make(lambda method: columns[f"class {method}"]) if labelled else None,
         {rule: columns[f"set {rule}"] for rule in RULES if labelled},
     )
 
 
-def _columns(prediction: CredalPrediction, labelled: bool) -> dict[str, NDArray]:
-    uncertainty = uncertainty_of(prediction)
-    columns = {f"{method} {name}": x for method, measures in uncertainty.items() for name, x in measures.items()}
+def _columns(prediction: CredalPrediction, names: Sequence[str], labelled: bool) -> dict[str, NDArray]:
+    columns = {name: read_score(prediction, name) for name in names}
     columns["dispute"] = np.maximum(1 - prediction.lower.sum(axis=-1), 0)
     sets = {rule: prediction.predict_set(rule) for rule in RULES}
     columns |= {f"size {rule}": chosen.sum(axis=-1) for rule, chosen in sets.items()}
     if labelled:
         columns |= {f"set {rule}": chosen for rule, chosen in sets.items()}
         columns |= {"point credal": prediction.probability, "point classical": prediction.mean}
+        columns |= {"class credal": prediction.predict(), "class classical": prediction.mean.argmax(axis=-1)}
     return columns
 
 
-def uncertainty_of(prediction: CredalPrediction, /) -> Uncertainty:
-    """All uncertainties of a prediction. A single member has none that is epistemic, not even by rounding."""
-
-    def read(method: str, measure: str) -> NDArray:
-        values: NDArray = getattr(prediction if method == "credal" else prediction.classical, measure)
-        return np.zeros_like(values) if measure == "epistemic" and prediction.n_members == 1 else values
-
-    return ByMethod.make(lambda method: ByMeasure.make(lambda measure: read(method, measure)))
+def read_score(prediction: CredalPrediction, name: str, /) -> NDArray:
+    """One score of a prediction. A single member has no epistemic uncertainty, not even by rounding."""
+    values: NDArray = prediction.score(name)
+    disagreement = name in ("epistemic", "mean_epistemic", "mean_pairwise_kl")
+    return np.zeros_like(values) if disagreement and prediction.n_members == 1 else values

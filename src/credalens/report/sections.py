@@ -17,6 +17,7 @@ from credalens.report.tables import (
     calibration_table,
     detection_table,
     members_table,
+    scores_table,
     selective_table,
     sets_table,
     threshold_table,
@@ -54,8 +55,8 @@ def _finding(finding: Finding) -> str:
         tag("h3", escape(finding.name))
         + tag("p", escape(finding.auroc), class_="big")
         + tag("p", escape(finding.interval), class_="hint")
-        + tag("p", f"{sign} {escape(finding.epistemic)}", class_=f"verdict {finding.verdict}")
-        + "".join(paragraph(text, class_="hint") for text in (finding.remark, finding.total) if text),
+        + tag("p", f"{sign} {escape(finding.total)}", class_=f"verdict {finding.verdict}")
+        + "".join(paragraph(text, class_="hint") for text in (finding.remark, finding.epistemic) if text),
         class_="finding",
     )
 
@@ -71,6 +72,8 @@ def detection(evaluation: Evaluation, /) -> str:
             "doubt that comes from members disagreeing; TU is total uncertainty. Each is taken once from credal sets and "
             "once from averaging, on the same inputs."
         )
+        + to_html(scores_table(evaluation))
+        + tag("h3", "Credal sets against averaging")
         + to_html(detection_table(evaluation))
         + meanings("AUROC", "AUPRC", "FPR95", "interval (95 %)")
         + tag("h3", "ROC curves")

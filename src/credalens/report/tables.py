@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from credalens.core.scores import SCORES
+from credalens.evaluation.alarms import Alarm
 from credalens.evaluation.detection import Detector
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.metrics.selective import RejectionCurve
@@ -191,23 +193,58 @@ def threshold_table(evaluation: Evaluation, rate: float, /) -> Table:
     names = [detection.name for detection in evaluation.ood]
     columns = (
         Column("Score", text=True),
-        Column("Method", text=True),
-        Column(f"Threshold ({unit(evaluation.settings.base)})", "threshold"),
+        Column("Threshold", "threshold"),
         Column("ID flagged (%)", "false-alarm rate"),
         *(Column(f"{name} caught (%)") for name in names),
     )
     caught = {name: mark_best([_share(alarm.caught[name]) for alarm in alarms]) for name in names}
     rows = [
         (
-            _text(SHORT[alarm.measure]),
-            _text(METHOD_NAMES[alarm.method]),
-            _cell(alarm.threshold.value, number),
+            Cell(SCORES[alarm.score].label, best=alarm.score == evaluation.recommended.score),
+            Cell(_with_unit(alarm, evaluation.settings.base), alarm.threshold.value),
             _share(alarm.threshold.achieved_rate),
             *(caught[name][place] for name in names),
         )
         for place, alarm in enumerate(alarms)
     ]
     return Table(f"Alarm for at most {100 * rate:g} % of ID inputs", columns, tuple(rows))
+
+
+def _with_unit(alarm: Alarm, base: float) -> str:
+    in_unit = f" {unit(base)}" if SCORES[alarm.score].unit == "information" else ""
+    return f"{number(alarm.threshold.value)}{in_unit}"
+
+
+def scores_table(evaluation: Evaluation, /) -> Table:
+    """Every score of the catalogue in order of its mean rank, the recommended one marked."""
+    names = [detection.name for detection in evaluation.ood]
+    qualities = {quality.name: quality for quality in evaluation.scores}
+    labelled = evaluation.rejection is not None
+    columns = (
+        Column("Score", text=True),
+        Column("Mean rank"),
+        *(Column(f"AUROC {name} (%)", "AUROC") for name in names),
+        *([Column("AUGRC (%)", "AUGRC")] if labelled else []),
+    )
+    order = [ranked.name for ranked in evaluation.recommended.ranking] or list(qualities)
+    ranks = {ranked.name: ranked.mean_rank for ranked in evaluation.recommended.ranking}
+    aurocs = {name: mark_best([_percent_cell(qualities[score].ood[name].auroc) for score in order]) for name in names}
+    wrong = [quality.selective for quality in (qualities[score] for score in order)]
+    rejection = mark_best([Cell(f"{100 * x.augrc:.3f}", x.augrc) for x in wrong if x], lower=True)
+    rows = tuple(
+        (
+            Cell(qualities[score].label, best=score == evaluation.recommended.score),
+            Cell(f"{ranks[score]:.1f}", ranks[score]) if score in ranks else Cell("–"),
+            *(aurocs[name][place] for name in names),
+            *([rejection[place]] if labelled else []),
+        )
+        for place, score in enumerate(order)
+    )
+    return Table("All scores, the best mean rank first; the recommended one in bold", columns, rows)
+
+
+def _percent_cell(value: float) -> Cell:
+    return Cell(f"{100 * value:.2f}", value)
 
 
 def _share(value: float) -> Cell:

@@ -7,7 +7,7 @@ import io
 from credalens.checks.packages import needing
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.words.verdicts import Summary
-from credalens.report.tables import Cell, Table, calibration_table, narrow_detection_table
+from credalens.report.tables import Cell, Table, calibration_table, narrow_detection_table, scores_table
 
 with needing("rich", part="a table for the terminal", extra="cli"):
     from rich import box
@@ -24,6 +24,7 @@ def print_result(evaluation: Evaluation, console: Console, /) -> None:
     if evaluation.ood:
         console.print(to_rich(narrow_detection_table(evaluation)))
         console.print(Text(KEY, style="dim"))
+        console.print(to_rich(scores_table(evaluation)))
     if evaluation.calibration is not None:
         console.print(to_rich(calibration_table(evaluation.calibration, evaluation.data.id.name)))
     console.print(_sentences(evaluation.words))

@@ -48,7 +48,9 @@ class ReliabilityCurve(Result):
     ece: float
 
 
-def calibration_metrics(probs: Any, labels: Any, *, bins: int = 15, floor: float = NLL_FLOOR) -> CalibrationMetrics:
+def calibration_metrics(
+    probs: Any, labels: Any, *, bins: int = 15, floor: float = NLL_FLOOR, predicted: Any = None
+) -> CalibrationMetrics:
     r"""Accuracy, expected calibration error, negative log-likelihood and Brier score (paper, Eq. ECE).
 
     .. math::
@@ -59,7 +61,8 @@ def calibration_metrics(probs: Any, labels: Any, *, bins: int = 15, floor: float
     ``probs`` is (*samples, classes) and ``labels`` (*samples) holds class indices. The predicted class is the
     first of the most probable ones and its probability the confidence. Bins have equal width and are
     half-open, [a, b), except the last, which includes 1. The Brier score sums over classes and runs from 0 to
-    2; scikit-learn halves it for two classes. Probabilities are scored as given, not renormalised.
+    2; scikit-learn halves it for two classes. Probabilities are scored as given, not renormalised. ``predicted`` are the
+    classes that the predictions name, where they break ties in another way.
 
     >>> metrics = calibration_metrics([[0.9, 0.1], [0.6, 0.4]], [0, 1])
     >>> metrics.accuracy, round(metrics.ece, 3), round(metrics.nll, 3), round(metrics.brier, 3)
@@ -68,11 +71,12 @@ def calibration_metrics(probs: Any, labels: Any, *, bins: int = 15, floor: float
     probs, labels = _probs_and_labels(probs, labels)
     floor = check_fraction(floor, "floor")
     of_truth = np.take_along_axis(probs, labels[:, None], axis=-1)[:, 0]
-    curve = _reliability(probs, labels, bins)
+    correct = _named(probs, predicted) == labels
+    curve = _reliability(probs, correct, bins)
     errors = probs.copy()
     errors[np.arange(len(labels)), labels] -= 1
     return CalibrationMetrics(
-        accuracy=float((probs.argmax(axis=-1) == labels).mean()),
+        accuracy=float(correct.mean()),
         ece=curve.ece,
         nll=float(-np.log(np.maximum(of_truth, floor)).mean()),
         brier=float(np.vdot(errors, errors) / len(labels)),
@@ -83,27 +87,36 @@ def calibration_metrics(probs: Any, labels: Any, *, bins: int = 15, floor: float
     )
 
 
-def reliability_curve(probs: Any, labels: Any, /, *, bins: int = 15) -> ReliabilityCurve:
+def reliability_curve(probs: Any, labels: Any, /, *, bins: int = 15, predicted: Any = None) -> ReliabilityCurve:
     """Confidence against accuracy, bin by bin; bins and ECE as in :func:`calibration_metrics`.
 
     >>> curve = reliability_curve([[0.9, 0.1], [0.6, 0.4]], [0, 1], bins=2)
     >>> curve.confidence.tolist(), curve.accuracy.tolist(), curve.count.tolist()
     ([nan, 0.75], [nan, 0.5], [0, 2])
     """
-    return _reliability(*_probs_and_labels(probs, labels), bins)
+    probs, labels = _probs_and_labels(probs, labels)
+    return _reliability(probs, _named(probs, predicted) == labels, bins)
 
 
-def _reliability(probs: NDArray[np.float64], labels: NDArray[np.int64], bins: int) -> ReliabilityCurve:
-    bins = check_count(bins, "bins")
-    confidence, correct = probs.max(axis=-1), probs.argmax(axis=-1) == labels
+def confidence_bins(confidence: NDArray[np.float64], bins: int, /) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """The edges of the bins, and the bin of each confidence."""
     # k / bins is correctly rounded, so 0.29 lies in bin 29 of 100; the product 0.29 * 100 falls short of it.
     edges = np.arange(bins + 1) / bins
-    within = np.clip(np.searchsorted(edges, confidence, side="right") - 1, 0, bins - 1)
+    return edges, np.clip(np.searchsorted(edges, confidence, side="right") - 1, 0, bins - 1)
+
+
+def _named(probs: NDArray[np.float64], predicted: Any) -> NDArray[np.int64]:
+    return probs.argmax(axis=-1) if predicted is None else read_labels(predicted, "predicted", probs).ravel()
+
+
+def _reliability(probs: NDArray[np.float64], correct: NDArray[np.bool_], bins: int) -> ReliabilityCurve:
+    confidence = probs.max(axis=-1)
+    edges, within = confidence_bins(confidence, bins := check_count(bins, "bins"))
     count, sum_confidence, sum_correct = (
         np.bincount(within, weights, minlength=bins) for weights in (None, confidence, correct)
     )
     filled = np.where(count > 0, count, np.nan)
-    ece = float(np.abs(sum_correct - sum_confidence).sum() / len(labels))
+    ece = float(np.abs(sum_correct - sum_confidence).sum() / len(correct))
     return ReliabilityCurve(edges, sum_confidence / filled, sum_correct / filled, count, ece)
 
 

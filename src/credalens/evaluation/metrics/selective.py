@@ -58,6 +58,42 @@ def accuracy_rejection_curve(uncertainty: Any, correct: Any, /, *, points: int |
     return RejectionCurve(rejected[shown], accuracy[shown], float(accuracy.mean()), float(best.mean()), n)
 
 
+@dataclass(frozen=True)
+class SelectiveMetrics(Result):
+    """How well an uncertainty knows which predictions are wrong; lower is better.
+
+    :ivar aurc: mean error rate among the inputs kept, over all shares kept.
+    :ivar e_aurc: the same above that of a perfect ranking.
+    :ivar augrc: mean share of all inputs that are kept and wrong, over all shares kept.
+    :ivar n: number of samples.
+    """
+
+    aurc: float
+    e_aurc: float
+    augrc: float
+    n: int
+
+
+def selective_metrics(uncertainty: Any, correct: Any, /) -> SelectiveMetrics:
+    r"""Areas under the risk-coverage curves of selective prediction, averaged over all orders of equal uncertainties.
+
+    .. math:: AURC = \frac1n \sum_{k=1}^n \frac{E_k}{k}, \quad
+              AUGRC = \int_0^1 \frac{E(c)}n dc = \frac1{n^2} \sum_{k=1}^n \frac{E_{k-1} + E_k}2
+
+    with E_k the expected number of wrong predictions among the k least uncertain (Traub et al. 2024 for AUGRC, Geifman et al.
+    2019 for the excess, E-AURC). For given predictions AUGRC orders uncertainties as the AUROC of finding the wrong ones does.
+
+    >>> metrics = selective_metrics([0.1, 0.2, 0.3, 0.9], [True, True, True, False])
+    >>> metrics.aurc, metrics.e_aurc, metrics.augrc
+    (0.0625, 0.0, 0.03125)
+    """
+    curve = accuracy_rejection_curve(uncertainty, correct)
+    kept = np.arange(curve.n, 0, -1)
+    wrong = (1 - curve.accuracy) * kept
+    augrc = float(wrong.sum() - wrong[0] / 2) / curve.n**2
+    return SelectiveMetrics(1 - curve.area, curve.best_area - curve.area, augrc, curve.n)
+
+
 def _expected_right(uncertainty: NDArray[np.float64], correct: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Expected right predictions among the k least uncertain, k = 1..n: linear inside a group of ties."""
     _, group, size = np.unique(uncertainty, return_inverse=True, return_counts=True)

@@ -12,9 +12,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.options import check_choice, check_count, check_fraction
+from credalens.checks.options import check_base, check_choice, check_count, check_fraction
 from credalens.checks.scores import read_sample_scores, read_scores
+from credalens.core.scores import SCORES
 from credalens.evaluation.results import Result
+from credalens.prediction import CredalPrediction
 from credalens.storage import atomic_file
 
 FORMAT = "credalens-threshold-1"
@@ -29,6 +31,7 @@ class Threshold(Result):
     :ivar n_id: how many samples it was chosen on.
     :ivar guarantee: "sample" or "new", see :func:`select_threshold`.
     :ivar name: which score it is for, such as "epistemic"; a threshold means nothing on another score.
+    :ivar base: in which base that score is measured, where it is known.
     """
 
     value: float
@@ -37,10 +40,27 @@ class Threshold(Result):
     n_id: int
     guarantee: str
     name: str
+    base: float | None = None
 
     def flags(self, x: Any, /) -> NDArray[np.bool_]:
-        """True where a score lies above the threshold, in the shape of ``x``."""
-        return read_scores(x, "scores") > self.value
+        """True where a score lies above the threshold.
+
+        ``x`` is a ``CredalPrediction``, whose score is computed here and whose base is checked, or an array of scores.
+        """
+        return read_scores(self._score_of(x) if isinstance(x, CredalPrediction) else x, "scores") > self.value
+
+    def _score_of(self, prediction: CredalPrediction) -> Any:
+        if self.name not in SCORES:
+            raise ValueError(
+                f"this threshold is for {self.name or 'an unnamed score'!r}, which is no score of the catalogue "
+                f"({', '.join(SCORES)}); pass the scores themselves."
+            )
+        if self.base is not None and prediction.base != self.base and SCORES[self.name].unit == "information":
+            raise ValueError(
+                f"this threshold is for scores in base {self.base:g} and the prediction is in base {prediction.base:g}; "
+                f"use wrap(..., base={self.base:g})."
+            )
+        return prediction.score(self.name)
 
     def save(self, path: str | os.PathLike[str], /) -> None:
         """Write as JSON; the file appears whole or not at all."""
@@ -70,6 +90,7 @@ def select_threshold(
     false_alarm_rate: float = 0.05,
     guarantee: Literal["sample", "new"] = "sample",
     name: str = "",
+    base: float | None = None,
 ) -> Threshold:
     r"""The lowest threshold whose false-alarm rate on ID data is at most the wanted one, safe at ties.
 
@@ -96,7 +117,7 @@ def select_threshold(
             f"at least {math.ceil(1 / rate) - 1} are needed. Pass more, or guarantee='sample'."
         )
     value = float(ordered[n - 1 - alarms])
-    return Threshold(value, rate, float((ordered > value).mean()), n, guarantee, name)
+    return Threshold(value, rate, float((ordered > value).mean()), n, guarantee, name, base)
 
 
 def _most(rate: float, n: int) -> int:
@@ -113,4 +134,5 @@ def _restored(stored: dict[str, Any]) -> Threshold:
         n_id=check_count(stored["n_id"], "n_id"),
         guarantee=str(stored["guarantee"]),
         name=str(stored["name"]),
+        base=None if stored.get("base") is None else check_base(stored["base"]),
     )

@@ -56,6 +56,10 @@ GLOSSARY: Final[dict[str, str]] = {
         "The mean over all shares of inputs turned away, the most uncertain first: the area under the curve; higher means "
         "that the uncertainty knows where the mistakes are."
     ),
+    "AUGRC": (
+        "Share of all inputs that are kept and wrong, on average over all shares kept, the least uncertain first; lower means "
+        "that the uncertainty knows where the mistakes are."
+    ),
     "dispute": "Share of probability on which the members do not agree: one minus the sum of the lowest values.",
     "threshold": "The uncertainty above which an input is flagged as OOD.",
     "false-alarm rate": "Share of ID inputs that are flagged.",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from credalens.core.scores import SCORES
+from credalens.evaluation.advice.which_point import PointChoice
 from credalens.evaluation.detection import Detection
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.outcome import Evaluation
@@ -46,11 +47,11 @@ def summary(evaluation: Evaluation, /) -> Summary:
     """An evaluation in words."""
     ood, needed, calibration = evaluation.ood, evaluation.members_needed, evaluation.calibration
     return Summary(
-        headline=_headline(ood) if ood else None,
-        plainly=_plainly(ood) if ood else None,
-        detection=tuple(_finding(detection) for detection in ood),
+        headline=_headline(evaluation) if ood else None,
+        plainly=_plainly(_mean_auroc(evaluation)) if ood else None,
+        detection=tuple(_finding(evaluation, detection) for detection in ood),
         remarks=remarks(evaluation),
-        prediction=None if calibration is None else _prediction(calibration, evaluation.data.id.name),
+        prediction=None if calibration is None else _prediction(calibration, evaluation),
         threshold=_threshold(evaluation),
         members=_members(needed, _mean_auroc_by_size(needed)) if needed and needed.auroc else None,
     )
@@ -63,41 +64,70 @@ def verdict(comparison: Comparison, /) -> str:
     return "better" if comparison.low > 0 else "worse"
 
 
-def _mean_auroc(ood: Sequence[Detection]) -> float:
-    return sum(detection.epistemic.credal.auroc for detection in ood) / len(ood)
+def _mean_auroc(evaluation: Evaluation) -> float:
+    """Of the recommended score: on data that it was not chosen on, where there are enough."""
+    recommended = evaluation.recommended
+    if recommended.held_out:
+        return sum(one.auroc for one in recommended.held_out) / len(recommended.held_out)
+    return next(ranked.auroc for ranked in recommended.ranking if ranked.name == recommended.score)
 
 
-def _headline(ood: Sequence[Detection]) -> str:
-    verdicts = {detection.name: verdict(detection.epistemic.difference.auroc) for detection in ood}
-    sides = [
-        f"{text} on {joined(names)}"
-        for key, text in (("better", "better"), ("worse", "worse"), ("undecided", "not clearly different"))
-        if (names := [name for name, said in verdicts.items() if said == key])
-    ]
-    over = f" (mean of {len(ood)} data sets)" if len(ood) > 1 else ""
+def _headline(evaluation: Evaluation) -> str:
+    recommended, sets = evaluation.recommended, len(evaluation.ood)
+    label = SCORES[recommended.score].label
+    over = f" (mean of {sets} data sets)" if sets > 1 else ""
+    where = ", measured on data that it was not chosen on" if recommended.held_out else ""
     return (
-        "Epistemic uncertainty from credal sets finds out-of-distribution (OOD) inputs at AUROC "
-        f"{percent(_mean_auroc(ood))}{over}. Against averaging it is {joined(sides)}."
+        f"Use {label} to find out-of-distribution (OOD) inputs: AUROC {percent(_mean_auroc(evaluation))}{over}{where}. "
+        f"{_why(evaluation)}"
     )
 
 
-def _plainly(ood: Sequence[Detection]) -> str:
+def _why(evaluation: Evaluation) -> str:
+    """How the recommended score compares with the default, or the default with averaging."""
+    recommended, sets = evaluation.recommended, len(evaluation.ood)
+    ranking = {ranked.name: ranked for ranked in recommended.ranking}
+    score, default = SCORES[recommended.score], SCORES[recommended.default]
+    if score.name != default.name:
+        gain = points(ranking[score.name].auroc - ranking[default.name].auroc)
+        averaging = " It belongs to averaging: here credal sets do not find more." if score.averaging else ""
+        return f"On these data it is clearly better than {default.label} ({gain} points of AUROC).{averaging}"
+    none = f"No score is clearly better{'' if sets == 1 else ' over all data sets'}"
+    averaged = ranking["mean_total"]
+    comparison, p_value = averaged.difference, averaged.p_value
+    if comparison is None or p_value is None or p_value >= 1 - evaluation.settings.level:
+        return f"{none}, and averaging is not clearly different."
+    side = "better" if comparison.difference < 0 else "worse"
+    return f"{none}. It is {100 * abs(comparison.difference):.2f} points {side} than the entropy of the averaged prediction."
+
+
+def _plainly(auroc: float) -> str:
     return (
         "In other words: draw one OOD and one ordinary input at random, and the OOD one has the higher uncertainty in "
-        f"{100 * _mean_auroc(ood):.0f} of 100 cases; 50 would be guessing."
+        f"{100 * auroc:.0f} of 100 cases; 50 would be guessing."
     )
 
 
-def _finding(detection: Detection) -> Finding:
-    epistemic, total = detection.epistemic, detection.total
-    interval = epistemic.credal.auroc_interval
+def _finding(evaluation: Evaluation, detection: Detection) -> Finding:
+    score = evaluation.recommended.score
+    metrics = next(quality for quality in evaluation.scores if quality.name == score).ood[detection.name]
+    pair = detection.epistemic if score in ("epistemic", "mean_epistemic") else detection.total
+    interval = metrics.auroc_interval
+    span = f", {_level(interval)} interval {_range(interval)}" if interval else ""
+    epistemic, total = (
+        f"{name}: {percent(detector.credal.auroc)}, {_against(detector.difference.auroc)}."
+        for name, detector in (
+            ("Epistemic uncertainty", detection.epistemic),
+            ("Total uncertainty", detection.total),
+        )
+    )
     return Finding(
         name=detection.name,
-        verdict=verdict(epistemic.difference.auroc),
-        auroc=percent(epistemic.credal.auroc),
-        interval=f"AUROC of epistemic uncertainty, {_level(interval)} interval {_range(interval)}.",
-        epistemic=f"{_against(epistemic.difference.auroc)}.",
-        total=f"Total uncertainty: {percent(total.credal.auroc)}, {_against(total.difference.auroc)}.",
+        verdict=verdict(pair.difference.auroc),
+        auroc=percent(metrics.auroc),
+        interval=f"AUROC of {SCORES[score].label}{span}.",
+        epistemic=epistemic,
+        total=total,
         remark=about(detection),
     )
 
@@ -121,7 +151,7 @@ def _range(interval: Interval) -> str:
     return f"{100 * interval.low:.1f} to {100 * interval.high:.1f}"
 
 
-def _prediction(calibration: Calibration, id_name: str) -> str:
+def _prediction(calibration: Calibration, evaluation: Evaluation) -> str:
     credal, averaged = calibration.intersection, calibration.averaged
     gains = {
         "accuracy": credal.accuracy - averaged.accuracy,
@@ -129,11 +159,19 @@ def _prediction(calibration: Calibration, id_name: str) -> str:
         "NLL": averaged.nll - credal.nll,
     }
     return (
-        f"On {id_name} data the intersection probability names the right class for "
+        f"On {evaluation.data.id.name} data the intersection probability names the right class for "
         f"{percent(credal.accuracy)} of the inputs, averaging for {percent(averaged.accuracy)}; the calibration error "
         f"(ECE) is {percent(credal.ece, 2)} against {percent(averaged.ece, 2)}, the NLL {number(credal.nll)} against "
-        f"{number(averaged.nll)}. {_who_is_ahead(gains)}"
+        f"{number(averaged.nll)}. {_who_is_ahead(gains)} {_which_point(evaluation.point)}"
     )
+
+
+def _which_point(choice: PointChoice | None) -> str:
+    if choice is None:
+        return ""
+    if choice.prediction == "mean":
+        return "Averaging is clearly better calibrated here: use the mean as the point prediction."
+    return "Nothing speaks clearly for the mean: use the intersection probability as the point prediction."
 
 
 def _who_is_ahead(gains: dict[str, float]) -> str:
@@ -148,11 +186,14 @@ def _who_is_ahead(gains: dict[str, float]) -> str:
 
 def _threshold(evaluation: Evaluation) -> str:
     alarm = evaluation.alarm
-    caught = [f"{percent(share, 0)} of {name}" for name, share in alarm.caught.items()]
+    expected = {one.name: f" ({100 * one.low:.0f} to {100 * one.high:.0f})" for one in evaluation.recommended.held_out}
+    caught = [f"{percent(share, 0)} of {name}{expected.get(name, '')}" for name, share in alarm.caught.items()]
+    score = SCORES[alarm.score]
+    in_unit = f" {unit(evaluation.settings.base)}" if score.unit == "information" else ""
     rate = f"{100 * alarm.threshold.false_alarm_rate:g}{SPACE}%"
     return (
-        f"To raise the alarm for at most {rate} of in-distribution inputs, flag an epistemic uncertainty above "
-        f"{number(alarm.threshold.value)} {unit(evaluation.settings.base)}"
+        f"To raise the alarm for at most {rate} of in-distribution inputs, flag {score.label} above "
+        f"{number(alarm.threshold.value)}{in_unit}"
         f"{f': that catches {joined(caught)}' if caught else ''}."
     )
 

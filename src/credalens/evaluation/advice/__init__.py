@@ -1,0 +1,1 @@
+"""Advice from measurements: which score, which point prediction."""

@@ -1,0 +1,246 @@
+"""Which score finds OOD inputs best: the rule that chooses one, and how good its choice is on data it did not see.
+
+The rule: rank all scores by AUROC on every OOD data set; the one of best mean rank is chosen where its mean AUROC is clearly
+better than that of the default, by DeLong's paired test with Holm's correction for all comparisons; else the default stays.
+
+The quality of a choice is measured where it was not made. With several OOD data sets that is each of them in turn, chosen on
+the others and on one half of the ID inputs, measured with the other half; with a single one it is one half of all inputs,
+chosen on the other half, over many splits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.evaluation.metrics.threshold import select_threshold
+from credalens.evaluation.results import Comparison, Result
+from credalens.evaluation.statistics.binomial import binomial_interval
+from credalens.evaluation.statistics.holm import holm
+from credalens.evaluation.statistics.wins import Wins, compare_wins, wins
+
+SPLITS: Final = 20
+"""Of a single OOD data set; with several, what differs between splits are the ID inputs alone."""
+SPLITS_OF_SETS: Final = 4
+FEWEST: Final = 20
+"""Inputs of each kind below which halves say nothing."""
+ScoresByName = Mapping[str, NDArray]
+
+
+@dataclass(frozen=True)
+class Ranked(Result):
+    """One score: its mean rank and mean AUROC over the OOD data sets, and how it compares with the default."""
+
+    name: str
+    mean_rank: float
+    auroc: float
+    difference: Comparison | None
+    p_value: float | None
+    """Of the difference, with Holm's correction; both are None for the default itself."""
+
+
+@dataclass(frozen=True)
+class Choice(Result):
+    """The score that the rule chooses, and all scores in order of mean rank."""
+
+    score: str
+    ranking: tuple[Ranked, ...]
+
+
+@dataclass(frozen=True)
+class HeldOut(Result):
+    """What the rule is worth on data that it did not see.
+
+    :ivar name: the OOD data set.
+    :ivar score: what was chosen without it, in most of the splits.
+    :ivar caught: share caught at the wanted rate of false alarms, by what was chosen.
+    :ivar low: with :ivar high: an interval that holds it, and what the recommended score catches where that is another one.
+    """
+
+    name: str
+    score: str
+    auroc: float
+    default_auroc: float
+    caught: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Recommendation(Result):
+    """A score to use, why, and what to expect of it on data that it was not chosen on.
+
+    :ivar rule: "leave one set out", "halves", or "default" where there is nothing to choose by.
+    :ivar gain: AUROC above that of the default on held-out data, the mean over ``held_out``.
+    """
+
+    score: str
+    default: str
+    rule: Literal["leave one set out", "halves", "default"]
+    false_alarm_rate: float
+    ranking: tuple[Ranked, ...]
+    held_out: tuple[HeldOut, ...]
+    gain: float | None
+
+
+def recommend(
+    id_scores: ScoresByName,
+    ood_scores: Mapping[str, ScoresByName],
+    /,
+    *,
+    default: str = "total",
+    false_alarm_rate: float = 0.05,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Recommendation:
+    """Choose a score by the rule above; ``ood_scores`` are data set -> score -> values."""
+    if not ood_scores:
+        return Recommendation(default, default, "default", false_alarm_rate, (), (), None)
+    table = _wins_table(id_scores, ood_scores)
+    choice = choose(table, default=default, level=level)
+    trial = _Trial(id_scores, ood_scores, choice.score, default, false_alarm_rate, level, seed)
+    if not trial.is_large_enough():
+        return Recommendation(default, default, "default", false_alarm_rate, choice.ranking, (), None)
+    rule: Literal["leave one set out", "halves"] = "leave one set out" if len(table) > 1 else "halves"
+    held_out = trial.held_out()
+    gain = float(np.mean([one.auroc - one.default_auroc for one in held_out]))
+    return Recommendation(choice.score, default, rule, false_alarm_rate, choice.ranking, held_out, gain)
+
+
+WinsByScore = dict[str, Wins]
+
+
+def choose(table: Mapping[str, WinsByScore], /, *, default: str, level: float) -> Choice:
+    """Apply the rule to OOD data set -> score -> its wins."""
+    names = list(next(iter(table.values())))
+    aurocs = {name: np.array([by_score[name].mean() for by_score in table.values()]) for name in names}
+    ranks = mean_ranks(aurocs)
+    differences = {
+        name: compare_wins([s[name] for s in table.values()], [s[default] for s in table.values()], level=level)
+        for name in names
+        if name != default
+    }
+    p_values = holm({name: difference.p_value for name, difference in differences.items()})
+    ranking = tuple(
+        Ranked(name, ranks[name], float(aurocs[name].mean()), differences.get(name), p_values.get(name))
+        for name in sorted(names, key=lambda name: (ranks[name], name != default))
+    )
+    return Choice(ranking[0].name if _clearly_better(ranking[0], level) else default, ranking)
+
+
+def _clearly_better(best: Ranked, level: float) -> bool:
+    return best.difference is not None and best.difference.difference > 0 and (best.p_value or 0.0) < 1 - level
+
+
+def mean_ranks(aurocs: Mapping[str, NDArray], /) -> dict[str, float]:
+    """The mean over the data sets of the rank of each score, 1 for the highest; equal ones share the mean of their ranks.
+
+    >>> mean_ranks({"a": np.array([0.9, 0.8]), "b": np.array([0.9, 0.7])})
+    {'a': 1.25, 'b': 1.75}
+    """
+    values = np.array(list(aurocs.values()))
+    above = (values[None] > values[:, None]).sum(axis=1)
+    equal = (values[None] == values[:, None]).sum(axis=1)
+    ranks = above + (equal + 1) / 2
+    return {name: float(rank) for name, rank in zip(aurocs, ranks.mean(axis=-1), strict=True)}
+
+
+def _wins_table(id_scores: ScoresByName, ood_scores: Mapping[str, ScoresByName]) -> dict[str, WinsByScore]:
+    return {of: {name: wins(id_scores[name], scores[name]) for name in id_scores} for of, scores in ood_scores.items()}
+
+
+class _Measured(NamedTuple):
+    """One choice, its AUROC and the default's on inputs it was not made on; what it and the recommended score catch there."""
+
+    score: str
+    auroc: float
+    default_auroc: float
+    caught: float
+    recommended_caught: float
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Choices on a part of the data, measured on the rest."""
+
+    id_scores: ScoresByName
+    ood_scores: Mapping[str, ScoresByName]
+    recommended: str
+    default: str
+    rate: float
+    level: float
+    seed: int
+
+    def is_large_enough(self) -> bool:
+        return all(_rows(scores) >= FEWEST for scores in (self.id_scores, *self.ood_scores.values()))
+
+    def held_out(self) -> tuple[HeldOut, ...]:
+        """Measure on every OOD data set."""
+        generator = np.random.default_rng(self.seed)
+        splits = SPLITS if len(self.ood_scores) == 1 else SPLITS_OF_SETS
+        measured = [self._split(generator) for _ in range(splits)]
+        return tuple(self._summary(name, [of_split[name] for of_split in measured]) for name in self.ood_scores)
+
+    def _split(self, generator: np.random.Generator) -> dict[str, _Measured]:
+        """Choose on one half of the ID inputs and other OOD inputs, measure with the other half."""
+        id_a, id_b = _halves(self.id_scores, generator)
+        seen, unseen = self.ood_scores, self.ood_scores
+        if len(seen) == 1:
+            ((only, scores),) = seen.items()
+            seen, unseen = ({only: half} for half in _halves(scores, generator))
+        table = _wins_table(id_a, seen)
+        results = {}
+        for name, scores in unseen.items():
+            others = {other: of_set for other, of_set in table.items() if other != name} or table
+            score = choose(others, default=self.default, level=self.level).score
+            aurocs = (wins(id_b[which], scores[which]).mean() for which in (score, self.default))
+            shares = (self._caught(id_a[which], scores[which]) for which in (score, self.recommended))
+            results[name] = _Measured(score, *aurocs, *shares)
+        return results
+
+    def _summary(self, name: str, measured: list[_Measured]) -> HeldOut:
+        scores, aurocs, default_aurocs, *shares = zip(*measured, strict=True)
+        intervals = [self._interval(list(of_score), _rows(self.ood_scores[name])) for of_score in shares]
+        return HeldOut(
+            name,
+            max(sorted(set(scores)), key=scores.count),
+            float(np.mean(aurocs)),
+            float(np.mean(default_aurocs)),
+            float(np.mean(shares[0])),
+            min(low for low, _ in intervals),
+            max(high for _, high in intervals),
+        )
+
+    def _caught(self, id_scores: NDArray, ood_scores: NDArray) -> float:
+        guarantee: Literal["new", "sample"] = "new" if len(id_scores) + 1 >= 1 / self.rate else "sample"
+        threshold = select_threshold(id_scores, false_alarm_rate=self.rate, guarantee=guarantee)
+        return float(threshold.flags(ood_scores).mean())
+
+    def _interval(self, shares: list[float], n: int) -> tuple[float, float]:
+        """An interval of the mean share over splits.
+
+        Thresholds differ between splits, which share inputs (Nadeau and Bengio 2003); that is added to the interval of a share
+        of ``n`` inputs.
+        """
+        mean = float(np.mean(shares))
+        low, high = binomial_interval(round(mean * n), n, level=self.level)
+        spread = NormalDist().inv_cdf((1 + self.level) / 2) * math.sqrt((1 / len(shares) + 1) * np.var(shares, ddof=1))
+        below, above = math.hypot(mean - low, spread), math.hypot(high - mean, spread)
+        return max(0.0, mean - below), min(1.0, mean + above)
+
+
+def _rows(scores: ScoresByName) -> int:
+    return len(next(iter(scores.values())))
+
+
+def _halves(scores: ScoresByName, generator: np.random.Generator) -> tuple[ScoresByName, ScoresByName]:
+    order = generator.permutation(_rows(scores))
+    half = len(order) // 2
+    first, second = order[:half], order[half:]
+    return {name: x[first] for name, x in scores.items()}, {name: x[second] for name, x in scores.items()}
