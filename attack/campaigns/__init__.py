@@ -14,6 +14,7 @@ from attack.campaigns import (
     layouts,
     logits,
     many_classes,
+    stale_batches,
     summaries,
     two_writers,
 )
@@ -21,7 +22,7 @@ from attack.case import Campaign
 
 MODULES = (
     intervals, few_classes, many_classes, hartley, decisions, classical, hull, logits, layouts, summaries, bad_input,
-    damaged_files, damaged_runs, kills, two_writers,
+    damaged_files, damaged_runs, stale_batches, kills, two_writers,
 )  # fmt: skip
 CAMPAIGNS = {
     campaign.name: campaign

@@ -86,7 +86,7 @@ def _decision(values: Any) -> Any:
 
 OPTIONS: dict[str, tuple[Any, ...]] = {
     "base": (1, 0, -2, np.nan, np.inf, HUGE, "2", None, True),
-    "max_nodes": (0, -1, 2.5, "many", None, True),
+    "max_nodes": (0, -1, 2**70, HUGE, 2.5, "many", None, True),
     "tolerance": (-1.0, np.nan, np.inf, HUGE, "small", None),
     "threads": (0, -3, 1.5, "all"),
     "member_axis": (7, -9, -1, 1.0, "first", None),

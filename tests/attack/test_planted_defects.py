@@ -44,6 +44,13 @@ def test_a_number_for_bad_input_is_found(monkeypatch):
     assert any("gave" in str(failure) for failure in failures)
 
 
+def test_a_stale_prediction_is_found(monkeypatch):
+    from credalens.torch import predicting
+
+    monkeypatch.setattr(predicting, "digest", lambda x, name="": "the same for all")
+    assert "differ" in str(run_case(CAMPAIGNS["stale_batches"], 1, 0))
+
+
 def test_a_changed_result_of_a_damaged_run_is_found(monkeypatch):
     real, targets = damaged_runs.score, []
 
