@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
@@ -81,7 +82,7 @@ def _value(case: Case, depth: int) -> Any:
     if depth == 0 or case.between(0, 2) == 0:
         return case.choose(_tensor, _array, _scalar)(case)
     parts = [_value(case, depth - 1) for _ in range(case.between(1, 3))]
-    return case.choose(list, tuple, _mapping, _sample)(parts)
+    return case.choose(*NESTINGS)(parts)
 
 
 def _mapping(parts: list[Any]) -> dict[str, Any]:
@@ -90,6 +91,9 @@ def _mapping(parts: list[Any]) -> dict[str, Any]:
 
 def _sample(parts: list[Any]) -> Sample:
     return Sample(parts[0], parts[-1])
+
+
+NESTINGS: tuple[Callable[[list[Any]], Any], ...] = (list, tuple, _mapping, _sample)
 
 
 def _array(case: Case) -> NDArray:
