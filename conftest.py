@@ -14,3 +14,10 @@ CUDA = Path(__file__).parent / "src" / "credalens" / "cuda"
 collect_ignore = (
     [] if find_spec("triton") else [path for path in CUDA.glob("*.py") if "import triton" in path.read_text()]
 )
+
+COSTLY = ("smoke_run", "cluster")
+
+
+def pytest_collection_modifyitems(items):
+    """Tests that share something costly come first: one process makes it once, and the others take what follows."""
+    items.sort(key=lambda item: [name not in getattr(item, "fixturenames", ()) for name in COSTLY])

@@ -7,6 +7,8 @@ import os
 import pytest
 from filelock import FileLock
 
+from reproduction.tests.tiny_preset import TINY
+
 
 @pytest.fixture
 def hurry(monkeypatch):
@@ -33,7 +35,7 @@ def _reproduce_everything(folder):
     from credalens_paper.pipeline.measure_entries import reproduce
     from credalens_paper.pipeline.torch_engine import TorchEngine
 
-    options = {"preset": "smoke", "out": folder, "measures": ["GH"], "paper_solver": True, "threads": 1}
+    options = {"preset": TINY, "out": folder, "measures": ["GH"], "paper_solver": True, "threads": 1}
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import ensembles
-from credalens_paper.experiments.presets import get_preset
 from credalens_paper.pipeline.evaluate_missing import Evaluator
 from credalens_paper.pipeline.job import Job
 from credalens_paper.pipeline.measure_entries import reproduce
@@ -15,8 +12,8 @@ from credalens_paper.pipeline.predict_missing import missing_predictions, predic
 from credalens_paper.pipeline.train_missing import train
 from credalens_paper.results.store import Store
 from reproduction.tests.pipeline.fake_engine import FakeEngine
+from reproduction.tests.tiny_preset import TINY
 
-SMOKE = replace(get_preset("smoke"), test_images=40)
 DE = CellKey(
     metric="AUROC",
     backbone="resnet18",
@@ -29,12 +26,12 @@ DE = CellKey(
 )
 
 
-def workbench(folder, *, preset=SMOKE, engine=None):
+def workbench(folder, *, preset=TINY, engine=None):
     job = Job(Store(folder), preset, None, engine or FakeEngine(), log=lambda line: None)
     return Workbench(job, Evaluator(job))
 
 
-def first_ensemble(cell, preset=SMOKE):
+def first_ensemble(cell, preset=TINY):
     return ensembles(cell, preset, pool=preset.members)[0]
 
 
@@ -44,5 +41,5 @@ def make_predictions(work, ensemble, *sets):
     predict(work.job, missing)
 
 
-def run(folder, *labels, engine, preset=SMOKE, **options):
+def run(folder, *labels, engine, preset=TINY, **options):
     return reproduce(labels, preset=preset, out=folder, engine=engine, **options)

@@ -13,27 +13,28 @@ from credalens_paper.pipeline.predict_missing import stored_members
 from credalens_paper.pipeline.runs import Run
 from reproduction.tests.data.image_files import draw_images
 from reproduction.tests.pipeline.fake_engine import FakeEngine
-from reproduction.tests.pipeline.small_runs import DE, SMOKE, first_ensemble, run, workbench
+from reproduction.tests.pipeline.small_runs import DE, first_ensemble, run, workbench
+from reproduction.tests.tiny_preset import TINY
 
 pytestmark = pytest.mark.usefixtures("hurry")
 
 
 def test_a_run_about_one_method_leaves_the_others_for_later_and_shows_what_is_there(tmp_path):
     engine = FakeEngine()
-    result = run(tmp_path, "OODMainTU", engine=engine, preset=SMOKE.only(["DE", "resnet18"])).results[0]
+    result = run(tmp_path, "OODMainTU", engine=engine, preset=TINY.only(["DE", "resnet18"])).results[0]
     assert {(spec.method, spec.backbone) for spec in engine.trainings} == {("snn", "resnet18")}
     assert result.status == "partly measured"
     reasons = {(cell.keys.method, cell.keys.backbone): cell.reason for cell in result.cells}
     assert reasons["DE", "resnet18"] is None
     assert reasons["BNNR", "resnet18"] == "BNNR is left out of this run, which is about DE"
     assert reasons["DE", "vgg16"] == "VGG16 is left out of this run, which is about ResNet-18"
-    later = run(tmp_path, "OODMainTU", engine=FakeEngine(), preset=SMOKE.only(["BNNR"])).results[0]
+    later = run(tmp_path, "OODMainTU", engine=FakeEngine(), preset=TINY.only(["BNNR"])).results[0]
     measured = {(cell.keys.method, cell.keys.backbone) for cell in later.cells if cell.ours is not None}
     assert measured == {("DE", "resnet18"), ("BNNR", "resnet18"), ("BNNR", "vgg16")}
 
 
 def test_a_panel_shows_the_lines_it_has_and_names_the_others(tmp_path):
-    result = run(tmp_path, "OODEUTUVggRes", engine=FakeEngine(), preset=SMOKE.only(["DE"])).results[0]
+    result = run(tmp_path, "OODEUTUVggRes", engine=FakeEngine(), preset=TINY.only(["DE"])).results[0]
     panels = {panel.title: panel for panel in result.panels}
     assert [line.name for line in panels["VGG16, DE"].series] == ["Classical", "Credal"]
     assert panels["VGG16, DE"].missing == {"EDD": "EDD is left out of this run, which is about DE"}
@@ -43,11 +44,11 @@ def test_a_panel_shows_the_lines_it_has_and_names_the_others(tmp_path):
 
 
 def test_a_panel_without_a_line_of_its_own_method_is_not_drawn(tmp_path):
-    result = run(tmp_path, "OODEUTUVggRes", engine=FakeEngine(), preset=SMOKE.only(["EDD"])).results[0]
+    result = run(tmp_path, "OODEUTUVggRes", engine=FakeEngine(), preset=TINY.only(["EDD"])).results[0]
     assert {panel.title: panel.reason is not None for panel in result.panels} == {
         f"{backbone}, {method}": True for backbone in ("VGG16", "ResNet-18") for method in ("BNNR", "BNNF", "DE")
     }
-    later = run(tmp_path, "OODEUTUVggRes", engine=FakeEngine(), preset=SMOKE.only(["BNNF"])).results[0]
+    later = run(tmp_path, "OODEUTUVggRes", engine=FakeEngine(), preset=TINY.only(["BNNF"])).results[0]
     drawn = {panel.title: [line.name for line in panel.series] for panel in later.panels if panel.series}
     assert drawn == {title: ["Classical", "Credal", "EDD"] for title in ("VGG16, BNNF", "ResNet-18, BNNF")}
 
@@ -84,9 +85,7 @@ def test_missing_data_are_named_with_what_to_download(tmp_path):
 
 
 def test_what_can_be_measured_is_measured_when_one_set_is_missing(tmp_path):
-    preset = replace(
-        SMOKE, substitutes={**SMOKE.substitutes, "ood_set": {**SMOKE.substitutes["ood_set"], "svhn": "svhn"}}
-    )
+    preset = replace(TINY, substitutes={**TINY.substitutes, "ood_set": {**TINY.substitutes["ood_set"], "svhn": "svhn"}})
     engine = FakeEngine()
     result = run(tmp_path, "OODMainTU", engine=engine, preset=preset).results[0]
     assert result.status == "partly measured"
@@ -102,13 +101,13 @@ def test_imagenet_needs_pretrained_weights(tmp_path):
 
 
 def test_too_few_members_for_an_ensemble_are_a_reason_and_not_an_error(tmp_path):
-    preset = SMOKE.changed(many_members=3)
+    preset = TINY.changed(many_members=2)
     result = run(tmp_path, "AblationNTU", engine=FakeEngine(), preset=preset).results[0]
     for cell in result.cells:
         expected = cell.keys.N in (20, 25)
         assert (cell.reason is not None) == expected
         if expected:
-            assert cell.reason == "ensembles of N = 4 need as many trained members, this run trains 3"
+            assert cell.reason == "ensembles of N = 3 need as many trained members, this run trains 2"
 
 
 def test_a_missing_data_folder_is_refused_at_once(tmp_path):

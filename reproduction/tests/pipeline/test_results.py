@@ -13,7 +13,6 @@ import torch
 from credalens_paper.experiments.cell_keys import HIGHER
 from credalens_paper.experiments.index import LABELS, check_labels
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
-from credalens_paper.experiments.presets import get_preset
 from credalens_paper.experiments.tables import TABLES
 from credalens_paper.findings.results_pages import render_pages
 from credalens_paper.json_records import to_json
@@ -22,8 +21,8 @@ from credalens_paper.pipeline.torch_engine import TorchEngine
 from credalens_paper.results.records import Runs, TableResult
 from credalens_paper.results.rendering.markdown import markdown_table
 from credalens_paper.results.rendering.pages import render_result
+from reproduction.tests.tiny_preset import TINY
 
-SMOKE = get_preset("smoke")
 COSTS = ("CPUcost", "DEsamples", "InferenceBNNsamples")
 
 
@@ -83,11 +82,11 @@ def test_numbers_are_within_their_range_and_are_the_means_of_their_runs(results,
 @pytest.mark.parametrize("label", [label for label in PAPER_TABLES if label not in COSTS])
 def test_the_number_of_runs_is_that_of_the_preset(results, label):
     for cell in results[label].cells:
-        own = SMOKE.substituted(cell.keys)
-        pool = SMOKE.many_members if TABLES[label].many else SMOKE.members
-        sampled = SMOKE.bnn_runs if (own.N or 1) <= SMOKE.keep else SMOKE.long_runs
-        combined = min(SMOKE.runs, math.comb(pool, own.N or 1))
-        assert cell.ours.n == {"DE": combined, "BNNR": sampled, "BNNF": sampled}.get(own.method, SMOKE.edd_runs)
+        own = TINY.substituted(cell.keys)
+        pool = TINY.many_members if TABLES[label].many else TINY.members
+        sampled = TINY.bnn_runs if (own.N or 1) <= TINY.keep else TINY.long_runs
+        combined = min(TINY.runs, math.comb(pool, own.N or 1))
+        assert cell.ours.n == {"DE": combined, "BNNR": sampled, "BNNF": sampled}.get(own.method, TINY.edd_runs)
 
 
 @pytest.mark.parametrize("label", [label for label in PAPER_TABLES if label not in COSTS])
@@ -122,7 +121,7 @@ def test_hartley_on_request_and_the_papers_solver_are_in_the_tables_of_detection
     assert len(hartley) == 2 * 3 * 2 * 2  # backbones, methods, sets, metrics
     assert len(main.solvers) == 2 * 3 * 2
     for entry in main.solvers:
-        assert entry.errors.samples == 2 * SMOKE.solver_samples
+        assert entry.errors.samples == 2 * TINY.solver_samples
         assert all(0 <= share <= 1 for share in entry.errors.wrong)
     assert "SLSQP on a subsample" in render_result(main)
 
@@ -173,7 +172,7 @@ def test_lines_against_severity_are_the_tables_corrupted_numbers_averaged(result
     (cell,) = [
         cell for cell in results["OODMain"].cells if all(cell.keys.get(key) == value for key, value in wanted.items())
     ]
-    assert line.x == SMOKE.severities
+    assert line.x == TINY.severities
     assert sum(line.mean) / len(line.mean) == pytest.approx(cell.ours.mean)
     assert line.n == (cell.ours.n,) * len(line.x)
 
@@ -204,7 +203,7 @@ def test_losses_are_shown_as_losses(results):
 
 def test_substitutes_and_what_is_not_measured_are_said(results):
     text = render_result(results["OODMain"])
-    assert "N = 3 for N = 5" in text
+    assert "N = 2 for N = 5" in text
     assert "digits for CIFAR-10" in text
     assert "Not measured (2 cells: ResNet-50 DE N = 5; ResNet-50 DE N = 25): no CUDA device" in render_result(
         results["DEsamples"]

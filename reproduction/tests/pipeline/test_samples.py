@@ -13,7 +13,8 @@ from credalens_paper.pipeline.predict_missing import stored_members
 from credalens_paper.pipeline.runs import Run, assess
 from credalens_paper.results.store import Store
 from reproduction.tests.pipeline.fake_engine import FakeEngine
-from reproduction.tests.pipeline.small_runs import SMOKE, first_ensemble, make_predictions, workbench
+from reproduction.tests.pipeline.small_runs import first_ensemble, make_predictions, workbench
+from reproduction.tests.tiny_preset import TINY
 
 pytestmark = pytest.mark.usefixtures("hurry")
 
@@ -34,8 +35,8 @@ def test_more_samples_leave_the_first_ones_as_they_are(tmp_path):
 def test_a_thousand_samples_are_stored_as_sums_and_equal_the_samples(tmp_path):
     cell = CellKey(metric="ACC", backbone="resnet18", method="BNNR", N=1000, id_set="cifar10")
     thousand = first_ensemble(cell)
-    assert SMOKE.keep < thousand.N
-    kept = workbench(tmp_path / "kept", preset=replace(SMOKE, keep=100))
+    assert TINY.keep < thousand.N
+    kept = workbench(tmp_path / "kept", preset=replace(TINY, keep=100))
     summed = workbench(tmp_path / "summed")
     one, scores = EvaluationSet("digits"), []
     for work in (kept, summed):
@@ -62,7 +63,7 @@ def test_a_killed_summary_goes_on_where_it_was(tmp_path):
         make_predictions(workbench(tmp_path / "killed", engine=Killed()), thousand, one)
     rest = FakeEngine()
     make_predictions(workbench(tmp_path / "killed", engine=rest), thousand, one)
-    assert len(rest.predictions) == thousand.N // SMOKE.draws - 2
+    assert len(rest.predictions) == thousand.N // TINY.draws - 2
     found = Store(tmp_path / "killed").summary(thousand.specs[0].key, "digits")
     for name, part in Store(tmp_path / "whole").summary(thousand.specs[0].key, "digits").items():
         np.testing.assert_array_equal(found[name], part)

@@ -7,12 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from credalens_paper.experiments.presets import get_preset
 from credalens_paper.pipeline.measure_entries import reproduce
 from credalens_paper.pipeline.torch_engine import TorchEngine
 from credalens_paper.training.spec import TrainSpec
-
-SMOKE = get_preset("smoke")
+from reproduction.tests.tiny_preset import TINY
 
 
 def test_every_method_and_backbone_was_trained(smoke_run):
@@ -40,9 +38,7 @@ def test_stored_predictions_are_distributions_and_bayesian_samples_differ(smoke_
 def test_a_second_run_trains_nothing(smoke_run, smoke_results, monkeypatch):
     monkeypatch.setattr(TorchEngine, "train", lambda *_: pytest.fail("trained again"))
     monkeypatch.setattr(TorchEngine, "predict", lambda *_, **__: pytest.fail("predicted again"))
-    again = reproduce(
-        ["OODMain", "AblationNTU"], preset="smoke", out=smoke_run.parent, engine=TorchEngine(device="cpu")
-    )
+    again = reproduce(["OODMain", "AblationNTU"], preset=TINY, out=smoke_run.parent, engine=TorchEngine(device="cpu"))
     for result in again.results:
         cells = {cell.keys: cell for cell in smoke_results[result.label].cells}
         assert all(replace(cell, substitutes={}) == replace(cells[cell.keys], substitutes={}) for cell in result.cells)
@@ -51,7 +47,7 @@ def test_a_second_run_trains_nothing(smoke_run, smoke_results, monkeypatch):
 def test_weights_of_another_schedule_are_refused(smoke_run, monkeypatch):
     from credalens_paper.training.recipes import schedules
 
-    spec = TrainSpec("digits", "resnet18", "snn", 0, "smoke", 10, width=SMOKE.width, image_size=8)
+    spec = TrainSpec("digits", "resnet18", "snn", 0, "smoke", 10, width=TINY.width, image_size=8)
     engine, models = TorchEngine(device="cpu"), smoke_run / "models"
     assert engine.trained(spec, models)
     other = schedules.schedule_for(spec, epochs=5)

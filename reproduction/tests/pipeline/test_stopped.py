@@ -59,7 +59,7 @@ def test_labels_after_the_time_limit_are_named_unfinished(tmp_path, monkeypatch)
 KILLED = """
 import os, sys
 from reproduction.tests.pipeline.fake_engine import FakeEngine
-from credalens_paper.pipeline.measure_entries import reproduce
+from reproduction.tests.pipeline.small_runs import run
 
 class Killed(FakeEngine):
     def predict(self, *args, **options):
@@ -67,7 +67,7 @@ class Killed(FakeEngine):
             os.kill(os.getpid(), 9)
         return super().predict(*args, **options)
 
-reproduce(["GHComparison"], preset="smoke", out=sys.argv[1], engine=Killed())
+run(sys.argv[1], "GHComparison", engine=Killed())
 """
 
 
@@ -77,9 +77,9 @@ def test_a_run_killed_without_warning_goes_on_and_ends_with_the_same_numbers(tmp
     done = subprocess.run(command, cwd=root, capture_output=True, check=False)
     assert done.returncode == -9
     rest = FakeEngine()
-    resumed = run(tmp_path / "killed", "GHComparison", engine=rest, preset="smoke").results[0]
+    resumed = run(tmp_path / "killed", "GHComparison", engine=rest).results[0]
     assert rest.trainings == []
-    whole = run(tmp_path / "whole", "GHComparison", engine=FakeEngine(), preset="smoke").results[0]
+    whole = run(tmp_path / "whole", "GHComparison", engine=FakeEngine()).results[0]
     assert resumed.cells == whole.cells
 
 

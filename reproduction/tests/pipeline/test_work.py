@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from reproduction.tests.pipeline.fake_engine import FakeEngine
-from reproduction.tests.pipeline.small_runs import DE, SMOKE, make_predictions, run, workbench
+from reproduction.tests.pipeline.small_runs import DE, make_predictions, run, workbench
+from reproduction.tests.tiny_preset import TINY
 
 pytestmark = pytest.mark.usefixtures("hurry")
 
@@ -39,8 +40,8 @@ def test_every_network_is_trained_once_and_teachers_before_students(tmp_path):
     engine = FakeEngine()
     run(tmp_path, "OODMain", "UndiserableEDDfair", engine=engine)  # the fake refuses to train twice or too early
     methods = [spec.method for spec in engine.trainings]
-    assert methods.count("snn") == 2 * SMOKE.members
-    assert methods.count("edd") == methods.count("edd_fair") == 2 * SMOKE.edd_runs
+    assert methods.count("snn") == 2 * TINY.members
+    assert methods.count("edd") == methods.count("edd_fair") == 2 * TINY.edd_runs
 
 
 def test_numbers_of_other_predictions_are_made_again(tmp_path):
@@ -93,6 +94,6 @@ def test_evaluation_files_say_what_they_are_of(tmp_path):
     run(tmp_path, "OODMainTU", engine=FakeEngine())
     paths = sorted((tmp_path / "smoke" / "evaluations").glob("*-de-*.json"))
     record = json.loads(paths[0].read_text())
-    assert len(record["ensemble"]["seeds"]) == record["ensemble"]["N"] == SMOKE.substitute("N", 5)
+    assert len(record["ensemble"]["seeds"]) == record["ensemble"]["N"] == TINY.substitute("N", 5)
     assert record["training"][0]["provenance"] == {"device": "abacus"}
     assert record["hardware"]["cores"] >= 1
