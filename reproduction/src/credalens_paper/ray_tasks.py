@@ -41,15 +41,13 @@ class Request:
             )
 
 
-def network_request(
-    device: str | None = None, /, *, cpus: int | None = None, gpus: float | None = None, max_retries: int = 3
-) -> Request:
+def network_request(device: str | None = None, /, *, cpus: int | None = None, gpus: float | None = None) -> Request:
     """What a network asks for: a GPU where the cluster has one and nothing else was said, else the CPUs of torch here."""
     import torch
 
     wants_gpu = device.startswith("cuda") if device is not None else import_ray().cluster_resources().get("GPU", 0) > 0
     share = float(wants_gpu) if gpus is None else gpus
-    return Request(cpus or (1 if share else torch.get_num_threads()), share, max_retries)
+    return Request(cpus or (1 if share else torch.get_num_threads()), share)
 
 
 @dataclass(frozen=True)

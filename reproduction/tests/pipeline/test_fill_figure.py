@@ -19,7 +19,7 @@ from credalens_paper.results.records import Line, Panel
 from credalens_paper.results.rendering.pages import render_result
 from credalens_paper.results.store import Store
 from reproduction.tests.pipeline.fake_engine import FakeEngine
-from reproduction.tests.pipeline.small_runs import SMOKE
+from reproduction.tests.tiny_preset import TINY
 
 pytestmark = pytest.mark.usefixtures("hurry")
 
@@ -33,7 +33,7 @@ def test_only_measured_panels_are_drawn_and_rows_are_full():
         Panel(title=str(place), metric="ECE", series=(line("a", 0.1, 0.2), line("b", 0.2, 0.1))) for place in range(4)
     ]
     panels = [Panel(title="x", reason="no data"), *measured, Panel(title="y", reason="no data")]
-    figure = draw_severities(panels, 3)
+    figure = draw_severities(panels)
     assert [ax.get_title(loc="left") for ax in figure.axes] == ["0", "1", "2", "3"]
     assert figure.axes[0].get_subplotspec().get_gridspec().ncols == 2
 
@@ -54,16 +54,16 @@ def test_the_input_of_median_score_among_the_wanted_ones_or_else_the_others():
 
 
 def test_triangles_show_inputs_that_can_be_seen_and_say_what_stands_in_for_the_papers(tmp_path):
-    result = reproduce(["OODEUTUDEFullRebuttal"], preset=SMOKE, out=tmp_path, engine=FakeEngine()).results[0]
+    result = reproduce(["OODEUTUDEFullRebuttal"], preset=TINY, out=tmp_path, engine=FakeEngine()).results[0]
     for panel in result.panels[1:3]:  # no right one of the two classes leaves a doubt here
         members = np.array(panel.members)
         np.testing.assert_allclose(members.sum(axis=-1), 1, atol=1e-6)
         assert (members[:, :2].max(axis=0) >= VISIBLE).all()
-    assert "In place of the paper's: N = 3 for N = 5, digits for CIFAR-10" in render_result(result)
+    assert "In place of the paper's: N = 2 for N = 5, digits for CIFAR-10" in render_result(result)
 
 
 def test_panels_are_titled_by_the_backbone_that_was_measured(tmp_path):
-    preset = replace(SMOKE, substitutes={**SMOKE.substitutes, "backbone": {"resnet50": "resnet18"}})
+    preset = replace(TINY, substitutes={**TINY.substitutes, "backbone": {"resnet50": "resnet18"}})
     preset = replace(preset, left_out={"efficientnet_b2": "no time", "vit_base": "no time"})
     result = reproduce(["entropy_plots_cifar10"], preset=preset, out=tmp_path, engine=FakeEngine()).results[0]
     assert [panel.title for panel in result.panels[:2]] == ["ResNet-18, classical EU", "ResNet-18, credal EU"]

@@ -102,7 +102,7 @@ def test_a_member_asks_for_what_it_will_use(machine):
     assert network_request() == Request(cpus=1)
     assert network_request("cpu", cpus=3) == Request(cpus=3)
     assert network_request("cuda:0") == Request(cpus=1, gpus=1)
-    assert network_request("cuda", cpus=4, gpus=0.2, max_retries=0) == Request(4, 0.2, 0)
+    assert network_request("cuda", cpus=4, gpus=0.2) == Request(4, 0.2)
     torch.set_num_threads(2)
     assert network_request() == Request(cpus=2)
 

@@ -7,10 +7,12 @@ from typing import Final
 
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.presets import Preset
-from credalens_paper.experiments.tables import C10, C100, OOD, SMALL
+from credalens_paper.experiments.tables import C10, C100, SMALL
 
 TIMES: Final = 4
 """Inputs of each set here, as a multiple of those where the solver only stands beside a table."""
+SOLVER_RUNS: Final = 3
+"""Ensembles of each model that the paper's solver is run on; PIA is measured on all of them."""
 FEW: Final = 10
 """Classes up to which the solver is quick; with more of them fewer inputs are solved."""
 
@@ -20,14 +22,11 @@ class Exactness:
     """Which ensembles are measured, and how.
 
     :ivar models: cells without a metric, each with the numbers of classes that PIA keeps.
-    :ivar solver_runs: ensembles of each model that the paper's solver is run on; PIA is measured on all of them.
     """
 
     label: str
     description: str
     models: tuple[tuple[CellKey, tuple[int, ...]], ...]
-    ood_sets: tuple[str, ...] = OOD
-    solver_runs: int = 3
 
     def samples(self, classes: int, preset: Preset, /) -> int:
         """Inputs of each set that the solver is run on: 2,000 of ten classes, fewer of more, since its time grows."""

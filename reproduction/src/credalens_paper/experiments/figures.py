@@ -9,7 +9,7 @@ from typing import Final
 from credalens_paper.backbones import LARGE
 from credalens_paper.experiments.cell_keys import HIGHER, CellKey
 from credalens_paper.experiments.display_names import display_name
-from credalens_paper.experiments.tables import C10, C100, DETECTION, OOD, REDUCED, SIZES, SMALL, WRAPPED
+from credalens_paper.experiments.tables import C10, C100, DETECTION, REDUCED, SIZES, SMALL, WRAPPED
 
 POINTS: Final = (("Averaged probability", "classical"), ("Intersection probability", "credal"))
 SCORES: Final = (("Classical", "classical"), ("Credal", "credal"))
@@ -33,7 +33,6 @@ class SeverityFigure:
 
     label: str
     panels: tuple[Panel, ...]
-    columns: int
     many: bool = False
 
 
@@ -43,7 +42,6 @@ class DensityFigure:
 
     label: str
     models: tuple[CellKey, ...]
-    ood_sets: tuple[str, ...] = OOD
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,6 @@ class PiaFigure:
     label: str
     model: CellKey
     kept: tuple[int, ...] = REDUCED
-    ood_sets: tuple[str, ...] = OOD
 
 
 @dataclass(frozen=True)
@@ -79,8 +76,6 @@ class ConceptFigure:
 
     label: str
     panels: tuple[tuple[str, tuple[str, ...]], ...]
-    members: tuple[tuple[float, ...], ...] = WEATHER
-    classes: tuple[str, ...] = ("A", "B", "D")
 
 
 Figure = SeverityFigure | DensityFigure | PiaFigure | SimplexFigure | BarsFigure | ConceptFigure
@@ -125,25 +120,24 @@ def _beside_edd(panel: Panel) -> Panel:
 
 _IN_ORDER: Final[tuple[Figure, ...]] = (
     ConceptFigure("ACreNNStructure", (("Credal wrapper", ("intervals", "polygon", "points")),)),
-    SeverityFigure("OODEUTUVggRes", tuple(map(_beside_edd, _small(DETECTION, "EU"))), 3),
-    SeverityFigure("ece_cifar10_full", _small(("ECE",)), 3),
-    SeverityFigure("OODEUTUDEFull", _large(DETECTION, "EU"), 3),
-    SeverityFigure("ece_cifar10_100_de", _large(("ECE",)), 3),
+    SeverityFigure("OODEUTUVggRes", tuple(map(_beside_edd, _small(DETECTION, "EU")))),
+    SeverityFigure("ece_cifar10_full", _small(("ECE",))),
+    SeverityFigure("OODEUTUDEFull", _large(DETECTION, "EU")),
+    SeverityFigure("ece_cifar10_100_de", _large(("ECE",))),
     SimplexFigure("OODEUTUDEFullRebuttal", (_model("resnet50", N=5), _model("resnet50", N=25)), many=True),
     SimplexFigure("OODEUTUBNNFullRebuttal", (_model("vgg16", "BNNR", 10), _model("vgg16", "BNNR", 50))),
     BarsFigure("ProbabilityPlot", _model("resnet18")),
     SeverityFigure(
         "AblationStudyEnsemble",
         tuple(_panel(f"N = {N}", _model("resnet50", N=N), "ECE") for N in SIZES),
-        3,
         many=True,
     ),
-    SeverityFigure("OODTUVggRes", _small(DETECTION, "TU"), 3),
-    SeverityFigure("OODTUDEFull", _large(DETECTION, "TU"), 3),
+    SeverityFigure("OODTUVggRes", _small(DETECTION, "TU")),
+    SeverityFigure("OODTUDEFull", _large(DETECTION, "TU")),
     DensityFigure("entropy_plots_cifar10", tuple(_model(backbone) for backbone in LARGE)),
     DensityFigure("entropy_plots_cifar100", tuple(_model(backbone, id_set=C100) for backbone in LARGE)),
-    SeverityFigure("nll_cifar10_full", _small(("NLL",)), 3),
-    SeverityFigure("nll_cifar10_100_de", _large(("NLL",)), 3),
+    SeverityFigure("nll_cifar10_full", _small(("NLL",))),
+    SeverityFigure("nll_cifar10_100_de", _large(("NLL",))),
     PiaFigure("PIA", _model("resnet50", id_set=C100)),
     ConceptFigure(
         "Concept comparisons",

@@ -11,7 +11,8 @@ import numpy as np
 
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets, spec_key
-from credalens_paper.experiments.exactness import Exactness
+from credalens_paper.experiments.exactness import SOLVER_RUNS, Exactness
+from credalens_paper.experiments.tables import OOD
 from credalens_paper.json_records import from_json, to_json
 from credalens_paper.measures.reduction import reduce_rows, reduction_effect
 from credalens_paper.measures.solver import WRONG, solve, solver_effect, solver_errors
@@ -25,7 +26,7 @@ Sets = tuple[EvaluationSet, ...]
 
 def exactness_result(work: Workbench, entry: Exactness, /) -> ExactnessResult:
     """Both comparisons for every model whose predictions are stored or can be made; a reason for the others."""
-    sets = tuple(images for name in entry.ood_sets for images in evaluation_sets(name, work.job.preset))
+    sets = tuple(images for name in OOD for images in evaluation_sets(name, work.job.preset))
     plans = [work.plan(cell, sets=sets) for cell, _ in entry.models]
     work.make(plans)
     parts = tuple(_part(work, entry, *model, plan) for model, plan in zip(entry.models, plans, strict=True))
@@ -50,7 +51,7 @@ def _part(work: Workbench, entry: Exactness, cell: CellKey, kept: tuple[int, ...
     return ExactnessPart(
         **about,
         classes=classes,
-        solver=tuple(_solved(work, run, plan.sets, samples) for run in runs[: entry.solver_runs]),
+        solver=tuple(_solved(work, run, plan.sets, samples) for run in runs[:SOLVER_RUNS]),
         reduction=tuple(_reduced(work, run, plan.sets, sizes) for run in runs),
     )
 

@@ -15,6 +15,7 @@ from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES
+from credalens_paper.experiments.tables import OOD
 from credalens_paper.pipeline.fill_table import statistics
 from credalens_paper.pipeline.plan import ALL, Plan, Workbench
 from credalens_paper.pipeline.result_facts import closing, substitutes
@@ -71,8 +72,8 @@ def _measure(work: Workbench, figure: declared.Figure) -> Measured:
         case declared.BarsFigure():
             return Measured(*bars_panels(work, figure))
         case declared.ConceptFigure():
-            panels = [Panel(title=title, members=figure.members) for title, _ in figure.panels]
-            return Measured((), panels, drawing.draw_concept(figure.members, figure.classes, figure.panels))
+            panels = [Panel(title=title, members=declared.WEATHER) for title, _ in figure.panels]
+            return Measured((), panels, drawing.draw_concept(declared.WEATHER, figure.panels))
 
 
 def _titled(work: Workbench, title: str, cell: CellKey) -> Panel:
@@ -89,7 +90,7 @@ def _severities(work: Workbench, figure: declared.SeverityFigure) -> Measured:
     work.make(every)
     panels = [_severity_panel(work, panel, lines) for panel, lines in zip(figure.panels, plans, strict=True)]
     drawn = any(panel.series for panel in panels)
-    return Measured(every, panels, drawing.draw_severities(panels, figure.columns) if drawn else None)
+    return Measured(every, panels, drawing.draw_severities(panels) if drawn else None)
 
 
 def _severity_panel(work: Workbench, panel: declared.Panel, plans: Mapping[str, Plan]) -> Panel:
@@ -116,16 +117,16 @@ def _line(work: Workbench, name: str, cell: CellKey, plan: Plan) -> Line:
 
 
 def _densities(work: Workbench, figure: declared.DensityFigure) -> Measured:
-    plans = [work.plan(model, sets=_ood_sets(work, figure.ood_sets)) for model in figure.models]
+    plans = [work.plan(model, sets=_ood_sets(work)) for model in figure.models]
     work.make(plans)
     panels = [panel for model, plan in zip(figure.models, plans, strict=True) for panel in _density(work, model, plan)]
     drawn = [(panel, scores) for panel, scores in panels if scores]
-    picture = drawing.draw_densities(drawn, 2) if drawn else None
+    picture = drawing.draw_densities(drawn) if drawn else None
     return Measured(plans, [panel for panel, _ in panels], picture)
 
 
-def _ood_sets(work: Workbench, names: Sequence[str]) -> tuple[EvaluationSet, ...]:
-    return tuple(images for name in names for images in evaluation_sets(name, work.job.preset))
+def _ood_sets(work: Workbench) -> tuple[EvaluationSet, ...]:
+    return tuple(images for name in OOD for images in evaluation_sets(name, work.job.preset))
 
 
 def _density(work: Workbench, model: CellKey, plan: Plan) -> list[tuple[Panel, Scores]]:
@@ -159,7 +160,7 @@ def _quantiles(values: NDArray[Any]) -> dict[str, float]:
 
 
 def _pia(work: Workbench, figure: declared.PiaFigure) -> Measured:
-    plans = [work.plan(replace(figure.model, J=J), sets=_ood_sets(work, figure.ood_sets)) for J in figure.kept]
+    plans = [work.plan(replace(figure.model, J=J), sets=_ood_sets(work)) for J in figure.kept]
     work.make(plans)
     runs = [work.whole_runs(plan) for plan in plans]
     for plan, whole in zip(plans, runs, strict=True):

@@ -29,14 +29,12 @@ class RayPool:
         self,
         *,
         device: str | None = None,
-        precision: str = "auto",
         compile: bool = False,  # noqa: A002  (torch's word for it)
         cpus: int | None = None,
         gpus: float | None = None,
-        max_retries: int = 3,
     ) -> None:
-        self.engine: dict[str, Any] = {"device": device, "precision": precision, "compile": compile}
-        self.request = network_request(device, cpus=cpus, gpus=gpus, max_retries=max_retries)
+        self.engine: dict[str, Any] = {"device": device, "compile": compile}
+        self.request = network_request(device, cpus=cpus, gpus=gpus)
 
     def each(self, job: Job, work: Work, items: Sequence[Any], /, *, on_device: bool) -> None:
         """Call ``work(job, item)`` for each item in a task, with a job made like this one; ends when all have ended."""

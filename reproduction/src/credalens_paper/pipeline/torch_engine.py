@@ -32,8 +32,6 @@ class TorchEngine:
         *,
         device: str | None = None,
         side_by_side: int = 1,
-        precision: str = "auto",
-        progress: bool = False,
         compile: bool = False,  # noqa: A002  (torch's word for it)
         pool: RayPool | None = None,
     ) -> None:
@@ -42,8 +40,8 @@ class TorchEngine:
         if side_by_side < 1:
             raise ValueError(f"at least one network is trained at a time, got side_by_side={side_by_side}")
         self.device = find_device(device)
-        self.precision = find_precision(precision, self.device)
-        self.side_by_side, self.progress, self.compile, self.pool = side_by_side, progress, compile, pool
+        self.precision = find_precision("auto", self.device)
+        self.side_by_side, self.compile, self.pool = side_by_side, compile, pool
 
     def trained(self, spec: TrainSpec, folder: Path, /) -> bool:
         """Whether the network is finished; an error where it was trained by another schedule than its spec means today."""
@@ -66,7 +64,7 @@ class TorchEngine:
             device=self.device,
             side_by_side=self.side_by_side,
             precision=self.precision,
-            progress=self.progress,
+            progress=False,
             compile=self.compile,
         )
 

@@ -47,7 +47,7 @@ def _columns(panels: int, most: int) -> int:
     return max(full, default=min(panels, most))
 
 
-def draw_severities(panels: Sequence[Panel], columns: int, /) -> Figure:
+def draw_severities(panels: Sequence[Panel], /) -> Figure:
     """Lines over severities, of the panels that have any."""
 
     def draw(panel: Panel) -> Callable[[Axes], Any]:
@@ -56,10 +56,10 @@ def draw_severities(panels: Sequence[Panel], columns: int, /) -> Figure:
         options: dict[str, Any] = {"severities": lines[0].x, "title": panel.title}
         return lambda ax: plot_against_severity(series, panel.metric or "", ax=ax, **options)
 
-    return _draw_grid([draw(panel) for panel in panels if panel.series], columns, (4.4, 3.3))
+    return _draw_grid([draw(panel) for panel in panels if panel.series], 3, (4.4, 3.3))
 
 
-def draw_densities(panels: Sequence[tuple[Panel, Scores]], columns: int, /) -> Figure:
+def draw_densities(panels: Sequence[tuple[Panel, Scores]], /) -> Figure:
     """Histograms of the scores of every set, the first of which is the one inside the distribution."""
 
     def draw(panel: Panel, scores: Scores) -> Callable[[Axes], Any]:
@@ -74,7 +74,7 @@ def draw_densities(panels: Sequence[tuple[Panel, Scores]], columns: int, /) -> F
 
         return on
 
-    return _draw_grid([draw(*pair) for pair in panels], columns, (4.4, 3.0))
+    return _draw_grid([draw(*pair) for pair in panels], 2, (4.4, 3.0))
 
 
 def draw_pia(panels: Sequence[tuple[Panel, Mapping[str, Scores]]], /) -> Figure:
@@ -106,11 +106,11 @@ def draw_bars(panels: Sequence[Panel], /) -> Figure:
     return _draw_grid([draw(panel) for panel in panels], 2, (5.6, 5.0))
 
 
-def draw_concept(members: Sequence[Sequence[float]], classes: Sequence[str], panels: Any, /) -> Figure:
+def draw_concept(members: Sequence[Sequence[float]], panels: Any, /) -> Figure:
     """The same members with different layers shown."""
 
     def draw(title: str, layers: Sequence[str]) -> Callable[[Axes], Any]:
         layers_shown: dict[str, Any] = {name: name in layers for name in ("intervals", "polygon", "hull", "points")}
-        return lambda ax: plot_simplex(np.asarray(members), labels=classes, title=title, ax=ax, **layers_shown)
+        return lambda ax: plot_simplex(np.asarray(members), labels=("A", "B", "D"), title=title, ax=ax, **layers_shown)
 
     return _draw_grid([draw(*panel) for panel in panels], len(panels), (5.6, 4.4))

@@ -95,7 +95,6 @@ def train_models_on_ray(
     device: str | None = None,
     cpus: int | None = None,
     gpus: float | None = None,
-    max_retries: int = 3,
     done: Callable[[Done[TrainSpec, TrainResult]], None] = lambda task: None,
     **options: Any,
 ) -> list[TrainResult]:
@@ -103,11 +102,11 @@ def train_models_on_ray(
 
     ``folder`` must be the same on all machines. The results are those of one machine, to the bit on the same kind of
     CPU: a network uses as many threads as torch does here, or ``cpus``. It takes a GPU where the cluster has one, or
-    the share ``gpus``. When its worker or machine is lost it goes on from its last checkpoint, up to ``max_retries``
-    times. Students begin when all teachers are trained. The training set travels once to each machine.
+    the share ``gpus``. When its worker or machine is lost it goes on from its last checkpoint.
+    Students begin when all teachers are trained. The training set travels once to each machine.
     """
     _check_distinct(specs)
-    request = network_request(device, cpus=cpus, gpus=gpus, max_retries=max_retries)
+    request = network_request(device, cpus=cpus, gpus=gpus)
     options |= {"device": device, "progress": False}
     work = partial(_train_one, data=data, folder=Path(folder).absolute(), **options)
     results: dict[TrainSpec, TrainResult] = {}
