@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from credalens import credal_decision, probability_intervals, set_utility, wrap
+from credalens.checks.intervals import CHUNK
 from tests import oracles
 from tests.strategies import batch_of, ensembles
 
@@ -138,6 +141,21 @@ def test_interval_dominance_by_hand():
     np.testing.assert_array_equal(
         credal_decision([0.5, 0.2, 0.0], [0.8, 0.5, 0.1], "interval_dominance"), [True, True, False]
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("classes", [4, 1000])
+def test_memory_is_that_of_the_result_and_of_a_few_chunks(dtype, classes):
+    prediction = wrap(np.full((2, 2_000_000 // classes, classes), 1 / classes, dtype))
+    for decided in (prediction.predict_set, lambda: credal_decision(*prediction.intervals, "maximality")):
+        decided()
+        tracemalloc.start()
+        try:
+            remains = decided()
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak <= remains.nbytes + 16 * CHUNK * 8
 
 
 def test_batches_equal_rows():

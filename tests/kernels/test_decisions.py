@@ -79,6 +79,25 @@ def test_ties(rule, members, classes, parts, seed):
     np.testing.assert_array_equal(decided(low, high, rule), TWINS[rule](low, high))
 
 
+def in_an_unlucky_order(classes, levels):
+    """Upper bounds that fall, or rise, so that each class asks for a level that none before has answered for."""
+    high = levels(np.arange(classes) / classes)
+    high *= 1.2 / high.sum()
+    return np.zeros((2, classes)), np.stack([high, high[::-1]])
+
+
+@pytest.mark.parametrize("classes", [100, 500, 1003])
+@pytest.mark.parametrize(
+    "levels",
+    [lambda x: 1 + x, lambda x: 1 + 3e-10 * x, lambda x: 1 + np.floor(20 * x), lambda x: np.where(x < 0.9, 1, 2 - x)],
+)
+def test_an_unlucky_order_of_the_classes(classes, levels):
+    low, high = in_an_unlucky_order(classes, levels)
+    np.testing.assert_array_equal(decided(low, high, "e_admissibility"), admissible(low, high))
+    low = low + 0.3 * high
+    np.testing.assert_array_equal(decided(low, high, "e_admissibility"), admissible(low, high))
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_bounds_in_float32_are_read_as_they_are(rule):
     members = batch_of("flat", 4, 50, 13).astype(np.float32)

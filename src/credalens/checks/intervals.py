@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from credalens.arrays import ArrayKind, to_numpy
 from credalens.checks.arrays import as_array, check_classes, index_in, rounding, row_tolerance
 
+CHUNK = 1 << 16  # values
 EXACT = 1e-14  # a sum this close to one is left as it is
 FOR_KERNELS: Final = ("C", "A", "W", "E")  # contiguous, aligned, writeable, no subclass
 SMALLEST_FLOAT16 = 2.0**-24  # those of the other dtypes are far below anything that counts here
@@ -21,7 +22,7 @@ SMALLEST_FLOAT16 = 2.0**-24  # those of the other dtypes are far below anything 
 class IntervalArray:
     """Bounds (rows, classes), their batch shape, and the kind of array and the two dtypes they came in.
 
-    In float64 but for those of `computed_intervals`.
+    In float64 but for those of `computed_intervals` and `read_unrepaired_intervals`.
     """
 
     lower: NDArray
@@ -69,6 +70,15 @@ def read_intervals(lower: Any, upper: Any, /, *, reachable: bool = True) -> Inte
 
     Sums that miss one by rounding are repaired, so that sum(lower) <= 1 <= sum(upper) holds afterwards.
     """
+    return _checked(lower, upper, np.float64, reachable).repaired()
+
+
+def read_unrepaired_intervals(lower: Any, upper: Any, /) -> IntervalArray:
+    """The same in float32 if the bounds have no more digits, and not repaired: for kernels that repair sums."""
+    return _checked(lower, upper, None, True)
+
+
+def _checked(lower: Any, upper: Any, dtype: type | None, reachable: bool) -> IntervalArray:
     low, high = as_array(lower, "lower"), as_array(upper, "upper")
     shape = low[0].shape
     if shape != high[0].shape:
@@ -76,13 +86,33 @@ def read_intervals(lower: Any, upper: Any, /, *, reachable: bool = True) -> Inte
     if not shape:
         raise ValueError("lower and upper must have shape (*batch, classes); got two scalars.")
     check_classes(shape[-1], "lower", shape)
-    intervals = _interval_array(*low, *high)
-    _check_bounds(intervals)
-    _check_not_empty(intervals)
-    intervals = intervals.repaired()
-    if reachable:
-        _check_reachable(intervals)
+    if dtype is None:
+        dtype = np.float32 if np.result_type(low[0], high[0], np.float32) == np.float32 else np.float64
+    intervals = _interval_array(*low, *high, dtype=dtype)
+    _check_in_chunks(intervals, reachable)
     return intervals
+
+
+def _check_in_chunks(intervals: IntervalArray, reachable: bool) -> None:
+    """Refuse bounds that are wrong, with temporary arrays of a chunk only; for an error all rows are counted."""
+    rows, classes = intervals.lower.shape
+    step = max(1, CHUNK // classes)
+    for start in range(0, rows, step):
+        chunk = slice(start, start + step)
+        try:
+            _check(intervals, chunk, reachable)
+        except ValueError:
+            _check(intervals, slice(None), reachable)
+            raise
+
+
+def _check(intervals: IntervalArray, rows: slice, reachable: bool) -> None:
+    low, high = (x[rows].astype(np.float64, copy=False) for x in (intervals.lower, intervals.upper))
+    part = replace(intervals, lower=low, upper=high)
+    _check_bounds(part)
+    _check_not_empty(part)
+    if reachable:
+        _check_reachable(part.repaired())
 
 
 def trusted_intervals(lower: Any, upper: Any, /) -> IntervalArray:

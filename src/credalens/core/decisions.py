@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from credalens.checks.intervals import IntervalArray, read_intervals
+from credalens.checks.intervals import IntervalArray, read_unrepaired_intervals
 from credalens.checks.options import check_choice, check_real
 from credalens.checks.sets import read_sets
 from credalens.core.batches import for_each_chunk
@@ -31,7 +31,7 @@ def credal_decision(lower: Any, upper: Any, rule: str) -> Any:
     array([ True, False, False])
     """
     check_choice(rule, RULES, "rule")
-    return decide(read_intervals(lower, upper), rule)
+    return decide(read_unrepaired_intervals(lower, upper), rule)
 
 
 def decide(intervals: IntervalArray, rule: str, /, *, threads: int | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Set-valued decisions, one row after the other: O(classes) a row but for ties of E-admissibility.
+"""Set-valued decisions, one row after the other: O(classes) a row, and a sort where E-admissibility asks often.
 
 What the rules say, and why, is in ``core/decisions.py``; here are their closed forms.
 """
@@ -27,6 +27,7 @@ from credalens.kernels.simd.vectors import (
 __all__ = ["E_ADMISSIBILITY", "GAMMA_MAXIMAX", "GAMMA_MAXIMIN", "INTERVAL_DOMINANCE", "MAXIMALITY", "decide_rows"]
 
 INTERVAL_DOMINANCE, MAXIMALITY, E_ADMISSIBILITY, GAMMA_MAXIMIN, GAMMA_MAXIMAX = range(5)
+MANY = 64  # passes over a row that take about as long as sorting it
 EXACT = 1e-14  # a sum this close to one is left as it is
 
 
@@ -117,13 +118,54 @@ def _mass_below(high, t):
 
 
 @kernel
+def _sort(x):
+    """Shell sort, in place."""
+    gap = 1
+    while gap < x.size // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, x.size):
+            key, j = x[i], i - gap
+            while j >= 0 and x[j] > key:
+                x[j + gap] = x[j]
+                j -= gap
+            x[j + gap] = key
+        gap //= 3
+
+
+@kernel
+def _tabulate(row):
+    """Upper bounds in order, and the sum of those before each, to the rows of scratch memory that decisions do not need."""
+    for k in range(row.high.size):
+        row.phi_low[k] = row.high[k]
+    _sort(row.phi_low)
+    total = 0.0
+    for k in range(row.high.size):
+        row.phi_high[k] = total
+        total += row.phi_low[k]
+
+
+@kernel
+def _tabulated_mass(row, t):
+    """sum_j min(u_j, t) from what `_tabulate` wrote; t is at most the largest upper bound and some rounding."""
+    first, last = 0, row.high.size - 1  # of the bounds that may be the first one above t, or the largest
+    while first < last:
+        middle = (first + last) // 2
+        if row.phi_low[middle] > t:
+            last = middle
+        else:
+            first = middle + 1
+    return row.phi_high[first] + smaller(row.phi_low[first], t) + (row.high.size - 1 - first) * t
+
+
+@kernel
 def _drop_inadmissible(row, facts, slack, out):
     """Keep class i if, raised to t = min(u_i, 1 - sum_{j != i} l_j), it leaves room: t + sum_{j != i} min(u_j, t) >= 1.
 
     sum_j min(u_j, t) grows with t, so that a level with room answers for all above it, and one that is short by more than
-    rounding for all below it.
+    rounding for all below it. In an unlucky order, or with many near-ties, that is not enough: then the bounds are sorted.
     """
-    roomy, short = 2.0, -1.0
+    roomy, short, passes = 2.0, -1.0, 0
     most = slack.least + slack.relative * larger(facts.first_low, facts.first_high)
     for i in range(out.size):
         if not out[i]:
@@ -134,7 +176,10 @@ def _drop_inadmissible(row, facts, slack, out):
         if t <= short:
             out[i] = False
         if short < t < roomy:
-            mass = _mass_below(row.high, t)
+            passes += 1
+            if passes == MANY:
+                _tabulate(row)
+            mass = _mass_below(row.high, t) if passes < MANY else _tabulated_mass(row, t)
             out[i] = mass - smaller(high, t) + t >= 1.0 - slack.of_sums
             roomy = t if mass >= 1.0 - slack.of_sums else roomy
             short = t if mass + most < 1.0 - slack.of_sums else short
