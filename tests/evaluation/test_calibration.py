@@ -167,6 +167,8 @@ def test_bad_input_is_refused(probs, labels, error, message):
 def test_bad_options_are_refused():
     with pytest.raises(ValueError, match="bins must be at least 1"):
         calibration_metrics(ROWS, [0, 1], bins=0)
+    with pytest.raises(ValueError, match="bins must be at most 10000; got 100000000"):
+        reliability_curve(ROWS, [0, 1], bins=100_000_000)
     with pytest.raises(TypeError, match="bins must be an integer"):
         reliability_curve(ROWS, [0, 1], bins=1.5)
     with pytest.raises(ValueError, match="floor must lie strictly between 0 and 1"):

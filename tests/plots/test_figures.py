@@ -33,6 +33,7 @@ from credalens.plots import (
     themed,
     trends,
 )
+from credalens.plots.saving import render_figure
 from tests.plots.drawing import ensemble, legend_of
 
 CIFAR = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
@@ -127,6 +128,19 @@ def test_names_are_shown_as_written():
     assert [name.strip("\u200b") for name in legend_of(ax)] == [r"$\broken", "_hidden"]
     ax.figure.draw_without_rendering()
     plot_member_bars([[0.5, 0.5]], class_names=("$x$ and $", r"$\x$")).figure.draw_without_rendering()
+    plot_roc({"a": ([0, 1], [0, 1])}, title=r"$\broken$").figure.draw_without_rendering()
+    plot_reliability([0.5], [0.5], [1], name=r"$\b$", title=r"$\broken$").figure.draw_without_rendering()
+    scores = [0.0, 0.1]
+    histograms = plot_uncertainty_histograms(scores, {r"$\b$": scores}, id_name=r"$\i$", measure=r"$\m$")
+    histograms.figure.draw_without_rendering()
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_control_characters_in_names_make_no_broken_svg():
+    names = ("a\x1b", "b\x00", "c\n")
+    ax = plot_simplex([[0.2, 0.3, 0.5]], labels=names, title="t\x1b")
+    for drawn in (ax, plot_roc({"r\x1b": ([0, 1], [0, 1])}), plot_member_bars([[0.2, 0.3, 0.5]], class_names=names)):
+        assert not {"\x00", "\x1b"} & set(render_figure(drawn.figure, "svg").decode())
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from credalens.checks.arrays import as_array
 
+MOST_BINS: Final = 10_000
 LARGEST = 2**63 - 1  # what kernels count to
 
 
@@ -43,15 +44,20 @@ def check_threads(threads: int | None, /) -> int | None:
     return None if threads is None else check_count(threads, "threads")
 
 
-def check_count(value: Any, name: str, /, *, least: int = 1) -> int:
-    """An integer of at least ``least`` that kernels can count to."""
+def check_count(value: Any, name: str, /, *, least: int = 1, most: int = LARGEST) -> int:
+    """An integer from ``least`` to ``most``, by default what kernels can count to."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer of at least {least}; got {value!r}.")
     if value < least:
         raise ValueError(f"{name} must be at least {least}; got {shown(value)}.")
-    if value > LARGEST:
-        raise ValueError(f"{name} must be at most {LARGEST}; got {shown(value)}.")
+    if value > most:
+        raise ValueError(f"{name} must be at most {most}; got {shown(value)}.")
     return int(value)
+
+
+def check_bins(bins: Any, /) -> int:
+    """A number of bins that a report can hold; more than that are empty, or hold an input each."""
+    return check_count(bins, "bins", most=MOST_BINS)
 
 
 def check_fraction(value: Any, name: str, /) -> float:

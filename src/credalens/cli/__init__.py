@@ -16,6 +16,8 @@ def main(args: Sequence[str] | None = None) -> None:
     missing = [name for name in ("typer", "rich", "pyarrow") if find_spec(name) is None]
     if missing:
         raise SystemExit(f"error: the command line needs {', '.join(missing)}: pip install 'credalens[cli]'")
-    from credalens.cli.app import main as run
-
+    try:
+        from credalens.cli.app import main as run
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     run(args)

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from credalens.cli.errors import exit_code_of
+from credalens.cli.interrupts import noting_interrupts
 
 COMMANDS: Final[dict[str, str]] = {
     "demo": "Start here",
@@ -130,16 +131,17 @@ def credalens(
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 when all went well, 2 for bad input, 1 for a defect of credalens itself.
+    """Run the command line and exit: 0 when all went well, 2 for bad input, 130 when interrupted, 1 for a defect of credalens.
 
     ``reproduce`` also exits with 1 when nothing could be measured and with 3 when its time limit has passed.
     """
     given = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in given
-    try:
-        code = app([arg for arg in given if arg != "--debug"], prog_name="credalens", standalone_mode=False)
-    except Exception as error:
-        if debug:
-            raise
-        code = exit_code_of(error)
+    with noting_interrupts() as interrupts:
+        try:
+            code = app([arg for arg in given if arg != "--debug"], prog_name="credalens", standalone_mode=False)
+        except Exception as error:
+            if debug:
+                raise
+            code = exit_code_of(typer.Abort() if interrupts else error)
     raise SystemExit(code if isinstance(code, int) else 0)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from credalens.checks.control_characters import escaped
 from credalens.cli.evaluate import print_evaluation
 from credalens.cli.progress import progress_bar
 
@@ -45,4 +46,4 @@ def demo(
     print_evaluation(result.evaluation, output)
     Console(highlight=False).print(f"\n{real_networks_text()}\n", markup=False)
     typer.echo(f"Done in {time.perf_counter() - begin:.0f} s. The same from the saved predictions, as for your own:")
-    typer.echo(f"  {result.command}")
+    typer.echo(f"  {escaped(result.command)}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from credalens.checks.control_characters import escaped
+
 __all__ = ["BAD_INPUT", "DEFECT", "exit_code_of"]
 
 BAD_INPUT, DEFECT = 2, 1
@@ -50,5 +52,5 @@ def _hint(error: Exception) -> str:
 
 def _say(message: str, code: int) -> int:
     typer.secho("error: ", fg=typer.colors.RED, bold=True, nl=False, err=True)
-    typer.echo(" ".join(message.split()), err=True)
+    typer.echo(escaped(" ".join(message.split())), err=True)
     return code

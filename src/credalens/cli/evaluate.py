@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from credalens.checks.control_characters import escaped
 from credalens.cli.engine import MaxBytes
 from credalens.cli.progress import progress_bar
 from credalens.cli.score import parse_base
@@ -120,7 +121,8 @@ def evaluate(
         )
         write_report(evaluation, output, figures=figures, progress=progress)
     if as_json:
-        typer.echo(json.dumps({"report": str(output / "report.html"), **evaluation.headline()}, ensure_ascii=False))
+        result = {"report": str(output / "report.html"), **evaluation.headline()}
+        typer.echo(escaped(json.dumps(result, ensure_ascii=False)))
     else:
         print_evaluation(evaluation, output)
 
@@ -166,4 +168,4 @@ def print_evaluation(evaluation: Evaluation, folder: Path) -> None:
 
     console = Console(highlight=False)
     print_result(evaluation, console)
-    console.print(f"\nReport: {(folder / 'report.html').resolve()}", soft_wrap=True, markup=False)
+    console.print(f"\nReport: {escaped((folder / 'report.html').resolve())}", soft_wrap=True, markup=False)

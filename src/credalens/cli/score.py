@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from credalens.checks.control_characters import escaped
 from credalens.cli.engine import PANEL, Address, Engine, MaxBytes, check_engine
 from credalens.cli.progress import progress_bar
 
@@ -175,7 +176,7 @@ def _print_work(summary: FolderSummary) -> None:
     retries = f"{summary.retries} retr{'y' if summary.retries == 1 else 'ies'}"
     typer.echo(f"{summary.parts} parts{earlier}; {workers}{speed}; {retries}.")
     for skipped in summary.skipped:
-        typer.echo(f"left out: {skipped.error}", err=True)
+        typer.echo(escaped(f"left out: {skipped.error}"), err=True)
 
 
 def _print(summary: ScoreSummary, seconds: float) -> None:
@@ -192,7 +193,7 @@ def _print(summary: ScoreSummary, seconds: float) -> None:
         f"Set ({summary.rule}): {summary.mean_set_size:.2f} classes on average, a single one in "
         f"{summary.determinacy:.1%} of the rows."
     )
-    console.print(f"Written to {summary.output}", soft_wrap=True, markup=False)
+    console.print(escaped(f"Written to {summary.output}"), soft_wrap=True, markup=False)
 
 
 def _table(summary: ScoreSummary) -> Table:

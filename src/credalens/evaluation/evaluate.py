@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from credalens import __version__
 from credalens.checks.labels import read_labels
-from credalens.checks.options import check_base, check_count, check_fraction
+from credalens.checks.options import check_base, check_bins, check_count, check_fraction
 from credalens.evaluation.advice.which_score import Recommendation, recommend
 from credalens.evaluation.alarms import alarms
 from credalens.evaluation.detection import detect
@@ -68,7 +68,7 @@ def evaluate(
     settings = Settings(
         base=check_base(base),
         logits=logits,
-        bins=check_count(bins, "bins"),
+        bins=check_bins(bins),
         false_alarm_rate=check_fraction(false_alarm_rate, "false_alarm_rate"),
         level=check_fraction(level, "level"),
         replicates=check_count(replicates, "replicates"),

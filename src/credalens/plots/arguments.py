@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from credalens.checks.arrays import as_array
 from credalens.checks.bad_values import refuse_values
+from credalens.checks.control_characters import escaped
 from credalens.checks.member_array import read_distributions
 
 
@@ -45,7 +46,12 @@ def as_names(names: Sequence[str], count: int, what: str, /) -> list[str]:
     if isinstance(names, str) or len(names) != count:
         came = f"the single string {names!r}" if isinstance(names, str) else f"{len(names)} names"
         raise ValueError(f"{what} must be a sequence of {count} names, got {came}.")
-    return [str(name) for name in names]
+    return [as_text(name) for name in names]
+
+
+def as_text(name: Any, /) -> str:
+    """A name as a string without characters that an SVG must not hold; line breaks are kept."""
+    return escaped(name, keep="\n")
 
 
 def as_mapping(named: Any, what: str, holds: str, /) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
+from credalens.plots.arguments import as_text
 from credalens.plots.style import Theme, dash, get_theme, themed
 
 Entry = Artist | Container
@@ -76,11 +77,11 @@ def name_axes(
     title: str | None = None,
     pad: float | None = None,
 ) -> None:
-    """Write what the axes mean, in the theme's text colour."""
-    ax.set_xlabel(xlabel, color=theme.text)
-    ax.set_ylabel(ylabel, color=theme.text)
+    """Write what the axes mean, in the theme's text colour and as plain text."""
+    plain(ax.set_xlabel(as_text(xlabel), color=theme.text))
+    plain(ax.set_ylabel(as_text(ylabel), color=theme.text))
     if title is not None:
-        ax.set_title(title, color=theme.text, loc="left", pad=pad)
+        plain(ax.set_title(as_text(title), color=theme.text, loc="left", pad=pad))
 
 
 def add_legend(
@@ -125,4 +126,4 @@ def plain(text: Text, /) -> Text:
 
 def _shown(name: str) -> str:
     # Matplotlib drops legend entries that start with an underscore; a zero-width space keeps them.
-    return f"\u200b{name}" if name.startswith("_") else name
+    return as_text(f"\u200b{name}" if name.startswith("_") else name)

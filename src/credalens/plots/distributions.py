@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from numpy.typing import NDArray
 
-from credalens.checks.options import check_count
+from credalens.checks.options import check_bins
 from credalens.plots.arguments import as_mapping, as_numbers
 from credalens.plots.axes import ABOVE, add_legend, add_legend_above, name_axes, open_axes
 from credalens.plots.style import Theme, dash, marker
@@ -101,7 +101,7 @@ def _shared_edges(scores: list[NDArray[np.float64]], bins: int) -> NDArray[np.fl
     low, high = min(s.min() for s in scores), max(s.max() for s in scores)
     if high - low <= 1e-9 * max(1.0, abs(low), abs(high)):
         low, high = low - 0.5, high + 0.5  # one value only: give it a bin of its own to stand in
-    return np.linspace(low, high, check_count(bins, "bins") + 1)
+    return np.linspace(low, high, check_bins(bins) + 1)
 
 
 def _draw_density(

@@ -65,8 +65,7 @@ def plot_reliability(
     bins = _read_bins(confidence, accuracy, count, edges)
     with open_axes(ax, theme=theme, size=(4.0, 4.5)) as (ax, look):
         margin = _counts_margin(ax, look)
-        if title is not None:
-            margin.set_title(title, color=look.text, loc="left")
+        name_axes(margin, look, ylabel="Share", title=title)
         _draw_shares(margin, look, order, bins)
         _draw_line(ax, look, order, bins, f"{name}, ECE {bins.ece:.3f}")
         name_axes(ax, look, xlabel="Mean confidence", ylabel="Accuracy")
@@ -115,8 +114,7 @@ def _counts_margin(ax: Axes, look: Theme) -> Axes:
     frame_unit_square(ax)
     margin = ax.inset_axes((0, 1.06, 1, 0.16), label=COUNTS)
     dress(margin, look)
-    margin.set(xlim=ax.get_xlim(), xticks=ax.get_xticks(), ylabel="Share")
-    margin.yaxis.label.set_color(look.text)
+    margin.set(xlim=ax.get_xlim(), xticks=ax.get_xticks())
     margin.tick_params(labelbottom=False)
     return margin
 

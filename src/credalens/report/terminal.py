@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+from credalens.checks.control_characters import escaped
 from credalens.checks.packages import needing
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.words.verdicts import Summary
@@ -41,17 +42,17 @@ def to_text(evaluation: Evaluation, /) -> str:
 def to_rich(table: Table, /) -> RichTable:
     """A table for the terminal, names shown as they are written."""
     rich_table = RichTable(
-        title=Text(table.title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        title=Text(escaped(table.title), style="bold"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
     )
     for column in table.columns:
-        rich_table.add_column(Text(column.title), justify="left" if column.text else "right", overflow="fold")
+        rich_table.add_column(Text(escaped(column.title)), justify="left" if column.text else "right", overflow="fold")
     for number, row in enumerate(table.rows, start=1):
         rich_table.add_row(*map(_rich, row), end_section=table.group > 1 and number % table.group == 0)
     return rich_table
 
 
 def _rich(cell: Cell) -> Text:
-    text = Text(cell.text, style="bold" if cell.best else "")
+    text = Text(escaped(cell.text), style="bold" if cell.best else "")
     if cell.note:
         text.append(f" ({cell.note})", style=COLORS.get(cell.tone or "", "dim"))
     return text
@@ -59,4 +60,4 @@ def _rich(cell: Cell) -> Text:
 
 def _sentences(words: Summary) -> RenderableType:
     lines = [words.headline, words.prediction, words.threshold, words.members, *words.remarks]
-    return Group(*(Text(line) for line in lines if line))
+    return Group(*(Text(escaped(line, keep="\n")) for line in lines if line))

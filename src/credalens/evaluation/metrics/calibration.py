@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.labels import read_labels, read_probabilities
-from credalens.checks.options import check_count, check_fraction
+from credalens.checks.options import check_bins, check_fraction
 from credalens.evaluation.results import Result
 
 FIRM = 5
@@ -111,7 +111,7 @@ def _named(probs: NDArray[np.float64], predicted: Any) -> NDArray[np.int64]:
 
 def _reliability(probs: NDArray[np.float64], correct: NDArray[np.bool_], bins: int) -> ReliabilityCurve:
     confidence = probs.max(axis=-1)
-    edges, within = confidence_bins(confidence, bins := check_count(bins, "bins"))
+    edges, within = confidence_bins(confidence, bins := check_bins(bins))
     count, sum_confidence, sum_correct = (
         np.bincount(within, weights, minlength=bins) for weights in (None, confidence, correct)
     )

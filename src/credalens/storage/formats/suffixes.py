@@ -12,6 +12,8 @@ from pathlib import Path
 from tokenize import TokenError
 from zipfile import BadZipFile
 
+from credalens.checks.control_characters import escaped
+
 ALL_FORMATS = (".npy", ".npz", ".parquet", ".safetensors")
 # What the readers of the four formats raise at bytes that are not theirs.
 BROKEN = (
@@ -63,7 +65,7 @@ def readable(path: Path, /) -> Iterator[None]:
     try:
         yield
     except UnsuitableError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(escaped(f"{path}: {error}")) from error
     except BROKEN as error:
         raise _broken(path, error) from error
     except OSError as error:
@@ -74,4 +76,4 @@ def readable(path: Path, /) -> Iterator[None]:
 
 def _broken(path: Path, error: Exception) -> ValueError:
     reason = " ".join(str(error).split()) or type(error).__name__
-    return ValueError(f"{path}: cannot be read, it is damaged, cut short or of another format ({reason}).")
+    return ValueError(escaped(f"{path}: cannot be read, it is damaged, cut short or of another format ({reason})."))

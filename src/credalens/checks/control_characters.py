@@ -1,0 +1,23 @@
+"""Text that others wrote, made harmless for a terminal: names of files, data sets, columns and classes."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# Control characters, marks that reverse the direction of text, line separators, and halves of characters, which are what
+# Python makes of bytes in a file's name that are no text.
+UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def escaped(text: object, /, *, keep: str = "") -> str:
+    r"""``text`` with every character that would steer a terminal, but those of ``keep``, written out as in JSON.
+
+    >>> print(escaped("red \x1b[31m"))
+    red \u001b[31m
+    """
+    return UNSAFE.sub(lambda found: _written_out(found[0], keep), str(text))
+
+
+def _written_out(character: str, keep: str) -> str:
+    return character if character in keep else f"\\u{ord(character):04x}"
