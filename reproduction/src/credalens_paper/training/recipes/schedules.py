@@ -205,7 +205,7 @@ def _fast(spec: TrainSpec) -> Schedule:
     if spec.backbone == "vit_base":
         return Schedule("adam", 10, 256, 3e-4, "one_cycle")
     if spec.backbone in LARGE:
-        epochs = 10 if spec.image_size > SMALL_IMAGES else 25
+        epochs = 10 if spec.image_size > SMALL_IMAGES else 20
         return Schedule("sgd", epochs, 256, 0.1, "one_cycle", weight_decay=5e-4)
     epochs, decay = (30, 1e-3) if spec.backbone == "vgg16" else (22, 5e-4)  # without shortcuts it takes longer
     return _smaller(spec, Schedule("sgd", epochs, 512, 0.2, "one_cycle", weight_decay=decay))
