@@ -15,6 +15,7 @@ import pytest
 from credalens.storage import open_predictions, read_labels, save_predictions
 from credalens.storage.formats.limits import check_unfolded
 from credalens.storage.formats.suffixes import UnsuitableError
+from tests.arrow_features import can_write_null_lists
 from tests.strategies import batch_of
 
 VALUES = batch_of("flat", 2, 5, 3)
@@ -48,6 +49,16 @@ def test_declared_sizes_are_compared_with_the_limit(tmp_path, form):
     predictions = open_predictions(path, max_bytes=needed)
     for opened in (predictions, copy(predictions)):  # a copy is opened anew, as in another process
         np.testing.assert_array_equal(opened.read(), ONES)
+
+
+@pytest.mark.skipif(not can_write_null_lists(), reason="this pyarrow cannot write a missing list")
+def test_missing_lists_take_as_much_memory_as_others(tmp_path):
+    """In the file a missing row takes no bytes, in memory a list of zeros."""
+    rows = pa.nulls(50, pa.list_(pa.list_(pa.float32(), 100), 100))
+    pq.write_table(pa.table({"probs": rows}), tmp_path / "m.parquet")
+    assert (tmp_path / "m.parquet").stat().st_size < 1_000
+    with pytest.raises(ValueError, match="unfold to 2,000,000"):
+        open_predictions(tmp_path / "m.parquet", max_bytes=1_999_999)
 
 
 def test_files_of_plain_memory_unfold_nothing(tmp_path):

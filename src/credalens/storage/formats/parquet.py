@@ -2,6 +2,7 @@
 
 Pages that have a checksum, as those of ``write_predictions``, are compared with it. It covers the values, not the
 footer, and files of other programs often have none.
+How many bytes a file unfolds to is what its footer says; the sizes in front of single pages are left to Arrow.
 """
 
 from __future__ import annotations
