@@ -67,6 +67,18 @@ def test_any_damage_gives_an_array_or_a_value_error(tmp_path_factory, suffix, da
     assert not message or str(path) in message
 
 
+def test_what_no_memory_can_hold_is_refused_by_name(tmp_path, monkeypatch):
+    """A changed size in front of a page of Parquet makes Arrow ask for gigabytes."""
+    save_predictions(tmp_path / "m.parquet", VALUES)
+
+    def iter_batches(*args, **kwargs):
+        raise pa.ArrowMemoryError("malloc of size 2147483648 failed")
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", iter_batches)
+    with pytest.raises(OSError, match=r"m\.parquet: needs more memory than there is \(malloc of size 21.*fewer rows"):
+        open_predictions(tmp_path / "m.parquet").read()
+
+
 def read_or_message(path) -> str:
     try:
         predictions = open_predictions(path)

@@ -92,7 +92,7 @@ def test_a_file_appears_whole_or_not_at_all(run, tmp_path):
     assert {path.name for path in (tmp_path / "run").iterdir()} == {"manifest.json", "part-0"}
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "3", '{"settings": 3}'])
+@pytest.mark.parametrize("text", ["{", "[]", "3", '{"settings": 3}', "[" * 100_000])
 def test_a_damaged_manifest_is_refused_until_restarted(run, text):
     run.begin(SETTINGS)
     write(run, "manifest.json", text.encode())

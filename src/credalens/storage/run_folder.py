@@ -103,7 +103,7 @@ class RunFolder:
         """The content of a JSON file, or an error that names the file."""
         try:
             return json.loads((self.path / name).read_bytes())
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{self.path / name} is damaged ({error}); delete it to have it made again.") from error
 
     def write_manifest(self, settings: Mapping[str, Any], /, **facts: Any) -> None:
@@ -116,7 +116,7 @@ class RunFolder:
         try:
             manifest = json.loads(where.read_bytes())
             return {**manifest, "settings": dict(manifest.get("settings", manifest))}
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{where} is damaged ({error}). {self.remedy}") from error
 
     def remove_partial_files(self) -> None:

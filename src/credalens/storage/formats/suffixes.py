@@ -72,8 +72,17 @@ def readable(path: Path, /) -> Iterator[None]:
         if error.errno not in (None, errno.EINVAL):  # the disk's fault, not an offset or bytes that make no sense
             raise
         raise _broken(path, error) from error
+    except MemoryError as error:  # a few changed bytes can ask for gigabytes; so can a good file
+        advice = "if the file is whole, read fewer rows at a time (--chunk-rows)"
+        message = f"{path}: needs more memory than there is ({_reason(error)}); {advice}."
+        raise OSError(errno.ENOMEM, escaped(message)) from error
 
 
 def _broken(path: Path, error: Exception) -> ValueError:
-    reason = " ".join(str(error).split()) or type(error).__name__
-    return ValueError(escaped(f"{path}: cannot be read, it is damaged, cut short or of another format ({reason})."))
+    return ValueError(
+        escaped(f"{path}: cannot be read, it is damaged, cut short or of another format ({_reason(error)}).")
+    )
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
