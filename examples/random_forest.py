@@ -21,8 +21,8 @@ def main() -> None:
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, stratify=y, random_state=0)
     forest = RandomForestClassifier(100, random_state=0).fit(X_train[y_train < 8], y_train[y_train < 8])
 
-    # Single trees are crude classifiers, so the hundred are averaged in ten groups of ten.
-    credal = CredalClassifier.from_fitted(forest, groups=10)
+    # Single trees are crude classifiers, so the hundred are averaged in five groups of twenty (groups="auto").
+    credal = CredalClassifier.from_fitted(forest)
 
     is_id = y_test < 8
     uncertainty = credal.predict_uncertainty(X_test)

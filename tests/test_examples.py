@@ -21,5 +21,6 @@ def test_example_runs(script, tmp_path):
 
 def test_there_is_one_for_each_way_in():
     assert {path.stem for path in EXAMPLES} >= {
-        "torch_ensemble", "mc_dropout", "bayesian_network", "random_forest", "saved_predictions", "members_one_at_a_time",
+        "torch_ensemble", "mc_dropout", "bayesian_network", "random_forest", "gradient_boosting", "saved_predictions",
+        "members_one_at_a_time",
     }  # fmt: skip

@@ -43,6 +43,8 @@ def stand_ins() -> dict[str, object]:
     import torch
     from sklearn.datasets import load_iris
     from sklearn.ensemble import RandomForestClassifier
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.pipeline import make_pipeline
     from torch import nn
     from torch.utils.data import DataLoader, TensorDataset
 
@@ -57,7 +59,8 @@ def stand_ins() -> dict[str, object]:
     return {
         "model_a": network(), "model_b": network(), "model_c": network(), "network": network(),
         "dropout_network": network(nn.Dropout()), "images": images, "loader": DataLoader(TensorDataset(images), 3),
-        "fitted_random_forest": RandomForestClassifier(5, random_state=0).fit(x, y), "X": x, "x": images,
+        "fitted_random_forest": (forest := RandomForestClassifier(10, random_state=0).fit(x, y)), "X": x, "y": y, "x": images,
+        "pipeline": make_pipeline(forest), "gradient_boosting": GaussianNB(),
         "probs": probs, "labels": np.arange(6) % 4, "other_machine": other,
         "members": [lambda inputs, row=row: row for row in probs[2:]],
     }  # fmt: skip

@@ -133,13 +133,23 @@ def test_a_vote_for_an_unknown_class_is_refused():
     with pytest.raises(
         ValueError, match=r"models\[0\] \(Stray\) predicts .*7.* at row 0, which is not in its classes_"
     ):
-        CredalClassifier.from_fitted([Stray().fit(X, Y)], votes=True).predict(X)
+        CredalClassifier.from_fitted([Stray().fit(X, Y), BAYES], votes=True).predict(X)
 
 
-@pytest.mark.parametrize("groups", [0, 6, -1, True, 2.0])
-def test_groups_out_of_range(groups):
+@pytest.mark.parametrize(
+    ("groups", "error", "expected"),
+    [
+        (0, ValueError, "at least 1; got 0"),
+        (6, ValueError, "at most 5; got 6"),
+        (-1, ValueError, "at least 1"),
+        (True, TypeError, "an integer of at least 1; got True"),
+        (2.0, TypeError, "an integer"),
+        ("all", TypeError, "an integer of at least 1; got 'all'"),
+    ],
+)
+def test_groups_out_of_range(groups, error, expected):
     model = RandomForestClassifier(5).fit(X, Y)
-    with pytest.raises(ValueError, match="groups must be an integer from 1 to the number of models, 5"):
+    with pytest.raises(error, match=rf"groups of 5 models \('auto', None or a number\) must be {expected}"):
         CredalClassifier.from_fitted(model, groups=groups)
 
 
@@ -148,7 +158,7 @@ def test_groups_out_of_range(groups):
     [
         ({"n_members": 0}, ValueError, "n_members must be at least 1; got 0"),
         ({"n_members": 2.5}, TypeError, r"n_members must be an integer of at least 1; got 2\.5"),
-        ({"resample": "jackknife"}, ValueError, "resample must be one of 'bootstrap', 'reseed'"),
+        ({"resample": "jackknife"}, ValueError, "resample must be one of 'auto', 'bootstrap', 'reseed'"),
         ({"base": 1}, ValueError, "base must be finite and above 1"),
         ({"estimator": "tree"}, TypeError, "estimator must be a scikit-learn classifier"),
         ({"estimator": GaussianNB}, TypeError, r"such as SVC\(\); got <class"),
@@ -201,7 +211,7 @@ def test_a_bad_value_is_refused_even_in_a_row_no_member_drew():
 
 def test_rules_and_unfitted_classifiers():
     with pytest.raises(ValueError, match="rule must be one of"):
-        CredalClassifier.from_fitted([BAYES]).predict_set(X, rule="best")
+        CredalClassifier.from_fitted([BAYES, BAYES]).predict_set(X[:1], rule="best")
     for method in (
         "predict",
         "predict_proba",

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from credalens.arrays import top_class
+from credalens.checks.crude_members import warn_crude_members, warn_single_member
 from credalens.checks.options import check_base
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.decisions import credal_decision
@@ -23,7 +25,7 @@ from credalens.sklearn.fitting import fit_members, read_training_data
 from credalens.sklearn.unpack import committee_of, committee_of_list
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CredalUncertainty:
     """Highest entropy in the credal set, lowest entropy, and their difference, each (rows,); and the classical three."""
 
@@ -32,6 +34,9 @@ class CredalUncertainty:
     epistemic: NDArray[np.float64]
     classical: ClassicalUncertainty
 
+    def __repr__(self) -> str:
+        return f"CredalUncertainty(rows={len(self.total)})"
+
 
 class CredalClassifier(ClassifierMixin, BaseEstimator):
     """An ensemble of classifiers that predicts probability intervals, one distribution inside them, and uncertainty.
@@ -39,14 +44,18 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
     ``fit`` trains ``n_members`` clones of ``estimator``; ``from_fitted`` wraps models that are already trained. Members
     are folded one by one, so memory does not grow with their number.
 
+    A pipeline that ends in a CredalClassifier has no ``predict_uncertainty``: put the pipeline inside, as ``estimator``, or
+    wrap it when it is fitted, ``from_fitted(pipeline)``, which trains nothing.
+
     Parameters
     ----------
-    estimator : a classifier; by default a decision tree with at least five rows in a leaf and random features at each
-        split, so that its probabilities are not all zero or one.
+    estimator : a classifier with ``predict_proba``; by default a random forest of 20 trees, so that five members have the
+        accuracy of a forest of 100. Gradient boosting of any library does well too; single trees do not (``from_fitted``).
     n_members : how many clones ``fit`` trains.
     resample : how they differ. ``"bootstrap"``: each has its own rows, drawn with replacement within every class, so that
         every member knows every class, and its own seed. ``"reseed"``: each has all rows and its own seed; if the
-        estimator ignores its seed, members are the same and epistemic uncertainty is zero.
+        estimator ignores its seed, members are the same and epistemic uncertainty is zero. ``"auto"``: ``"reseed"`` for an
+        estimator that draws its rows itself (its ``bootstrap`` is true, as that of a forest), else ``"bootstrap"``.
     votes : let members without ``predict_proba`` vote: probability one for the class they predict.
     hull : keep the members' probabilities (members, rows, classes) in ``credal_predict``, for its ``hull``.
     base : of the logarithm in all uncertainties; 2 gives bits.
@@ -76,7 +85,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         estimator: Any = None,
         *,
         n_members: int = 5,
-        resample: str = "bootstrap",
+        resample: str = "auto",
         votes: bool = False,
         hull: bool = False,
         base: float = 2,
@@ -98,29 +107,46 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         models: Any,
         /,
         *,
-        groups: int | None = None,
+        groups: int | str | None = "auto",
         align: bool = False,
         votes: bool = False,
-        hull: bool = False,
-        base: float = 2,
+        hull: bool | None = None,
+        base: float | None = None,
         n_jobs: int | None = None,
     ) -> CredalClassifier:
         """Wrap fitted models without training: a list of classifiers, or an ensemble whose parts become the members.
 
-        Ensembles are random forests, extra trees, bagging and voting classifiers (whose weights are ignored), alone, at the
-        end of a pipeline, or in a search. In a list every model is one member, also a forest, and all must know the same
-        classes; ``align=True`` joins their classes instead, and a member gives probability zero to those it does not know.
+        Ensembles are random forests, extra trees, bagging and voting classifiers (whose weights are ignored) and
+        CredalClassifiers, alone, at the end of a pipeline, or in a search. In a list every model is one member, also a forest,
+        and all must know the same classes; ``align=True`` joins their classes instead, and a member gives probability zero
+        to those it does not know.
 
-        Intervals reach from the lowest to the highest member. A hundred trees with pure leaves are crude classifiers, whose
-        intervals are wide and say little; ``groups=10`` averages them in ten groups first: ten small forests.
+        Intervals reach from the lowest to the highest member. Trees with pure leaves say zero or one, so a hundred of them
+        give intervals that say nothing. ``groups="auto"`` therefore averages trees (and votes) in five groups, or in fewer if a
+        group had less than five: five small forests. A number sets the number of groups, None makes every model a member.
+        Members of other kinds are left alone.
+
+        Why five: measured on digits, wine, iris and breast cancer over ten seeds (``python -m benchmarks.forests``,
+        results/forests.json), accuracy stays within 0.3 points of the forest's own, and total uncertainty finds the
+        misclassified rows of 100 trees with an AUROC of 89 to 94 %, as does the entropy of the forest (90 to 94 %); with ten
+        groups it is 87 to 93 %, with single trees 69 to 81 %. Epistemic uncertainty alone finds them worse (52 to 70 %).
+
+        ``hull`` and ``base`` are by default those of a CredalClassifier that is wrapped, else False and 2 (bits).
 
         Fitting the result again, or its ``clone``, trains clones of the ensemble, or of the first model in the list.
         """
         committee = committee_of(models, align=align, votes=votes)
-        committee = committee if groups is None else committee.grouped(groups)
-        sources = committee.sources
-        count = len(sources) if len(sources) > 1 else 5
-        self = cls(sources[0], n_members=count, votes=votes, hull=hull, base=check_base(base), n_jobs=n_jobs)
+        if groups is not None:
+            committee = committee.grouped_if_crude() if groups == "auto" else committee.grouped(groups)
+        origin, sources = committee.origin or cls(), committee.sources
+        self = cls(
+            sources[0],
+            n_members=len(sources) if len(sources) > 1 else 5,
+            votes=votes,
+            hull=origin.hull if hull is None else hull,
+            base=origin.base if base is None else check_base(base),
+            n_jobs=n_jobs,
+        )
         for attribute in ("n_features_in_", "feature_names_in_"):
             values = [getattr(model, attribute) for model in sources if hasattr(model, attribute)]
             if values:
@@ -149,6 +175,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         return self._use(committee_of_list(models, votes=self.votes, name="estimators_"))
 
     def _use(self, committee: Committee) -> CredalClassifier:
+        warn_single_member(len(committee.groups), stacklevel=3)
         self._committee = committee
         self.estimators_ = [fitted.model for fitted in committee.models]
         self.classes_ = committee.classes
@@ -156,8 +183,8 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
 
     def _estimator(self) -> Any:
         if self.estimator is None:
-            return DecisionTreeClassifier(min_samples_leaf=5, max_features="sqrt")
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "get_params"):
+            return RandomForestClassifier(20)
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
             raise TypeError(f"estimator must be a scikit-learn classifier, such as SVC(); got {self.estimator!r}.")
         return self.estimator
 
@@ -173,14 +200,22 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
 
     def _summary(self, X: Any) -> MemberSummary:
         X = self._checked(X)
-        return self._committee.summary(X, n_jobs=self.n_jobs)
+        summary = self._committee.summary(X, n_jobs=self.n_jobs)
+        self._warn(summary)
+        return summary
+
+    def _warn(self, bounds: MemberSummary | CredalPrediction) -> None:
+        if len(self._committee.groups) > 1:  # one alone caused a warning when it was fitted or wrapped
+            warn_crude_members(bounds.lower, bounds.upper, stacklevel=4)
 
     def credal_predict(self, X: Any) -> CredalPrediction:
         """Everything at once: intervals, intersection probability, uncertainties, and with ``hull=True`` the hull."""
-        if self.hull:
-            X = self._checked(X)
-            return wrap(self._committee.stack(X, n_jobs=self.n_jobs), base=self.base)
-        return self._summary(X).prediction(base=self.base)
+        if not self.hull:
+            return self._summary(X).prediction(base=self.base)
+        X = self._checked(X)
+        prediction = wrap(self._committee.stack(X, n_jobs=self.n_jobs), base=self.base)
+        self._warn(prediction)
+        return prediction
 
     def predict_interval(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The lowest and the highest probability any member gives, each (rows, classes)."""
@@ -192,9 +227,10 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         return intersection_probability(*self.predict_interval(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label with the highest intersection probability, (rows,)."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        """The label with the highest intersection probability, (rows,); the highest mean decides between equals."""
+        summary = self._summary(X)
+        probability = intersection_probability(summary.lower, summary.upper)
+        return self.classes_[top_class(probability, ties=summary.sum_probability)]
 
     def predict_uncertainty(self, X: Any) -> CredalUncertainty:
         """Total, aleatoric and epistemic uncertainty of every row, and the classical three for comparison."""

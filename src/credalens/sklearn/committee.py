@@ -10,10 +10,15 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
+from credalens.checks.options import check_count
 from credalens.core.members import MemberSummary
+
+GROUPS, GROUP_SIZE = 5, 5  # of crude members; measured: python -m benchmarks.forests
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +50,12 @@ class FittedModel:
         aligned[:, self.columns] = p
         return aligned
 
+    @property
+    def is_crude(self) -> bool:
+        """Whether its probabilities are one-hot, or nearly: it votes or is a tree, perhaps at the end of a pipeline."""
+        last = self.model[-1] if isinstance(self.model, Pipeline) else self.model
+        return self.votes or isinstance(last, DecisionTreeClassifier)
+
     def _votes(self, X: Any) -> NDArray[np.float64]:
         classes, labels = np.asarray(self.model.classes_), np.asarray(self.model.predict(X))
         votes = labels[:, None] == classes
@@ -74,28 +85,36 @@ def fitted_model(
 class Committee:
     """Members over the same classes, and how X is prepared for them.
 
-    A member is the average of one or several ``models``; ``groups`` are the models of each member. ``head`` is a fitted
-    transformer that all members share. ``dtype`` is that of the plain or CSR array that the models were trained on ("any"
-    for the one of X); None if they take X as it came, so that data frames reach those that select columns by name.
-    ``sources`` are the models that the user passed: those of the committee, or the ensemble that holds them.
+    A member is the average of one or several ``models``; ``groups`` are the models of each member. ``heads`` are fitted
+    transformers that all members share, in their order. ``dtype`` is that of the plain or CSR array that the models were
+    trained on ("any" for the one of X); None if they take X as it came, so that data frames reach those that select columns
+    by name. ``sources`` are the models that the user passed: those of the committee, or the ensemble that holds them.
+    ``origin`` is the CredalClassifier whose members these are, if it is wrapped again.
     """
 
     groups: Sequence[Sequence[FittedModel]]
     classes: NDArray[Any]
     sources: Sequence[Any]
-    head: Any = None
+    heads: Sequence[Any] = ()
     dtype: str | None = None
+    origin: Any = None
 
     @property
     def models(self) -> list[FittedModel]:
         """The models of all members."""
         return [model for group in self.groups for model in group]
 
-    def grouped(self, count: int, /) -> Committee:
+    def grouped_if_crude(self) -> Committee:
+        """Up to ``GROUPS`` groups if every model is a tree or votes, as far as each gets ``GROUP_SIZE`` models or more."""
+        models = self.models
+        count = min(GROUPS, len(models) // GROUP_SIZE)
+        is_crude = self.origin is None and count > 1 and all(model.is_crude for model in models)
+        return self.grouped(count) if is_crude else self
+
+    def grouped(self, count: Any, /) -> Committee:
         """The models, in their order, as this many groups of (nearly) the same size."""
         models = self.models
-        if not isinstance(count, int | np.integer) or isinstance(count, bool) or not 1 <= count <= len(models):
-            raise ValueError(f"groups must be an integer from 1 to the number of models, {len(models)}; got {count!r}.")
+        count = check_count(count, f"groups of {len(models)} models ('auto', None or a number)", most=len(models))
         ends = [len(models) * g // count for g in range(count + 1)]
         return replace(self, groups=[models[start:stop] for start, stop in pairwise(ends)])
 
@@ -116,7 +135,8 @@ class Committee:
         return np.stack(probs)
 
     def _prepared(self, X: Any) -> Any:
-        X = X if self.head is None else self.head.transform(X)
+        for head in self.heads:
+            X = head.transform(X)
         if self.dtype is None:
             return X
         dtype = None if self.dtype == "any" else self.dtype

@@ -17,7 +17,8 @@ from sklearn.utils.validation import has_fit_parameter
 from credalens.checks.bad_values import refuse_values
 from credalens.checks.options import check_choice, check_count
 
-RESAMPLE = ("bootstrap", "reseed")
+RESAMPLE = ("auto", "bootstrap", "reseed")
+SEED_NAMES = ("random_state", "random_seed")  # the second is CatBoost's
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,8 @@ def fit_members(
     estimator: Any, data: TrainingData, /, *, n_members: int, resample: str, random_state: Any, n_jobs: int | None
 ) -> list[Any]:
     """Fit ``n_members`` clones, each with its own seed, which decides its rows (``"bootstrap"``) and its random states."""
-    check_choice(resample, RESAMPLE, "resample")
+    if check_choice(resample, RESAMPLE, "resample") == "auto":
+        resample = "reseed" if getattr(estimator, "bootstrap", False) else "bootstrap"
     check_count(n_members, "n_members")
     if resample == "reseed" and not _random_states(estimator):
         raise ValueError(
@@ -115,8 +117,9 @@ def fit_members(
 def _fit_member(estimator: Any, data: TrainingData, resample: str, seed: int) -> Any:
     rng = np.random.RandomState(seed)
     data = data.rows(data.bootstrap(rng)) if resample == "bootstrap" else data
-    member = clone(estimator)
-    member.set_params(**{name: rng.randint(np.iinfo(np.int32).max) for name in _random_states(member)})
+    member = clone(estimator, safe=False)
+    if states := _random_states(member):
+        member.set_params(**{name: rng.randint(np.iinfo(np.int32).max) for name in states})
     return member.fit(data.X, data.y, **data.weights)
 
 
@@ -132,4 +135,5 @@ def _check_undrawn_rows(model: Any, data: TrainingData, seeds: NDArray[np.int_])
 
 def _random_states(estimator: Any) -> list[str]:
     """The names of all random states of an estimator and its parts, in a fixed order."""
-    return sorted(name for name in estimator.get_params() if name == "random_state" or name.endswith("__random_state"))
+    names = estimator.get_params() if hasattr(estimator, "get_params") else ()
+    return sorted(name for name in names if name.rpartition("__")[2] in SEED_NAMES)

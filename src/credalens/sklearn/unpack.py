@@ -1,4 +1,4 @@
-"""The members in what users have: a list of fitted classifiers, a forest, bagging, voting, or a pipeline around one."""
+"""The members in what users have: a list of classifiers, a forest, bagging, voting, or a pipeline or search around one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from credalens.sklearn.committee import Committee, FittedModel, fitted_model
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
 SEARCHES = (GridSearchCV, RandomizedSearchCV)
 ENSEMBLES = (
-    "RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier, VotingClassifier, a pipeline or a search with one"
+    "RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier, VotingClassifier, CredalClassifier, a pipeline or a "
+    "search with one"
 )
 
 
@@ -117,12 +118,16 @@ def _joined_classes(class_lists: dict[str, NDArray[Any]]) -> NDArray[Any]:
 
 def _committee_of_ensemble(model: Any, votes: bool) -> Committee:
     """The members of a fitted ensemble, through its ``estimators_``, which predict positions in its ``classes_``."""
+    _check_fitted(type(model).__name__, model)
     if isinstance(model, (*SEARCHES, FrozenEstimator, Pipeline)):
         return _committee_inside(model, votes)
+    if isinstance(committee := getattr(model, "_committee", None), Committee):  # of a CredalClassifier
+        return replace(committee, sources=[model], origin=model)
     if not isinstance(model, (*FORESTS, BaggingClassifier, VotingClassifier)):
         raise TypeError(
             f"{type(model).__name__} is not an ensemble whose members predict all classes on their own. Expected "
-            f"{ENSEMBLES}; otherwise pass the list of fitted classifiers."
+            f"{ENSEMBLES}; otherwise pass the list of fitted classifiers, or train members: "
+            f"CredalClassifier({type(model).__name__}(...)).fit(X, y)."
         )
     classes = _classes_of(type(model).__name__, model)
     bagged = isinstance(model, BaggingClassifier)
@@ -148,10 +153,10 @@ def _model_of_ensemble(n: int, model: Any, features: Any, classes: int, votes: b
 
 
 def _committee_inside(model: Any, votes: bool) -> Committee:
-    """The ensemble in a search, a frozen estimator, or at the end of a pipeline, whose other steps become the head."""
-    _check_fitted(type(model).__name__, model)
+    """The ensemble in a search, a frozen estimator, or at the end of a pipeline, whose other steps become a head."""
     if isinstance(model, Pipeline):
         committee = _committee_of_ensemble(model[-1], votes)
-        return replace(committee, sources=[model], head=model[:-1] if len(model) > 1 else None)
+        heads = (model[:-1], *committee.heads) if len(model) > 1 else committee.heads
+        return replace(committee, sources=[model], heads=heads)
     ensemble = model.estimator if isinstance(model, FrozenEstimator) else model.best_estimator_
     return replace(_committee_of_ensemble(ensemble, votes), sources=[model])

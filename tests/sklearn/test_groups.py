@@ -1,0 +1,113 @@
+"""Never worse than the model that is wrapped: trees are grouped, ties go to the mean, crude members cause a warning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from credalens.sklearn import CredalClassifier
+
+X, Y = load_iris(return_X_y=True)
+FOREST = RandomForestClassifier(30, random_state=0).fit(X, Y)
+TREES = np.stack([tree.predict_proba(X) for tree in FOREST.estimators_])
+TREE = DecisionTreeClassifier(max_features=1, random_state=0)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(2, 29))
+def test_members_are_means_of_disjoint_groups_of_trees_in_their_order(groups):
+    credal = CredalClassifier.from_fitted(FOREST, groups=groups, hull=True)
+    sizes = [len(group) for group in credal._committee.groups]
+    assert len(sizes) == groups
+    assert max(sizes) - min(sizes) <= 1
+    means = np.stack([part.mean(axis=0) for part in np.split(TREES, np.cumsum(sizes)[:-1])])
+    np.testing.assert_allclose(credal._committee.stack(X), means, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("models", "members"),
+    [
+        (FOREST, 5),
+        (RandomForestClassifier(12, random_state=0), 2),
+        (RandomForestClassifier(9, random_state=0), 9),
+        (ExtraTreesClassifier(20, random_state=0), 4),
+        (BaggingClassifier(TREE, 25, random_state=0), 5),
+        (BaggingClassifier(make_pipeline(StandardScaler(), TREE), 10, random_state=0), 2),
+        (make_pipeline(StandardScaler(), ExtraTreesClassifier(10, random_state=0)), 2),
+        (BaggingClassifier(GaussianNB(), 10, random_state=0), 10),
+        (BaggingClassifier(LinearSVC(), 10, random_state=0), 2),
+        ([TREE.fit(X, Y)] * 10, 2),
+        ([TREE.fit(X, Y)] * 10 + [GaussianNB().fit(X, Y)], 11),
+    ],
+    ids=lambda value: value if isinstance(value, int) else type(value).__name__,
+)
+def test_trees_and_votes_are_grouped_and_nothing_else(models, members):
+    models = models if isinstance(models, list) else models.fit(X, Y)
+    assert len(CredalClassifier.from_fitted(models, votes=True)._committee.groups) == members
+
+
+def splits():
+    for load in (load_digits, load_wine, load_iris, load_breast_cancer):
+        X, y = load(return_X_y=True)
+        yield train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
+
+
+def accuracy(right):
+    return np.concatenate(right).mean()
+
+
+def test_forests_and_the_default_members_are_as_accurate_as_a_forest():
+    own, grouped, default = [], [], []
+    for X_train, X_test, y_train, y_test in splits():
+        forest = RandomForestClassifier(100, random_state=0).fit(X_train, y_train)
+        own.append(forest.predict(X_test) == y_test)
+        grouped.append(CredalClassifier.from_fitted(forest).predict(X_test) == y_test)
+        default.append(CredalClassifier(random_state=0).fit(X_train, y_train).predict(X_test) == y_test)
+    assert accuracy(grouped) > accuracy(own) - 0.01
+    assert accuracy(default) > accuracy(own) - 0.01
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
+def test_single_trees_say_little_and_still_vote_as_their_forest(kind):
+    X, y = load_digits(return_X_y=True)
+    forest = kind(30, random_state=0).fit(X[::2], y[::2])
+    credal = CredalClassifier.from_fitted(forest, groups=None)
+    with pytest.warns(UserWarning, match=r"the members are nearly one-hot.*groups='auto'"):
+        labels = credal.predict(X[1::2])
+    np.testing.assert_array_equal(labels, forest.predict(X[1::2]))
+
+
+@pytest.mark.parametrize("hull", [False, True])
+def test_members_that_are_the_same_cause_a_warning(hull):
+    models = [GaussianNB().fit(X, Y)] * 3
+    credal = CredalClassifier.from_fitted(models, hull=hull)
+    for predict in (credal.credal_predict, credal.predict_uncertainty):
+        with pytest.warns(UserWarning, match="all members predict the same"):
+            predict(X)
+
+
+def test_a_single_member_causes_a_warning_when_it_is_trained_or_wrapped():
+    with pytest.warns(UserWarning, match="there is a single member") as trained:
+        CredalClassifier(GaussianNB(), n_members=1, random_state=0).fit(X, Y)
+    with pytest.warns(UserWarning, match="there is a single member") as wrapped:
+        CredalClassifier.from_fitted(FOREST, groups=1)
+    assert [caught[0].filename for caught in (trained, wrapped)] == [__file__] * 2
+
+
+@pytest.mark.parametrize(("bootstrap", "resample"), [(True, "reseed"), (False, "bootstrap")])
+def test_members_that_draw_their_rows_are_given_all(bootstrap, resample):
+    estimator = RandomForestClassifier(10, bootstrap=bootstrap)
+    auto, chosen = (
+        CredalClassifier(estimator, n_members=2, resample=how, random_state=0).fit(X, Y) for how in ("auto", resample)
+    )
+    np.testing.assert_array_equal(auto.predict_proba(X), chosen.predict_proba(X))
