@@ -9,17 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from credalens import wrap
 from credalens.checks.crude_members import warn_crude_members, warn_single_member
 from credalens.datasets import cifar10_ensemble
 
 
+def bounds_of(probs):
+    return (probs.amin(0), probs.amax(0)) if hasattr(probs, "amin") else (probs.min(axis=0), probs.max(axis=0))
+
+
 def warnings_of(probs):
     """The words of all warnings about these members."""
-    prediction = wrap(probs)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_crude_members(prediction.lower, prediction.upper)
+        warn_crude_members(*bounds_of(probs))
     return [str(warning.message) for warning in caught]
 
 
@@ -89,10 +91,10 @@ def test_tensors_and_any_batch_shape():
 
 
 def test_the_warning_names_the_line_of_the_callers_caller():
-    prediction = wrap(one_hot(4, 60, 3))
+    lower, upper = bounds_of(one_hot(4, 60, 3))
 
     def adapter():
-        warn_crude_members(prediction.lower, prediction.upper, stacklevel=2)
+        warn_crude_members(lower, upper, stacklevel=2)
 
     with pytest.warns(UserWarning, match="nearly one-hot") as caught:
         adapter()
