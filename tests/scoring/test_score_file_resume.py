@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
@@ -58,13 +57,16 @@ def test_finished_parts_are_not_scored_again(tmp_path, monkeypatch, source):
     assert heard[0] == ("scoring", 20, 40)
 
 
+HALF = f".part-00000002.arrow.{'0123' * 8}.partial"
+
+
 def test_what_a_kill_left_half_written_is_swept_first(tmp_path, monkeypatch, source):
     folder = unfinished(tmp_path, monkeypatch, source)
-    (folder / ".part-00000002.arrow.0123.partial").write_bytes(b"half")
+    (folder / HALF).write_bytes(b"half")
     seen = []
     score_file(source, tmp_path / "out.parquet", chunk_rows=10, progress=lambda *_: seen.extend(names(folder)))
-    assert ".part-00000002.arrow.0123.partial" not in seen
-    assert {"lock", "manifest.json", "part-00000000.arrow", "part-00000001.arrow"} <= set(seen[:5])
+    assert HALF not in seen
+    assert {".lock", "manifest.json", "part-00000000.arrow", "part-00000001.arrow"} <= set(seen[:5])
 
 
 def unfinished(tmp_path, monkeypatch, source, **options):
@@ -124,15 +126,23 @@ def test_a_part_the_disk_has_damaged_is_scored_again(tmp_path, monkeypatch, sour
     assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
 
 
-def test_a_damaged_manifest_is_refused_until_restarted(tmp_path, monkeypatch, source):
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_damaged_manifest_is_refused(tmp_path, monkeypatch, source, text, restart):
     folder = unfinished(tmp_path, monkeypatch, source)
-    (folder / "manifest.json").write_text("{")
-    with pytest.raises(ValueError, match=r"manifest.json is damaged.*--restart"):
-        score_file(source, tmp_path / "out.parquet", chunk_rows=10)
-    (folder / "manifest.json").write_text(json.dumps([]))
-    with pytest.raises(ValueError, match=r"manifest.json is damaged.*--restart"):
-        score_file(source, tmp_path / "out.parquet", chunk_rows=10)
-    assert score_file(source, tmp_path / "out.parquet", chunk_rows=10, restart=True).resumed_rows == 0
+    (folder / "manifest.json").write_text(text)
+    with pytest.raises(ValueError, match=r"manifest.json is damaged.*delete .* yourself"):
+        score_file(source, tmp_path / "out.parquet", chunk_rows=10, restart=restart)
+
+
+def test_files_of_the_user_stay_where_parts_are_kept(tmp_path, monkeypatch, source):
+    folder = unfinished(tmp_path, monkeypatch, source)
+    mine = {".thesis.partial", "part-00000000.csv", "part-x/data.csv"}
+    (folder / "part-x").mkdir()
+    for name in mine:
+        (folder / name).write_text("precious")
+    score_file(source, tmp_path / "out.parquet", chunk_rows=5, restart=True)
+    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} == mine
 
 
 @pytest.mark.parametrize("restart", [False, True])
@@ -146,13 +156,15 @@ def test_a_folder_of_someone_else_is_left_alone(tmp_path, source, restart):
 
 
 def test_two_runs_do_not_write_one_output(tmp_path, monkeypatch, source):
-    folder = unfinished(tmp_path, monkeypatch, source)
-    with (folder / "lock").open("ab") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
+    unfinished(tmp_path, monkeypatch, source)
+    options = {"chunk_rows": 10}
+
+    def second(*news):
         for restart in (False, True):
             with pytest.raises(ValueError, match="another run is writing"):
-                score_file(source, tmp_path / "out.parquet", chunk_rows=10, restart=restart)
-    assert score_file(source, tmp_path / "out.parquet", chunk_rows=10).resumed_rows == 20
+                score_file(source, tmp_path / "out.parquet", **options, restart=restart)
+
+    assert score_file(source, tmp_path / "out.parquet", **options, progress=second).resumed_rows == 20
 
 
 def start(source, target) -> subprocess.Popen:

@@ -70,6 +70,19 @@ def test_folders_in_folders_keep_their_names_and_hidden_files_are_no_data(tmp_pa
     assert pq.read_metadata(tmp_path / "out" / "day=2" / "part.parquet").num_rows == 15
 
 
+def test_links_may_lead_elsewhere_but_never_multiply_rows(tmp_path, source):
+    (tmp_path / "more").mkdir()
+    shutil.move(source / "part-2.parquet", tmp_path / "more" / "part.parquet")
+    (source / "part-2").symlink_to(tmp_path / "more")
+    (tmp_path / "more" / "back").symlink_to(source)  # a cycle of two
+    (source / "loop").symlink_to(".")
+    (source / "up").symlink_to("..")  # above the table, where its output is too
+    (source / "again").symlink_to("part-2")
+    summary = score_folder(source, tmp_path / "out")
+    assert (summary.parts, summary.scores.rows) == (3, 60)
+    assert score_folder(source, tmp_path / "out").resumed_parts == 3
+
+
 def test_a_part_without_rows_has_an_output_without_rows(tmp_path, source):
     write_part(source / "part-3.parquet", VALUES.transpose(1, 0, 2)[:0])
     assert score_folder(source, tmp_path / "out").scores.rows == 60
@@ -156,7 +169,7 @@ def test_a_rehearsal_is_like_a_part_and_leaves_no_trace(tmp_path, monkeypatch, d
 
     def rehearsed(job, numbers):
         job.rehearse()
-        assert names(tmp_path / "out") == ["_credalens.json"]
+        assert names(tmp_path / "out") == [".lock", "_credalens.json"]
         return jobs.in_this_process(job, numbers)
 
     values = np.eye(4)[VALUES.argmax(-1)] if dtype == "int64" else VALUES

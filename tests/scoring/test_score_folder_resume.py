@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
 
 from credalens import wrap
 from credalens.scoring import score_folder
+from credalens.storage import lock
 from tests.scoring.folders import VALUES, assert_scored, names, parts, truncate
 from tests.scoring.stopping import Stop, stop_after
 from tests.scoring.tables import spoil_row, write_part
@@ -61,16 +67,67 @@ def test_parts_of_a_vanished_input_are_not_left_among_the_output(tmp_path, sourc
     assert names(tmp_path / "out") == ["_credalens.json", "part-0.parquet", "part-2.parquet"]
 
 
-def test_a_damaged_manifest_is_refused_until_restarted(tmp_path, source):
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_damaged_manifest_is_refused(tmp_path, source, restart):
     score_folder(source, tmp_path / "out")
     (tmp_path / "out" / "_credalens.json").write_text("{")
-    with pytest.raises(ValueError, match=r"_credalens.json is damaged.*--restart"):
-        score_folder(source, tmp_path / "out")
-    assert score_folder(source, tmp_path / "out", restart=True).parts == 3
+    with pytest.raises(ValueError, match=r"_credalens.json is damaged.*delete .* yourself"):
+        score_folder(source, tmp_path / "out", restart=restart)
+    assert len(parts(tmp_path / "out")) == 3
+
+
+def test_a_restart_leaves_the_files_of_the_user(tmp_path, source):
+    score_folder(source, tmp_path / "out")
+    mine = ("thesis.parquet", "deep/part-0.parquet")
+    (tmp_path / "out" / "deep").mkdir()
+    for name in mine:
+        (tmp_path / "out" / name).write_text("precious")
+    assert score_folder(source, tmp_path / "out").resumed_parts == 3
+    assert score_folder(source, tmp_path / "out", base=10, restart=True).parts == 3
+    assert all((tmp_path / "out" / name).read_text() == "precious" for name in mine)
+
+
+RUN = """
+import sys, time
+from credalens.scoring import score_folder
+source, target, base, at = sys.argv[1:]
+import credalens.scoring.job as job
+slow = job.score_columns
+job.score_columns = lambda *args: time.sleep(0.3) or slow(*args)
+time.sleep(max(0, float(at) - time.time()))
+try:
+    score_folder(source, target, base=float(base), threads=1)
+except ValueError as error:
+    sys.exit(str(error))
+"""
+
+
+def test_of_two_runs_at_once_one_writes(tmp_path, source):
+    at = str(time.time() + 3)
+    runs = {
+        base: subprocess.Popen(
+            [sys.executable, "-c", RUN, source, tmp_path / "out", str(base), at], stderr=subprocess.PIPE, text=True
+        )
+        for base in (2, 10)
+    }
+    errors = {base: process.communicate()[1] for base, process in runs.items()}
+    [winner] = [base for base, error in errors.items() if not error]
+    [told] = filter(None, errors.values())
+    assert re.search(rf"another run is writing into .*out right now: process {runs[winner].pid} on .*, since", told)
+    assert_scored(tmp_path / "out", wrap(VALUES, base=winner))
+    assert names(tmp_path / "out") == ["_credalens.json", "part-0.parquet", "part-1.parquet", "part-2.parquet"]
+
+
+def test_a_lock_of_another_machine_lasts_for_a_lease(tmp_path, source, monkeypatch):
+    score_folder(source, tmp_path / "out")
+    holder = {"machine": "elsewhere", "pid": 7, "started": "1", "since": "2020", "token": "a", "beat": 1}
+    (tmp_path / "out" / ".lock").write_text(json.dumps(holder))
+    monkeypatch.setattr(lock, "LEASE", 0.2)
+    assert score_folder(source, tmp_path / "out").resumed_parts == 3
 
 
 @pytest.mark.parametrize("restart", [False, True])
-@pytest.mark.parametrize("left", [".part-0.parquet.1f.partial", "._credalens.json.1f.partial"])
+@pytest.mark.parametrize("left", [f".{name}.{'1f' * 16}.partial" for name in ("part-0.parquet", "_credalens.json")])
 def test_what_a_killed_run_left_half_written_keeps_no_run_out(tmp_path, source, left, restart):
     if "credalens" not in left:
         score_folder(source, tmp_path / "out")

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 
 import pytest
 from pyarrow import fs
 
+from credalens.storage import lock
 from credalens.storage.arrow_path import arrow_path
 from credalens.storage.run_folder import RunFolder, check_settings, settings_differences
 
 SETTINGS = {"seed": 1, "sizes": (2, 3), "schedule": {"epochs": 4}}
 
 
+@pytest.fixture(autouse=True)
+def _settle_at_once(monkeypatch):
+    monkeypatch.setattr(lock, "SETTLE", 0.01)
+
+
 @pytest.fixture(params=["path", "arrow", "object store"])
 def run(request, tmp_path):
     """A folder below ``tmp_path``; an object store is any file system that is not the local one."""
     if request.param == "path":
-        return RunFolder(tmp_path / "run", pattern="part-*")
+        return RunFolder(tmp_path / "run")
     store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()) if request.param == "object store" else None
-    return RunFolder(arrow_path("run" if store else tmp_path / "run", store), pattern="part-*")
+    return RunFolder(arrow_path("run" if store else tmp_path / "run", store))
+
+
+def begin(run, settings, **options):
+    with run.begun(settings, **options):
+        pass
 
 
 def write(run, name, content=b"done"):
@@ -30,61 +40,77 @@ def write(run, name, content=b"done"):
 
 
 def test_the_same_settings_go_on(run):
-    run.begin(SETTINGS)
+    assert run.parts() == []
+    begin(run, SETTINGS, parts=["part-1", "deep/part-0"])
     write(run, "part-1")
-    write(run, "deep/part-0")
     write(run, "notes")
-    run.begin(SETTINGS)
+    begin(run, SETTINGS, parts=["part-1", "part-2"])
     assert run.parts() == ["part-1"]
+    write(run, "part-2")
+    with pytest.raises(ValueError, match=r"holds 1 parts that the input no longer has, such as part-2.*--restart"):
+        begin(run, SETTINGS, parts=["part-1"])
     assert (run.path / "part-1").read_bytes() == b"done"
 
 
 def test_other_settings_are_named(run):
-    run.begin(SETTINGS)
+    begin(run, SETTINGS)
     with pytest.raises(
         ValueError, match=r"other settings: schedule.epochs was 4 and is now 5; seed was 1 and is now 2\. "
     ):
-        run.begin({**SETTINGS, "seed": 2, "schedule": {"epochs": 5}})
+        begin(run, {**SETTINGS, "seed": 2, "schedule": {"epochs": 5}})
     with pytest.raises(ValueError, match=r"other settings: the seed has changed\. .*--restart"):
-        run.begin({**SETTINGS, "seed": 2}, phrases={"seed": "the seed has changed"})
+        begin(run, {**SETTINGS, "seed": 2}, phrases={"seed": "the seed has changed"})
     with pytest.raises(ValueError, match="new was None and is now 7"):
-        run.begin({**SETTINGS, "new": 7})
-    run.begin({**SETTINGS, "new": 7}, defaults={"new": 7})
+        begin(run, {**SETTINGS, "new": 7})
+    begin(run, {**SETTINGS, "new": 7}, defaults={"new": 7})
 
 
-def test_restart_drops_the_parts_and_nothing_else(run):
-    run.begin(SETTINGS)
-    write(run, "part-0")
-    write(run, "notes")
-    run.begin({"seed": 2}, restart=True)
+def test_restart_drops_what_the_manifest_names_and_nothing_else(run):
+    """Files of a user stay, whatever their names, in the folder and below."""
+    begin(run, SETTINGS, parts=["part-0", "deep/part-1"])
+    mine = ["notes", "part-9", "part-2/part-0", ".thesis.partial"]
+    for name in ("part-0", "deep/part-1", *mine):
+        write(run, name)
+    begin(run, {"seed": 2}, restart=True)
     assert run.parts() == []
-    assert (run.path / "notes").is_file()
+    assert not (run.path / "part-0").exists()
+    assert not (run.path / "deep/part-1").exists()
+    assert all((run.path / name).exists() for name in mine)
     assert run.read_manifest()["settings"] == {"seed": 2}
+
+
+@pytest.mark.parametrize("text", ['{"settings": {"seed": 1}, "parts": ["part-0"]}', '{"seed": 1}'])
+def test_a_manifest_of_someone_else_names_nothing(run, text):
+    write(run, "manifest.json", text.encode())
+    write(run, "part-0", b"precious")
+    with pytest.raises(ValueError, match="is not by this version of credalens, so nothing is deleted"):
+        begin(run, {"seed": 2}, restart=True)
+    assert (run.path / "part-0").read_bytes() == b"precious"
 
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_folder_of_someone_else_is_left_alone(run, restart):
     write(run, "part-0", b"precious")
     with pytest.raises(ValueError, match=r"files of another origin \(part-0\) and no manifest.json"):
-        run.begin(SETTINGS, restart=restart)
+        begin(run, SETTINGS, restart=restart)
     assert (run.path / "part-0").read_bytes() == b"precious"
 
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "run").touch()
     with pytest.raises(NotADirectoryError, match="it is a file; name a folder"):
-        RunFolder(tmp_path / "run").begin(SETTINGS)
+        begin(RunFolder(tmp_path / "run"), SETTINGS)
 
 
 def test_what_a_killed_process_left_is_removed(run, tmp_path):
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / ".part-0.1f.partial").write_text("half")
-    run.begin(SETTINGS)
+    (tmp_path / "run" / f".part-0.{'1f' * 16}.partial").write_text("half")
+    begin(run, SETTINGS)
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["manifest.json"]
 
 
 def test_a_file_appears_whole_or_not_at_all(run, tmp_path):
-    run.begin(SETTINGS)
+    begin(run, SETTINGS)
     write(run, "part-0", b"old")
     with pytest.raises(TypeError), run.writing("part-0") as file:
         file.write(3)
@@ -92,20 +118,20 @@ def test_a_file_appears_whole_or_not_at_all(run, tmp_path):
     assert {path.name for path in (tmp_path / "run").iterdir()} == {"manifest.json", "part-0"}
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "3", '{"settings": 3}', "[" * 100_000])
-def test_a_damaged_manifest_is_refused_until_restarted(run, text):
-    run.begin(SETTINGS)
+@pytest.mark.parametrize("text", ["{", "[]", "3", '{"settings": 3}', '{"parts": 3}', "[" * 100_000])
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_damaged_manifest_is_refused(run, text, restart):
+    begin(run, SETTINGS)
     write(run, "manifest.json", text.encode())
-    with pytest.raises(ValueError, match=r"manifest.json is damaged.*--restart"):
-        run.begin(SETTINGS)
-    run.begin(SETTINGS, restart=True)
+    with pytest.raises(ValueError, match=r"manifest.json is damaged.*delete .* yourself"):
+        begin(run, SETTINGS, restart=restart)
 
 
 def test_a_manifest_of_settings_alone_is_read(run):
     write(run, "manifest.json", json.dumps({"seed": 1}).encode())
-    run.begin({"seed": 1})
-    run.write_manifest({"seed": 1}, parts=3)
-    assert run.read_manifest() == {"settings": {"seed": 1}, "parts": 3}
+    begin(run, {"seed": 1})
+    run.write_manifest({"seed": 1}, batches=3)
+    assert run.read_manifest() == {"made_by": "credalens", "settings": {"seed": 1}, "batches": 3, "parts": []}
 
 
 def test_json_is_read_as_written_and_damage_is_named(run):
@@ -127,26 +153,24 @@ def test_a_full_disk_says_what_is_kept(tmp_path):
         raise OSError(errno.ENOENT, "no such input")
 
 
-def test_a_second_run_is_kept_out(tmp_path):
+def test_a_second_run_is_kept_out(run):
+    with run.begun(SETTINGS), pytest.raises(ValueError, match=r"another run is writing into .*: process \d+ on"):
+        begin(run, SETTINGS, restart=True)
+    begin(run, SETTINGS)
+
+
+@pytest.mark.parametrize("premade", [False, True])
+def test_a_folder_made_for_a_run_is_removed_when_it_is_empty(tmp_path, premade):
     run = RunFolder(tmp_path / "run")
-    with run.locked():
-        run.begin(SETTINGS)
-    with (tmp_path / "run" / "lock").open("ab") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(ValueError, match="another run is writing into"), run.locked():
-            pass
-
-
-def test_removal_leaves_what_others_put_there(tmp_path):
-    run = RunFolder(tmp_path / "run", pattern="part-*")
+    if premade:
+        run.path.mkdir()
     for names in ([], ["thesis.tex"]):
-        with run.locked():
-            run.begin(SETTINGS)
+        with run.begun(SETTINGS, parts=["part-0"]):
             write(run, "part-0")
             for name in names:
                 write(run, name)
-            run.remove()
-        assert run.path.exists() == bool(names)
+            run.clear()
+        assert run.path.exists() == (premade or bool(names))
     assert [path.name for path in run.path.iterdir()] == ["thesis.tex"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 import sys
 import threading
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from credalens.storage import atomic_file, open_predictions, save_predictions
-from credalens.storage.atomic import atomic_folder, check_folder_target
+from credalens.storage.atomic_folder import atomic_folder
 from tests.strategies import batch_of
 
 FORMATS = (".npy", ".npz", ".parquet", ".safetensors")
@@ -112,14 +113,6 @@ def test_without_pyarrow_it_says_how_to_get_it(tmp_path, monkeypatch, call):
         call(tmp_path / "in.parquet")
 
 
-def test_folders_that_cannot_be_written(tmp_path):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(NotADirectoryError, match="it is a file; name a folder"):
-        check_folder_target(tmp_path / "file")
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        check_folder_target(tmp_path / "no" / "report")
-
-
 def test_an_atomic_folder_moves_nested_files(tmp_path):
     target = tmp_path / "out"
     target.mkdir()
@@ -128,4 +121,48 @@ def test_an_atomic_folder_moves_nested_files(tmp_path):
         (scratch / "a" / "b.txt").write_text("1")
         assert list(target.iterdir()) == []
     assert (target / "a" / "b.txt").read_text() == "1"
+    assert names(tmp_path) == ["out"]
+
+
+def write_report(target, text):
+    with atomic_folder(target) as scratch:
+        (scratch / "report.txt").write_text(text)
+
+
+def test_an_atomic_folder_is_made_with_the_folders_above(tmp_path):
+    write_report(tmp_path / "a" / "b", "1")
+    assert names(tmp_path / "a") == ["b"]
+    with pytest.raises(NotADirectoryError, match="is a file; name a folder"):
+        write_report(tmp_path / "a" / "b" / "report.txt", "2")
+
+
+def test_two_atomic_folders_of_one_name_do_not_mix(tmp_path):
+    (tmp_path / "link").symlink_to("out")
+    with atomic_folder(tmp_path / "out") as scratch:
+        (scratch / "report.txt").write_text("first")
+        with pytest.raises(ValueError, match=rf"another run is writing into {tmp_path / 'out'} right now"):
+            write_report(tmp_path / "link", "second")
+        assert not (tmp_path / "out").exists()
+    assert (tmp_path / "out" / "report.txt").read_text() == "first"
+    assert names(tmp_path) == ["link", "out"]
+
+
+KILLED = """
+import os, signal, sys
+from credalens.storage.atomic_folder import atomic_folder
+with atomic_folder(sys.argv[1]) as scratch:
+    (scratch / "half.txt").write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_next_run_removes_what_a_killed_one_left(tmp_path):
+    subprocess.run([sys.executable, "-c", KILLED, tmp_path / "out"], check=False)
+    [left] = names(tmp_path)
+    (tmp_path / left / "thesis.tex").write_text("precious")
+    write_report(tmp_path / "out", "whole")
+    assert names(tmp_path / "out") == ["report.txt"]
+    assert names(tmp_path / left) == ["thesis.tex"]
+    (tmp_path / left / "thesis.tex").unlink()
+    write_report(tmp_path / "out", "whole")
     assert names(tmp_path) == ["out"]

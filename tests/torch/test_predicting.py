@@ -279,7 +279,7 @@ def test_a_run_that_was_killed_resumes(tmp_path, when):
     done = subprocess.run([sys.executable, "-c", KILLED, when, str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert sorted(path.name for path in tmp_path.glob("part-*")) == ["part-000000.npz", "part-000001.npz"]
-    assert len(list(tmp_path.glob(".*"))) == (when == "writing")
+    assert len(list(tmp_path.glob(".part*"))) == (when == "writing")
     x = torch.arange(60.0).reshape(10, 6).sin()
     passes = []
     members = [lambda x: passes.append(1) or x, lambda x: x * 2]
@@ -328,6 +328,17 @@ def test_other_inputs_are_refused(wrapper, tmp_path):
         wrapper.predict([X[:3], X[3:6] + 1e-6, X[6:]], output=tmp_path, progress=False)
     with pytest.raises(ValueError, match="holds more than the 2 batches"):
         wrapper.predict([X[:3], X[3:6]], output=tmp_path, progress=False)
+
+
+def test_two_runs_do_not_write_into_one_folder(wrapper, tmp_path):
+    def batches():
+        yield X[:3]
+        with pytest.raises(ValueError, match="another run is writing into"):
+            wrapper.predict(loader(), output=tmp_path, progress=False)
+        yield X[3:]
+
+    first = wrapper.predict(batches(), output=tmp_path, progress=False)
+    assert_same(load_prediction(tmp_path), first)
 
 
 def test_a_file_in_place_of_the_folder_is_refused(wrapper, tmp_path):

@@ -164,3 +164,9 @@ def test_provenance_names_machine_versions_and_commit(monkeypatch):
     assert provenance.hardware.cores >= 1
     assert {"python", "numpy", "credalens"} <= provenance.versions.keys()
     assert provenance.commit == "abc"
+
+
+def test_two_reproductions_do_not_share_a_folder(store):
+    with store.locked(), pytest.raises(ValueError, match="another run is writing into"), store.locked():
+        pass
+    assert not store.folder.exists()

@@ -184,6 +184,23 @@ train_models([member(backbone="dropout")], blobs(), sys.argv[1], build=slowly, d
 """
 
 
+def test_two_runs_do_not_train_one_network(tmp_path):
+    """The second, from within the first, is told so; both networks are free when the first has failed."""
+    errors = []
+
+    def second(line):
+        with pytest.raises(ValueError, match="another run is writing into") as caught:
+            train([SPEC], tmp_path)
+        errors.append(caught.value)
+        raise KeyError(line)
+
+    with pytest.raises(KeyError):
+        train([SPEC, member(seed=1)], tmp_path, side_by_side=2, log=second)
+    assert len(errors) == 1
+    train([SPEC, member(seed=1)], tmp_path)
+    assert files(tmp_path, SPEC) == {"spec.json", "history.json", "model.safetensors"}
+
+
 def test_a_killed_training_goes_on_exactly(tmp_path):
     spec = member(backbone="dropout")
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "killed")], env=same_threads())
@@ -196,7 +213,7 @@ def test_a_killed_training_goes_on_exactly(tmp_path):
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     assert 6 <= read_note(checkpoint)["state"]["step"] < 200
-    (checkpoint.parent / ".model.safetensors.0.partial").write_bytes(b"half")
+    (checkpoint.parent / f".model.safetensors.{'0' * 32}.partial").write_bytes(b"half")
     for folder in ("killed", "whole"):
         train([spec], tmp_path / folder, epochs=50)
     assert_equal_weights(load(spec, tmp_path / "killed"), load(spec, tmp_path / "whole"))

@@ -35,9 +35,9 @@ def demo(
     from credalens.demo import run_demo
     from credalens.demo.real_networks import real_networks_text
     from credalens.demo.run import check_seed
-    from credalens.storage.atomic import check_folder_target
+    from credalens.storage.targets import check_folder
 
-    check_folder_target(output)
+    check_folder(output)
     check_seed(seed)
     begin = time.perf_counter()
     typer.echo("Training five small networks on digits and testing them on digits and on other images ...", err=True)

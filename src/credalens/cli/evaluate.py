@@ -98,9 +98,9 @@ def evaluate(
     from credalens.evaluation import evaluate as evaluate_members
     from credalens.report.files import write_report
     from credalens.storage import open_predictions
-    from credalens.storage.atomic import check_folder_target
+    from credalens.storage.targets import check_folder
 
-    check_folder_target(output)
+    check_folder(output)
     ood_files = _named_files(ood or [])
     members = open_predictions(id_file, logits=logits, max_bytes=max_bytes)
     ood_members = {name: open_predictions(path, logits=logits, max_bytes=max_bytes) for name, path in ood_files.items()}

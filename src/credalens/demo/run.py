@@ -16,7 +16,7 @@ from credalens.demo import digits, ood_images
 from credalens.evaluation import Evaluation, evaluate
 from credalens.evaluation.sources import Progress
 from credalens.storage import save_predictions
-from credalens.storage.atomic import atomic_folder
+from credalens.storage.atomic_folder import atomic_folder
 
 TITLE = "Credal report: five small networks on digits"
 LARGEST_SEED = 2**32 - 1  # of scikit-learn's random states

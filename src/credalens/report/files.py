@@ -10,7 +10,7 @@ from typing import Any
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.sources import Progress
 from credalens.report.page import render_html
-from credalens.storage.atomic import atomic_folder
+from credalens.storage.atomic_folder import atomic_folder
 
 
 def write_report(

@@ -23,6 +23,7 @@ from credalens.scoring.inputs import Chunk, FileInput
 from credalens.scoring.join_tables import TableInput
 from credalens.scoring.outputs import FileOutput, FolderOutput, ScoredChunk, error_reason
 from credalens.scoring.settings import ScoringSettings, same_code
+from credalens.storage.lock import Lock
 
 FOOTERS: Final = 16  # parts of an object store that are looked at at a time
 
@@ -109,6 +110,7 @@ def run_job(
     job: ScoringJob,
     executor: Executor,
     progress: Progress | None,
+    lock: Lock,
     /,
     *,
     skip_bad: bool = False,
@@ -126,6 +128,7 @@ def run_job(
     report_progress(finished.values())
     scored: dict[int, PartReport] = {}
     for report in executor(job, missing) if missing else ():
+        lock.check()
         if report.failure or (report.error and not skip_bad):
             complete = len(finished) + sum(not earlier.error for earlier in scored.values())
             raise job.output.stopped(report.error, report.failure, complete, job.input.parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,7 @@ from credalens.scoring.merge_parts import Merger
 from credalens.scoring.settings import ScoringSettings
 from credalens.storage.arrow_path import ArrowPath
 from credalens.storage.atomic import atomic_file
+from credalens.storage.lock import Lock
 from credalens.storage.run_folder import RunFolder
 
 Sums = dict[str, float]
@@ -68,20 +69,16 @@ class FolderOutput:
     @classmethod
     def at(cls, path: ArrowPath, /) -> FolderOutput:
         """The output in a folder."""
-        return cls(RunFolder(path, manifest="_credalens.json", pattern="*.parquet"))
+        return cls(RunFolder(path, manifest="_credalens.json"))
 
     def __str__(self) -> str:
         return str(self.run.path)
 
-    def begin(self, settings: ScoringSettings, names: Collection[str], /, *, restart: bool) -> None:
-        """Make the folder this run's, or find that it is; refuse one with parts that the input does not have."""
-        self.run.begin(settings.as_dict(), restart=restart, phrases=PHRASES)
-        extra = sorted(set(self.run.parts()) - set(names))
-        if extra:
-            raise ValueError(
-                f"{self} holds {len(extra)} parts that the input no longer has, such as {extra[0]}; begin anew with "
-                "--restart, or put the input's part back."
-            )
+    def begun(
+        self, settings: ScoringSettings, names: Collection[str], /, *, restart: bool
+    ) -> AbstractContextManager[Lock]:
+        """Keep other runs out for the time of the block; make the folder this run's, or find that it is."""
+        return self.run.begun(settings.as_dict(), parts=names, restart=restart, phrases=PHRASES)
 
     def write_part(
         self,
@@ -135,21 +132,21 @@ class FileOutput:
     def at(cls, file: Path, /) -> FileOutput:
         """The output in a file."""
         remedy = "Finish that run with its own options, or pass --restart (restart=True) to drop it and begin anew."
-        return cls(file, RunFolder(file.with_name(f"{file.name}.parts"), pattern="part-*", remedy=remedy))
+        return cls(file, RunFolder(file.with_name(f"{file.name}.parts"), remedy=remedy))
 
     def __str__(self) -> str:
         return str(self.file)
 
     @contextmanager
-    def begun(self, settings: ScoringSettings, /, *, restart: bool) -> Iterator[None]:
+    def begun(self, settings: ScoringSettings, names: Collection[str], /, *, restart: bool) -> Iterator[Lock]:
         """Keep other runs out for the time of the block; make the folder of parts this run's, or find that it is."""
         with ExitStack() as stack:
             try:
-                stack.enter_context(self.run.locked())
-                self.run.begin(settings.as_dict(), restart=restart, phrases=PHRASES)
+                run = self.run.begun(settings.as_dict(), parts=names, restart=restart, phrases=PHRASES)
+                lock = stack.enter_context(run)
             except OSError as error:
                 raise self._refusal(error_reason(error)) from error
-            yield
+            yield lock
 
     def write_part(
         self,
@@ -190,24 +187,29 @@ class FileOutput:
         except StoppedError:
             raise
         except OSError as error:
-            raise self._refusal(error_reason(error)) from error
+            raise self._given_up(error_reason(error)) from error
 
     def stopped(self, error: str, failure: str, complete: int, parts: int, /) -> Exception:
         """Input that is refused now is refused in every run, so that the parts are of no use to anyone."""
         if not error:
-            return self._refusal(failure)
-        self.run.remove()
+            return self._given_up(failure)
+        self.run.clear()
         return ValueError(error)
 
     def _refusal(self, reason: str) -> StoppedError:
         complete = len(self.run.parts())
         if not complete:
-            self.run.remove()
             return StoppedError(f"cannot write {self}: {reason}.")
         return StoppedError(
             f"cannot write {self}: {reason}. {complete} finished parts are kept in {self.run.path}; make room and run the "
             "same command again to go on from there."
         )
+
+    def _given_up(self, reason: str) -> StoppedError:
+        """The refusal of a run that has the lock; without a finished part it leaves nothing."""
+        if not self.run.parts():
+            self.run.clear()
+        return self._refusal(reason)
 
 
 def error_reason(error: OSError, /) -> str:

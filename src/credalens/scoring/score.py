@@ -18,8 +18,8 @@ from credalens.scoring.settings import make_settings, rows_at_a_time
 from credalens.scoring.summary import FolderSummary, ScoreSummary, summarise, summarise_folder
 from credalens.storage import open_predictions
 from credalens.storage.arrow_path import ArrowPath, arrow_path
-from credalens.storage.atomic import check_target
 from credalens.storage.formats.suffixes import format_of
+from credalens.storage.targets import check_file
 
 OUTPUTS = (".parquet", ".npz")
 ON_ERROR = ("fail", "skip")
@@ -55,7 +55,7 @@ def score_file(
     >>> score_file(f"{folder}/members.npy", f"{folder}/scored.parquet").rows
     1
     """
-    file = check_target(target)
+    file = check_file(target)
     format_of(file, OUTPUTS)
     check_threads(threads)
     predictions = open_predictions(source, logits=logits, max_bytes=max_bytes)
@@ -76,14 +76,16 @@ def score_file(
     )
     parts, output = FileInput(predictions, content, part_rows), FileOutput.at(file)
     job = ScoringJob(parts, output, settings, part_rows, threads)
-    with output.begun(settings, restart=restart):
-        with output.merging(job.part_names(), settings) as merger:
-            finished, scored = run_job(job, executor, progress, completed=merger.add)
+    names = job.part_names()
+    with output.begun(settings, names, restart=restart) as lock:
+        with output.merging(names, settings) as merger:
+            finished, scored = run_job(job, executor, progress, lock, completed=merger.add)
             _check_unchanged(job)
             for written in merger.finish():
                 if progress:
                     progress("writing", written, rows)
-        output.run.remove()
+            lock.check()
+        output.run.clear()
     return summarise(job, finished.values(), scored.values(), access=predictions.access)
 
 
@@ -142,9 +144,9 @@ def score_folder(
     )
     parts, output = TableInput(tables, columns, row_ids, logits, max_bytes), FolderOutput.at(path)
     job = ScoringJob(parts, output, settings, rows_at_a_time(members, classes, chunk_rows), threads)
-    output.begin(settings, job.part_names(), restart=restart)
-    finished, attempted = run_job(job, executor, progress, skip_bad=on_error == "skip")
-    output.run.remove_partial_files()
+    with output.begun(settings, job.part_names(), restart=restart) as lock:
+        finished, attempted = run_job(job, executor, progress, lock, skip_bad=on_error == "skip")
+        output.run.remove_partial_files()
     return summarise_folder(job, finished, attempted)
 
 
@@ -156,7 +158,7 @@ def _check_not_the_source(target: Path, source: Path) -> None:
 def _check_unchanged(job: ScoringJob) -> None:
     path = Path(job.input.path(0))
     if fingerprint(path) != job.settings.input:
-        job.output.run.remove()
+        job.output.run.clear()
         raise ValueError(f"{path} was changed while it was being scored; nothing was written, run it again.")
 
 

@@ -106,13 +106,34 @@ class ArrowPath:
         return _state(self._info(), self.name)
 
     def files(self) -> list[FileState]:
-        """All files below this folder, in the order of their names; none where there is no folder."""
+        """All files below this folder, in the order of their names; none where there is no folder.
+
+        Links of this machine are followed; a folder that they lead to a second time is left out.
+        """
+        if self.is_local:
+            found = _local_files(self.path, "", {os.path.realpath(self.path)}) if Path(self.path).is_dir() else ()
+            return sorted(found)
         selector = fs.FileSelector(self.path, recursive=True, allow_not_found=True)
         entries = (info for info in self.filesystem.get_file_info(selector) if info.is_file)
         return sorted(_state(info, info.path.removeprefix(f"{self.path}/")) for info in entries)
 
     def _info(self) -> Any:
         return self.filesystem.get_file_info(self.path)
+
+
+def _local_files(folder: str, prefix: str, seen: set[str]) -> Iterator[FileState]:
+    """The files of a folder, then those below it: real folders before links, and none that holds the link itself."""
+    entries = sorted(os.scandir(folder), key=lambda entry: (entry.is_symlink(), entry.name))
+    for entry in entries:
+        if entry.is_file():
+            status = entry.stat()
+            yield FileState(prefix + entry.name, status.st_size, status.st_mtime_ns)
+    here = os.path.realpath(folder)
+    for entry in entries:
+        real = os.path.realpath(entry.path)
+        if entry.is_dir() and real not in seen and not f"{here}/".startswith(f"{real}/"):
+            seen.add(real)
+            yield from _local_files(entry.path, f"{prefix}{entry.name}/", seen)
 
 
 def arrow_path(where: str | os.PathLike[str], /, filesystem: Any = None) -> ArrowPath:

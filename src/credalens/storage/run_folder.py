@@ -1,13 +1,14 @@
 """The folder of a long run: a manifest, parts that are whole, and how a stopped run goes on.
 
-    folder/manifest.json        {"settings": {...}}: what decides every number in the parts, also a fingerprint of the input
+    folder/manifest.json        {"settings": {...}, "parts": [...]}: what decides every number, also a fingerprint of the
+                                input, and the names of the parts; no other file is ever deleted
     folder/part-000000.npz      parts; the caller names them. Each appears whole or not at all
-    folder/lock                 held while a run writes, where a run asks for it
+    folder/.lock                held while a run writes, see ``lock``
     folder/.NAME.HEX.partial    half written by a process that was killed; the next run removes it
 
-A run calls ``begin`` with its settings, skips what ``parts`` lists, and writes the rest with ``writing``. The same program
-started again does exactly that, and goes on. A folder without ``begin`` has no manifest: its user compares settings that
-it keeps elsewhere, in the files themselves for instance, with ``check_settings``.
+A run enters ``begun`` with its settings, skips what ``parts`` lists, and writes the rest with ``writing``. The same program
+started again does exactly that, and goes on. A folder that is only ``locked`` has no manifest: its user compares settings
+that it keeps elsewhere, in the files themselves for instance, with ``check_settings``.
 """
 
 from __future__ import annotations
@@ -15,19 +16,20 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, final
 
 from credalens.storage.atomic import PARTIAL, atomic_file
+from credalens.storage.lock import LOCK, Lock, locked
 
 if TYPE_CHECKING:
     from credalens.storage.arrow_path import ArrowPath
 
-LOCK: Final = "lock"
+MAKER: Final = "credalens"
 DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 REMEDY: Final = "Use the same settings, name another folder, or begin again with --restart (restart=True)."
 
@@ -38,57 +40,77 @@ class RunFolder:
     """A folder of parts, on this machine (``Path``) or in any file system of Arrow (``ArrowPath``).
 
     :ivar manifest: the name of the manifest.
-    :ivar pattern: which names are parts, as in a shell; names that begin with a dot or an underscore never are.
-    :ivar remedy: what an error about other settings or a damaged manifest advises.
+    :ivar remedy: what an error about other settings advises.
 
     >>> import tempfile
-    >>> run = RunFolder(Path(tempfile.mkdtemp()), pattern="part-*")
-    >>> run.begin({"seed": 1})
-    >>> with run.writing("part-0.txt") as file:
+    >>> run = RunFolder(Path(tempfile.mkdtemp()))
+    >>> with run.begun({"seed": 1}, parts=["part-0.txt"]), run.writing("part-0.txt") as file:
     ...     _ = file.write(b"done")
-    >>> run.begin({"seed": 1})
-    >>> run.parts()
+    >>> with run.begun({"seed": 1}, parts=["part-0.txt"]):
+    ...     run.parts()
     ['part-0.txt']
-    >>> run.begin({"seed": 2})  # doctest: +ELLIPSIS
+    >>> with run.begun({"seed": 2}):  # doctest: +ELLIPSIS
+    ...     pass
     Traceback (most recent call last):
     ValueError: ... was made with other settings: seed was 1 and is now 2. Use the same settings, ...
     """
 
     path: Path | ArrowPath
     manifest: str = "manifest.json"
-    pattern: str = "*"
     remedy: str = REMEDY
 
-    def begin(
+    @contextmanager
+    def begun(
         self,
         settings: Mapping[str, Any],
         /,
         *,
+        parts: Collection[str] = (),
         restart: bool = False,
         defaults: Mapping[str, Any] | None = None,
         phrases: Mapping[str, str] | None = None,
-    ) -> None:
-        """Make the folder this run's, or find that it is; what a killed process left half written is removed.
+    ) -> Iterator[Lock]:
+        """Lock the folder for the time of the block, and make it this run's, or find that it is.
 
-        Refuses a file, a folder of other files without a manifest, and a run with other settings. ``restart`` deletes the
-        parts of an earlier run first. ``defaults`` are settings that older manifests do not name; for ``phrases`` see
-        ``check_settings``.
+        Refuses a file, a folder of other files without a manifest, a run with other settings, and finished parts that
+        are not among ``parts``, the names of those to come. ``restart`` deletes the parts of an earlier run first; what a
+        killed process left half written is always removed. ``defaults`` are settings that older manifests do not name;
+        for ``phrases`` see ``check_settings``.
         """
+        with self.locked() as lock:
+            self._check_origin()
+            if restart:
+                self.clear()
+            self.remove_partial_files()
+            if self._has_manifest():
+                stored = {**(defaults or {}), **self.read_manifest()["settings"]}
+                check_settings(stored, settings, self.path, self.remedy, phrases=phrases)
+                self._check_parts(parts)
+                if sorted(parts) != self._named():
+                    self.write_manifest(settings, parts=sorted(parts))
+            else:
+                self._write_first_manifest(settings, parts)
+            yield lock
+
+    @contextmanager
+    def locked(self) -> Iterator[Lock]:
+        """Keep a second run out for the time of the block; a folder that was made for the run is removed if it is empty."""
         if self.path.is_file():
             raise NotADirectoryError(f"cannot write {self.path}: it is a file; name a folder.")
-        self._check_origin()
-        if restart:
-            self.clear()
-        self.remove_partial_files()
-        if not self._has_manifest():
-            self.write_manifest(settings)
-            return
-        stored = {**(defaults or {}), **self.read_manifest()["settings"]}
-        check_settings(stored, settings, self.path, self.remedy, phrases=phrases)
+        folder = self._folder()
+        ours = not folder.exists() or bool(self._names())
+        try:
+            with locked(folder / LOCK, self.path) as lock:
+                yield lock
+        finally:
+            if ours and isinstance(folder, Path):
+                with suppress(OSError):
+                    folder.rmdir()
 
     def parts(self) -> list[str]:
         """The names of the finished parts, in order."""
-        return [name for name in self._names() if self._is_part(name)]
+        named = set(self._named())
+        return [name for name in self._names() if name in named]
 
     def writing(self, name: str, /) -> AbstractContextManager[BinaryIO]:
         """Open a file that takes its name only when the block ends without an error; folders on the way are made."""
@@ -108,16 +130,20 @@ class RunFolder:
 
     def write_manifest(self, settings: Mapping[str, Any], /, **facts: Any) -> None:
         """Write the settings, and facts that are known later, such as the number of parts of a finished run."""
-        self.write_json(self.manifest, {"settings": dict(settings), **facts})
+        self.write_json(self.manifest, {"made_by": MAKER, "settings": dict(settings), **facts})
 
     def read_manifest(self) -> dict[str, Any]:
         """The manifest; one that is the settings alone was written by an older version."""
         where = self.path / self.manifest
         try:
             manifest = json.loads(where.read_bytes())
-            return {**manifest, "settings": dict(manifest.get("settings", manifest))}
+            parts = sorted(map(str, manifest.get("parts", ())))
+            return {**manifest, "settings": dict(manifest.get("settings", manifest)), "parts": parts}
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(f"{where} is damaged ({error}). {self.remedy}") from error
+            raise ValueError(
+                f"{where} is damaged ({error}), so that it is unknown which files are of the run; delete {self.path} "
+                "yourself, or name another output."
+            ) from error
 
     def remove_partial_files(self) -> None:
         """Delete what killed processes left half written."""
@@ -126,44 +152,41 @@ class RunFolder:
                 (self.path / name).unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Delete the parts; the manifest goes last, so that a kill leaves the folder this run's."""
+        """Delete the parts that the manifest names, and last itself, so that a kill leaves the folder this run's."""
+        if not self._has_manifest():
+            return
+        if self.read_manifest().get("made_by") != MAKER:
+            raise ValueError(
+                f"{self.path / self.manifest} is not by this version of credalens, so nothing is deleted; delete "
+                f"{self.path} yourself, or name another output."
+            )
         for name in self.parts():
             (self.path / name).unlink(missing_ok=True)
         self.remove_partial_files()
         (self.path / self.manifest).unlink(missing_ok=True)
 
-    def remove(self) -> None:
-        """Delete a local folder with its parts; files of others stay, and the folder with them."""
-        self.clear()
-        (self.path / LOCK).unlink(missing_ok=True)
-        if self.path.exists() and not self._names():
-            Path(str(self.path)).rmdir()
+    def _write_first_manifest(self, settings: Mapping[str, Any], parts: Collection[str]) -> None:
+        """A disk may refuse the manifest when it has its name already."""
+        try:
+            self.write_manifest(settings, parts=sorted(parts))
+        except OSError:
+            (self.path / self.manifest).unlink(missing_ok=True)
+            raise
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep a second run out of a local folder; the lock ends with the process, however it ends. Windows has none."""
-        folder = Path(str(self.path))
-        folder.mkdir(exist_ok=True)
-        self._check_origin()
-        with (folder / LOCK).open("ab") as file:
-            try:
-                import fcntl
-
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except ImportError:
-                pass
-            except BlockingIOError as error:
-                raise ValueError(f"another run is writing into {folder} right now; wait for it to end.") from error
-            yield
+    def _folder(self) -> Path | ArrowPath:
+        """A path of this machine as such: its calls make a file exclusively, and follow no links."""
+        if isinstance(self.path, Path) or not self.path.is_local:
+            return self.path
+        return Path(self.path.path)
 
     def _names(self) -> list[str]:
-        if not isinstance(self.path, Path):
-            return [file.name for file in self.path.files()]
-        return sorted(path.relative_to(self.path).as_posix() for path in self.path.rglob("*") if path.is_file())
+        folder = self._folder()
+        if not isinstance(folder, Path):
+            return [file.name for file in folder.files()]
+        return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
-    def _is_part(self, name: str) -> bool:
-        hidden = any(step.startswith((".", "_")) for step in name.split("/"))
-        return not hidden and name not in (self.manifest, LOCK) and fnmatchcase(name, self.pattern)
+    def _named(self) -> list[str]:
+        return self.read_manifest()["parts"] if self._has_manifest() else []
 
     def _has_manifest(self) -> bool:
         return (self.path / self.manifest).is_file()
@@ -177,6 +200,14 @@ class RunFolder:
             raise ValueError(
                 f"cannot write into {self.path}: it holds files of another origin ({foreign[0]}) and no {self.manifest}; "
                 "name a new or empty folder."
+            )
+
+    def _check_parts(self, parts: Collection[str]) -> None:
+        extra = sorted(set(self.parts()) - set(parts))
+        if extra:
+            raise ValueError(
+                f"{self.path} holds {len(extra)} parts that the input no longer has, such as {extra[0]}; begin anew with "
+                "--restart, or put the input's part back."
             )
 
 
@@ -244,5 +275,4 @@ def _atomic_file(path: Path | ArrowPath) -> AbstractContextManager[BinaryIO]:
 
 
 def _is_partial(name: str) -> bool:
-    last = name.rpartition("/")[2]
-    return last.startswith(".") and last.endswith(PARTIAL)
+    return re.fullmatch(rf"\..+\.[0-9a-f]{{32}}{re.escape(PARTIAL)}", name.rpartition("/")[2]) is not None

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from credalens.arrays import to_numpy
 from credalens.checks.packages import needing
 from credalens.storage.arrays_in_file import LABELS
-from credalens.storage.atomic import atomic_file, check_target
+from credalens.storage.atomic import atomic_file
 from credalens.storage.formats.stored_array import BFLOAT16
 from credalens.storage.formats.suffixes import format_of
 from credalens.storage.reading import check_predictions, renormalised
+from credalens.storage.targets import check_file
 
 
 def save_predictions(path: str | os.PathLike[str], probs: Any, /, labels: Any = None, *, logits: bool = False) -> None:
@@ -30,7 +31,7 @@ def save_predictions(path: str | os.PathLike[str], probs: Any, /, labels: Any = 
     >>> open_predictions(path).shape, read_labels(path)
     ((5, 2, 4), array([3, 0]))
     """
-    target = check_target(path)
+    target = check_file(path)
     form = format_of(target)
     values = _values(probs, logits)
     truth = None if labels is None else _labels(labels, values.shape[1])

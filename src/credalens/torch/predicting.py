@@ -20,7 +20,7 @@ from credalens.core.classical import ClassicalUncertainty
 from credalens.prediction import CredalPrediction
 from credalens.torch.calling import args_of_batch, moved
 from credalens.torch.digest import VERSION, digest
-from credalens.torch.result_folder import Arrays, ResultFolder, read_results
+from credalens.torch.result_folder import Arrays, read_results, result_folder
 
 if TYPE_CHECKING:
     from credalens.torch.wrapper import CredalWrapper
@@ -72,22 +72,23 @@ def predict(
     if not isinstance(autocast, torch.dtype | None):
         raise TypeError(f"autocast must be a dtype such as torch.bfloat16, or None; got {autocast!r}.")
     device = next((x.device for x in (*wrapper.parameters(), *wrapper.buffers())), None)
-    folder = None if output is None else ResultFolder(Path(output), _settings(wrapper, autocast, seed))
-    batches, total = _batches(data, batch_size)
-    results: list[Arrays] = []
-    for index, batch in enumerate(_with_progress(batches, total, progress)):
-        args = args_of_batch(batch, inputs)
-        inputs_digest = _inputs_digest(batch, args, key) if folder else ""
-        arrays = folder.read(index, inputs_digest) if folder else None
-        if arrays is None:
-            args = args if device is None else moved(args, device)
-            with _precision(device, autocast), _seeded(seed, index, device):
-                arrays = _arrays(wrapper.predict_batch(*args))
-            if folder:
-                folder.write(index, inputs_digest, arrays)
-        results.append(arrays)
-    if folder:
-        folder.finish(len(results))
+    settings = {} if output is None else _settings(wrapper, autocast, seed)
+    with nullcontext() if output is None else result_folder(Path(output), settings) as folder:
+        batches, total = _batches(data, batch_size)
+        results: list[Arrays] = []
+        for index, batch in enumerate(_with_progress(batches, total, progress)):
+            args = args_of_batch(batch, inputs)
+            inputs_digest = _inputs_digest(batch, args, key) if folder else ""
+            arrays = folder.read(index, inputs_digest) if folder else None
+            if arrays is None:
+                args = args if device is None else moved(args, device)
+                with _precision(device, autocast), _seeded(seed, index, device):
+                    arrays = _arrays(wrapper.predict_batch(*args))
+                if folder:
+                    folder.write(index, inputs_digest, arrays)
+            results.append(arrays)
+        if folder:
+            folder.finish(len(results))
     return _joined(results, wrapper.base, wrapper.n_members, returns)
 
 

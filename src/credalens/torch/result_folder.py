@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.storage.lock import Lock
 from credalens.storage.run_folder import RunFolder
 
 Arrays = dict[str, NDArray]
@@ -24,9 +26,8 @@ PHRASES: Final = {
 class ResultFolder:
     """Results as ``part-000000.npz``, ... of a run folder, whose manifest has the number of batches of a finished run."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, Any], /) -> None:
-        self._run, self._settings = _run_folder(folder), settings
-        self._run.begin(settings, defaults=DEFAULTS, phrases=PHRASES)
+    def __init__(self, run: RunFolder, settings: Mapping[str, Any], lock: Lock, /) -> None:
+        self._run, self._settings, self._lock = run, settings, lock
 
     def read(self, index: int, inputs: str, /) -> Arrays | None:
         """The results of batch ``index``, None if there are none; an error if they are those of other inputs."""
@@ -43,6 +44,7 @@ class ResultFolder:
 
     def write(self, index: int, inputs: str, arrays: Arrays, /) -> None:
         """Write the results of batch ``index``, with the digest of its inputs."""
+        self._lock.check()
         with self._run.writing(_part_path(self._run, index).name) as file:
             np.savez(file, allow_pickle=False, **arrays, **{INPUTS: np.array(inputs)})
 
@@ -55,6 +57,14 @@ class ResultFolder:
         self._run.write_manifest(self._settings, batches=batches)
 
 
+@contextmanager
+def result_folder(folder: Path, settings: Mapping[str, Any], /) -> Iterator[ResultFolder]:
+    """The folder of a run with these settings; no other run may write into it for the time of the block."""
+    run = _run_folder(folder)
+    with run.begun(settings, defaults=DEFAULTS, phrases=PHRASES) as lock:
+        yield ResultFolder(run, settings, lock)
+
+
 def read_results(folder: Path, /, *, partial: bool) -> tuple[dict[str, Any], list[Arrays]]:
     """The settings and results in a folder; those of an unfinished run only with ``partial``."""
     run = _run_folder(folder)
@@ -63,7 +73,7 @@ def read_results(folder: Path, /, *, partial: bool) -> tuple[dict[str, Any], lis
     manifest = run.read_manifest()
     batches = manifest.get("batches")
     if batches is None:
-        batches = len(run.parts())
+        batches = len(list(folder.glob("part-*.npz")))
         if not partial:
             raise ValueError(
                 f"{folder} holds an unfinished run, {batches} batches so far; repeat the call of predict to finish it, "
@@ -73,7 +83,7 @@ def read_results(folder: Path, /, *, partial: bool) -> tuple[dict[str, Any], lis
 
 
 def _run_folder(folder: Path) -> RunFolder:
-    return RunFolder(folder, manifest="predictions.json", pattern="part-*.npz", remedy="Give a new folder.")
+    return RunFolder(folder, manifest="predictions.json", remedy="Give a new folder.")
 
 
 def _part_path(run: RunFolder, index: int) -> Path:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from credalens.cli.engine import Address, Cpus, Device, Engine, Gpus, SideBySide, check_engine
-from credalens.cli.targets import check_file, check_folder
 
 if TYPE_CHECKING:
     from credalens_paper.pipeline.torch_engine import TorchEngine
@@ -108,6 +107,7 @@ def reproduce(
         credalens reproduce all --from-results results/fast --markdown results/README.md --findings docs/findings.md
         credalens reproduce all --preset fast --data-folder /shared/data --out /shared/runs --engine ray
     """
+    from credalens.storage.targets import check_file, check_folder
     from credalens_paper.experiments.index import check_labels
     from credalens_paper.experiments.presets import get_preset
     from credalens_paper.pipeline import measure_entries as pipeline

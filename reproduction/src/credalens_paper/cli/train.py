@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from credalens.cli.engine import Address, Cpus, Device, Engine, Gpus, SideBySide, check_engine
-from credalens.cli.targets import check_file, check_folder
 from credalens.storage import save_predictions
+from credalens.storage.targets import check_file, check_folder
 
 if TYPE_CHECKING:
     from credalens_paper.data import ImageSet

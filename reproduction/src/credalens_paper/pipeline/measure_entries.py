@@ -60,8 +60,8 @@ def reproduce(
     `finished` is called with every result.
     """
     from credalens_paper.pipeline.evaluate_missing import Evaluator
-    from credalens_paper.pipeline.job import Deadline, Job, TimeIsUp
-    from credalens_paper.pipeline.plan import StopHere, Workbench
+    from credalens_paper.pipeline.job import Deadline, Job
+    from credalens_paper.pipeline.plan import Workbench
     from credalens_paper.pipeline.torch_engine import TorchEngine
     from credalens_paper.results.store import Store
 
@@ -77,6 +77,20 @@ def reproduce(
     store = Store(Path(out) / size.name, dtype=dtype)
     job = Job(store, size, data_folder, engine or TorchEngine(), threads, Deadline(time_limit), log)
     work = Workbench(job, Evaluator(job), pretrained, stop_after)
+    with store.locked():
+        return _measure_all(work, wanted, measures, paper_solver, finished)
+
+
+def _measure_all(
+    work: Workbench,
+    wanted: Sequence[str],
+    measures: Sequence[str],
+    paper_solver: bool,
+    finished: Callable[[Result], None],
+) -> Outcome:
+    from credalens_paper.pipeline.job import TimeIsUp
+    from credalens_paper.pipeline.plan import StopHere
+
     results: list[Result] = []
     unfinished: dict[str, str] = {}
     for place, label in enumerate(wanted):
@@ -87,7 +101,7 @@ def reproduce(
         except TimeIsUp as stopped:
             return Outcome(results, unfinished | dict.fromkeys(wanted[place:], str(stopped)), timed_out=True)
         else:
-            store.save_result(result)
+            work.job.store.save_result(result)
             results.append(result)
             finished(result)
     return Outcome(results, unfinished)

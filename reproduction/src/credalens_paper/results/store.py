@@ -18,12 +18,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.storage.lock import Lock
 from credalens.storage.run_folder import RunFolder
 from credalens_paper.experiments.index import file_name
 from credalens_paper.json_records import to_json
@@ -48,6 +50,10 @@ class Store:
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"{self.folder} is a file; results need a folder")
         self._files = RunFolder(self.folder)
+
+    def locked(self) -> AbstractContextManager[Lock]:
+        """Keep a second reproduction out of the folder for the time of the block."""
+        return self._files.locked()
 
     @property
     def models(self) -> Path:

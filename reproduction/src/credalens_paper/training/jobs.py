@@ -136,11 +136,20 @@ def run_jobs(jobs: Iterable[Job], images: DeviceImages, reports: Reports, /, *, 
     stored where they are.
     """
     waiting, running = deque(jobs), list[Job]()
+    try:
+        _run_in_turn(waiting, running, images, reports, side_by_side)
+    finally:
+        for job in running:
+            job.folder.close()
+
+
+def _run_in_turn(
+    waiting: deque[Job], running: list[Job], images: DeviceImages, reports: Reports, side_by_side: int
+) -> None:
     while waiting or running:
         while waiting and len(running) < side_by_side:
-            job = waiting.popleft()
-            job.start(images)
-            running.append(job)
+            running.append(waiting.popleft())
+            running[-1].start(images)
         for job in running:
             try:
                 job.advance(reports)
@@ -148,7 +157,7 @@ def run_jobs(jobs: Iterable[Job], images: DeviceImages, reports: Reports, /, *, 
                 error.add_note(f"While training {job.spec.key}, step {job.learner.step}.")
                 _save_all(other for other in running if other is not job and not other.learner.finished)
                 raise
-        running = [job for job in running if not job.learner.finished]
+        running[:] = [job for job in running if not job.learner.finished]
 
 
 def _save_all(jobs: Iterable[Job]) -> None:

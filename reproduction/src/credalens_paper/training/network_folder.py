@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, final
@@ -41,7 +41,7 @@ class NetworkFolder:
 
     def __init__(self, path: Path, configuration: Note, rounding: Note, /):
         self.path, self._configuration, self._rounding = path, configuration, rounding
-        self._files = RunFolder(path)
+        self._files, self._held = RunFolder(path), ExitStack()
 
     def is_finished(self) -> bool:
         """Whether the trained network is there; an error where it has another configuration."""
@@ -55,7 +55,8 @@ class NetworkFolder:
             check_settings(read_note(path)["rounding"], self._rounding, path, REMEDY)
 
     def begin(self, learner: Learner, device: torch.device, /) -> None:
-        """Restore the learner from its checkpoint, and record where it starts and with which versions."""
+        """Lock the folder, restore the learner from its checkpoint, record where it starts and with which versions."""
+        self._lock = self._held.enter_context(self._files.locked())
         self._files.remove_partial_files()
         if (self.path / CHECKPOINT).is_file():
             tensors, note = read_tensors(self.path / CHECKPOINT)
@@ -67,15 +68,22 @@ class NetworkFolder:
 
     def save(self, learner: Learner, /) -> None:
         """Write a checkpoint."""
+        self._lock.check()
         tensors, state = learner.state()
         self._write(CHECKPOINT, tensors, {"rounding": self._rounding, "state": state})
 
     def finish(self, learner: Learner, /) -> None:
-        """Write the history, then the network, then delete the checkpoint."""
+        """Write the history, then the network, then delete the checkpoint; another run may enter then."""
+        self._lock.check()
         check_finite(learner.model, learner.spec, learner.step)
         self._files.write_json("history.json", [asdict(record) for record in learner.history])
         self._write(MODEL, learner.model.state_dict(), {})
         (self.path / CHECKPOINT).unlink(missing_ok=True)
+        self.close()
+
+    def close(self) -> None:
+        """Unlock the folder, where this run has locked it."""
+        self._held.close()
 
     def history(self) -> tuple[EpochRecord, ...]:
         """The epochs of a finished training."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from credalens.cli.targets import check_file, check_folder
+from credalens.storage.targets import check_file, check_folder
 
 
 def test_a_folder_is_there_or_can_be_made(tmp_path):

@@ -1,4 +1,4 @@
-"""Where a command will write, looked at before it begins its work."""
+"""Where a file or a folder will be written, looked at before the work begins."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 
-def check_folder(path: Path, /) -> Path:
+def check_folder(path: str | os.PathLike[str], /) -> Path:
     """A folder to write into: it is there, or can be made below one that is."""
+    path = Path(path)
     near = next(place for place in (path, *path.absolute().parents) if place.exists())
     if not near.is_dir():
         raise NotADirectoryError(f"cannot write into {path}: {near} is a file; name a folder.")
@@ -18,11 +19,13 @@ def check_folder(path: Path, /) -> Path:
     return path
 
 
-def check_file(path: Path, /, *, make_folder: bool = False) -> Path:
+def check_file(path: str | os.PathLike[str], /, *, make_folder: bool = False) -> Path:
     """A file to write or replace; its folder must be there, unless it will be made."""
-    from credalens.storage.atomic import check_target
-
-    if path.parent.is_dir() or not make_folder:
-        check_target(path)
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {path}: it is a folder; name a file in it.")
+    if not path.parent.is_dir() and not make_folder:
+        remedy = "it is a file, name a folder" if path.parent.exists() else "create it first"
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}; {remedy}.")
     check_folder(path.parent)
     return path
