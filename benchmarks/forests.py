@@ -124,8 +124,8 @@ def _ways(forest: str) -> dict[str, Make]:
 def main() -> None:
     """Measure, write the result file and print a line for each comparison."""
     warnings.simplefilter("ignore", UserWarning)  # single trees are nearly one-hot
-    rows = [row for dataset in DATASETS for forest in FORESTS for row in compare(dataset, forest, _ways(forest))]
     versions = {**provenance(), "scikit_learn": sklearn.__version__}
+    rows = [row for dataset in DATASETS for forest in FORESTS for row in compare(dataset, forest, _ways(forest))]
     result = {"provenance": versions, "seeds": len(SEEDS), "comparisons": [asdict(row) for row in rows]}
     TARGET.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     for row in rows:

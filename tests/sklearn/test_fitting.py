@@ -71,6 +71,42 @@ def test_reseeding_trains_on_all_rows():
         assert tree.tree_.n_node_samples[0] == len(X)
 
 
+class FromElsewhere:
+    """A classifier that knows nothing of scikit-learn but fit and predict_proba."""
+
+    def fit(self, X, y):
+        self.classes_, self._centre = np.unique(y), X.mean(axis=0)
+        return self
+
+    def predict_proba(self, X):
+        p = 1 / (1 + np.abs(X - self._centre)[:, :3])
+        return p / p.sum(axis=1, keepdims=True)
+
+    def predict(self, X):
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+class WithRandomSeed(GaussianNB):
+    """Names its seed as CatBoost does."""
+
+    def __init__(self, random_seed=None):
+        super().__init__()
+        self.random_seed = random_seed
+
+
+def test_any_estimator_with_probabilities_is_trained():
+    credal = CredalClassifier(FromElsewhere(), n_members=3, random_state=0).fit(X, Y)
+    np.testing.assert_allclose(credal.predict_proba(X), wrap(probabilities(credal)).probability, rtol=0, atol=1e-12)
+    assert (credal.predict_uncertainty(X).epistemic > 0).all()
+    with pytest.raises(ValueError, match="FromElsewhere has none"):
+        CredalClassifier(FromElsewhere(), resample="reseed").fit(X, Y)
+
+
+def test_a_random_seed_is_a_seed_too():
+    credal = CredalClassifier(WithRandomSeed(), n_members=3, random_state=0).fit(X, Y)
+    assert len({member.random_seed for member in credal.estimators_}) == 3
+
+
 def test_every_random_state_inside_is_set():
     pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(3, random_state=0))
     credal = CredalClassifier(pipeline, resample="reseed", random_state=0).fit(X, Y)
