@@ -66,7 +66,9 @@ def table_result(
 
 def _on_request(table: Table, measures: Sequence[str]) -> tuple[CellKey, ...]:
     """More credal cells by other measures, for tables of OOD detection."""
-    credal = [cell for cell in table.cells if cell.variant == "credal" and cell.measure and cell.J is None]
+    credal = [
+        cell for cell in table.cells if cell.variant == "credal" and cell.measure and cell.ood_set and cell.J is None
+    ]
     added = {replace(cell, measure=measure): None for cell in credal for measure in measures}
     return tuple(cell for cell in added if cell not in {*table.cells, *table.extra})
 
