@@ -126,6 +126,17 @@ def test_a_part_the_disk_has_damaged_is_scored_again(tmp_path, monkeypatch, sour
     assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
 
 
+def test_a_byte_that_changed_in_a_finished_part_does_not_reach_the_output(tmp_path, monkeypatch, source):
+    score_file(source, tmp_path / "whole.parquet", chunk_rows=10)
+    for number in range(12):
+        part = unfinished(tmp_path, monkeypatch, source) / "part-00000000.arrow"
+        content = bytearray(part.read_bytes())
+        content[len(content) * number // 12] ^= 1
+        part.write_bytes(content)
+        score_file(source, tmp_path / "out.parquet", chunk_rows=10)
+        assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize("text", ["{", "[]"])
 def test_a_damaged_manifest_is_refused(tmp_path, monkeypatch, source, text, restart):

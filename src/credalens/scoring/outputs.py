@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -11,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -18,6 +20,7 @@ from credalens.scoring.merge_parts import Merger
 from credalens.scoring.settings import ScoringSettings
 from credalens.storage.arrow_path import ArrowPath
 from credalens.storage.atomic import atomic_file
+from credalens.storage.formats.parquet import from_fixed_lists
 from credalens.storage.lock import Lock
 from credalens.storage.run_folder import RunFolder
 
@@ -25,6 +28,7 @@ Sums = dict[str, float]
 ScoredChunk = tuple[pa.Table, Sums]
 SETTINGS: Final = b"credalens"
 FOOTER: Final = b"credalens.part"
+CHECKSUM: Final = b"credalens.crc32"
 CODE_DIFFERS: Final = "credalens was another version, whose last digits may differ"
 PHRASES: Final = {
     "input": "the input is another file, or one that has changed",
@@ -55,8 +59,16 @@ def _read_footer(read_metadata: Callable[[], dict[bytes, bytes]]) -> PartFooter 
     """None where the part is missing, damaged or of an older version."""
     try:
         return PartFooter(**json.loads(read_metadata()[FOOTER]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         return None
+
+
+def _checksum(table: pa.Table, footer: str) -> str:
+    """Of the footer, the schema and all values: a disk may change what is still to be merged."""
+    crc = zlib.crc32(f"{footer} {table.schema.remove_metadata()}".encode())
+    for column in table.columns:
+        crc = zlib.crc32(np.ascontiguousarray(from_fixed_lists(column)).data, crc)
+    return str(crc)
 
 
 @final
@@ -159,17 +171,21 @@ class FileOutput:
         """Write the only chunk; the part appears whole or not at all."""
         [(table, sums)] = chunks
         footer = PartFooter(identity, scattered, len(table), sums)
-        table = table.replace_schema_metadata(footer.metadata())
+        metadata = footer.metadata()
+        table = table.replace_schema_metadata({**metadata, CHECKSUM: _checksum(table, metadata[FOOTER])})
         with self.run.writing(name) as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
         return footer
 
     def read_footer(self, name: str, /) -> PartFooter | None:
-        """The footer of a finished part."""
+        """The footer of a finished part whose bytes are those that were written."""
 
         def read_metadata() -> Any:
-            with pa.OSFile(str(self.run.path / name)) as source, pa.ipc.open_file(source) as file:
-                return file.schema.metadata
+            with pa.memory_map(str(self.run.path / name)) as source, pa.ipc.open_file(source) as file:
+                metadata = file.schema.metadata
+                if _checksum(file.read_all(), metadata[FOOTER].decode()).encode() != metadata[CHECKSUM]:
+                    raise ValueError(f"{name} has changed since it was written.")
+                return metadata
 
         return _read_footer(read_metadata)
 
