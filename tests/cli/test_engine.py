@@ -45,6 +45,18 @@ def test_a_folder_is_scored_and_told(capsys, tmp_path, source):
     assert "3 parts, 3 of them by an earlier run; 0 workers; 0 retries." in out
 
 
+def test_rows_that_tables_do_not_share_are_told(capsys, tmp_path):
+    ids = pa.array(range(40))
+    write_model(tmp_path / "a", VALUES[0], ids, [np.r_[0:30, 7]])
+    write_model(tmp_path / "b", VALUES[1], ids, [np.arange(40)])
+    args = ("score", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out")
+    assert "a: has 1 rows with an id that stands before, such as 7." in refused(capsys, *args)
+    code, _, err = run(capsys, *args, "--join", "first")
+    assert code == 0
+    assert "1 rows have an id that stands before.\n" in err
+    assert f"left out: 10 rows of {tmp_path}/b that the first table does not have.\n" in err
+
+
 def test_bad_parts_are_left_out_on_request(capsys, tmp_path, source):
     spoil_row(source / "part-1.parquet", 11)
     message = refused(capsys, "score", source, "-o", tmp_path / "out")
@@ -81,8 +93,8 @@ TRAIN = ("train", "--data", "digits", "--schedule", "smoke")
         (("score", "x", "-o", "y", "--engine", "dask"), "--engine is local or ray, got 'dask'"),
         (("score", "x", "-o", "y", "--address", "head:6379"), "--address is for --engine ray"),
         (("score", "x", "-o", "y", "--workers", "2"), "--workers is for --engine ray"),
-        (("score", "x.npy", "-o", "y", "--on-error", "skip"), "--id and --on-error are for folders"),
-        (("score", "x.npy", "-o", "y", "--id", "key"), "--id and --on-error are for folders"),
+        (("score", "x.npy", "-o", "y", "--on-error", "skip"), "--id, --on-error and --join are for folders"),
+        (("score", "x.npy", "-o", "y", "--id", "key"), "--id, --on-error and --join are for folders"),
         ((*TRAIN, "--cpus", "2"), "--cpus is for --engine ray"),
         ((*TRAIN, "--engine", "ray", "--side-by-side", "2"), "--side-by-side is for --engine local"),
         ((*TRAIN, "--engine", "ray", "--device", "foo"), "device must be 'cpu', 'cuda', 'cuda:1' or another name"),

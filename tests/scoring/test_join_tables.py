@@ -250,3 +250,34 @@ def test_another_file_with_scattered_rows_of_a_part_is_noticed(tmp_path):
     (sources[2] / "part-3.parquet").unlink()
     with pytest.raises(ValueError, match="model-2: lacks"):
         score_folder(sources, tmp_path / "out")
+
+
+def test_rows_that_only_a_later_table_has_are_not_dropped_unsaid(tmp_path):
+    fewer = [EVEN[0], EVEN[1], EVEN[3]]
+    sources = write_models(tmp_path, [fewer, EVEN, [np.arange(ROWS)[::-1]]])
+    with pytest.raises(
+        ValueError, match=r"model-1: has 10 rows that .*model-0 lacks, such as the one with id 65\. .*--join first"
+    ):
+        score_folder(sources, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    summary = score_folder(sources, tmp_path / "out", join="first")
+    assert summary.left_out_rows == {str(source): 10 for source in sources[1:]}
+    assert (summary.scores.rows, summary.repeated_ids) == (30, 0)
+
+
+@pytest.mark.parametrize("layout", [[np.r_[0:20, 3], np.r_[20:40]], [np.r_[0:20], np.r_[20:40, 3]]])
+def test_an_id_that_stands_twice_in_the_first_table_is_named(tmp_path, layout):
+    sources = write_models(tmp_path, [layout, [np.arange(ROWS)]])
+    with pytest.raises(ValueError, match=r"model-0: has 1 rows with an id that stands before, such as \d+\. .*--join"):
+        score_folder(sources, tmp_path / "out")
+    summary = score_folder(sources, tmp_path / "out", join="first")
+    assert (summary.scores.rows, summary.repeated_ids, summary.left_out_rows) == (41, 1, {})
+
+
+def test_a_damaged_part_of_the_first_table_is_no_difference_of_ids(tmp_path):
+    sources = write_models(tmp_path, [EVEN] * 2)
+    damaged = sources[0] / "part-1.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    assert score_folder(sources, tmp_path / "out", on_error="skip").scores.rows == 30
+    with pytest.raises(ValueError, match="join must be one of"):
+        score_folder(sources, tmp_path / "out", join="outer")

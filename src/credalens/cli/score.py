@@ -102,6 +102,15 @@ def score(
             rich_help_panel="Folders",
         ),
     ] = None,
+    join: Annotated[
+        str | None,
+        typer.Option(
+            metavar="exact|first",
+            help="Several folders must have the same ids, each once; or rows are those of the first, whatever others have.",
+            show_default="exact",
+            rich_help_panel="Folders",
+        ),
+    ] = None,
     engine: Engine = "local",
     address: Address = None,
     workers: Annotated[
@@ -132,9 +141,11 @@ def score(
     }  # fmt: skip
     folders = on_ray or len(predictions) > 1 or "://" in predictions[0] or Path(predictions[0]).is_dir()
     if folders:
-        options |= {"id_column": row_id, "on_error": on_error or "fail"}
-    elif row_id is not None or on_error is not None:
-        raise typer.BadParameter(f"--id and --on-error are for folders of Parquet files; {predictions[0]} is none.")
+        options |= {"id_column": row_id, "on_error": on_error or "fail", "join": join or "exact"}
+    elif (row_id, on_error, join) != (None, None, None):
+        raise typer.BadParameter(
+            f"--id, --on-error and --join are for folders of Parquet files; {predictions[0]} is none."
+        )
     elif Path(output).is_dir():
         raise IsADirectoryError(
             f"cannot write {output}: it is a folder, which is for folders of Parquet files; for {Path(predictions[0]).name} "
@@ -175,6 +186,10 @@ def _print_work(summary: FolderSummary) -> None:
     workers = f"{summary.workers} worker{'s' * (summary.workers != 1)}"
     retries = f"{summary.retries} retr{'y' if summary.retries == 1 else 'ies'}"
     typer.echo(f"{summary.parts} parts{earlier}; {workers}{speed}; {retries}.")
+    if summary.repeated_ids:
+        typer.echo(f"{summary.repeated_ids} rows have an id that stands before.", err=True)
+    for table, rows in summary.left_out_rows.items():
+        typer.echo(escaped(f"left out: {rows} rows of {table} that the first table does not have."), err=True)
     for skipped in summary.skipped:
         typer.echo(escaped(f"left out: {skipped.error}"), err=True)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from credalens.checks.options import check_choice, check_threads
 from credalens.scoring.columns import COLUMNS
+from credalens.scoring.compare_ids import JOINS, compare_ids
 from credalens.scoring.inputs import FileInput, fingerprint
 from credalens.scoring.job import Executor, Progress, ScoringJob, in_this_process, run_job
 from credalens.scoring.join_tables import TableInput
@@ -102,6 +103,7 @@ def score_folder(
     max_bytes: int | None = None,
     threads: int | None = None,
     on_error: str = "fail",
+    join: str = "exact",
     restart: bool = False,
     filesystem: Any = None,
     executor: Executor = in_this_process,
@@ -111,7 +113,9 @@ def score_folder(
 
     The columns of members are found as by ``open_predictions``, and those of the output are those of ``score_columns``.
     Several sources are tables of one model each with the same row ids, in the column ``id_column`` ("id" by default),
-    which the output has too; they are joined part by part where parts line up, and elsewhere by looking up ids. Paths
+    which the output has too; they are joined part by part where parts line up, and elsewhere by looking up ids. Every
+    table must have the same ids, each once; with ``join="first"`` the rows are those of the first table, whose ids may
+    repeat, and the summary counts them and the rows of others that were left out. Paths
     may be URIs (s3://bucket/folder), or belong to the ``filesystem`` of Arrow that is given. ``max_bytes`` is that of
     ``open_predictions``, for each file.
 
@@ -134,6 +138,7 @@ def score_folder(
     """
     check_threads(threads)
     check_choice(on_error, ON_ERROR, "on_error")
+    check_choice(join, JOINS, "join")
     tables, path = _open_tables(sources, filesystem), arrow_path(target, filesystem)
     _check_apart(path, tables)
     row_ids = _check_id(id_column or ("id" if len(tables) > 1 else None))
@@ -142,12 +147,13 @@ def score_folder(
     settings = make_settings(
         base=base, rule=rule, logits=logits, members=members, classes=classes, dtype=columns[0].dtype, id=row_ids
     )
+    differences = compare_ids(tables, row_ids, join)
     parts, output = TableInput(tables, columns, row_ids, logits, max_bytes), FolderOutput.at(path)
     job = ScoringJob(parts, output, settings, rows_at_a_time(members, classes, chunk_rows), threads)
     with output.begun(settings, job.part_names(), restart=restart) as lock:
         finished, attempted = run_job(job, executor, progress, lock, skip_bad=on_error == "skip")
         output.run.remove_partial_files()
-    return summarise_folder(job, finished, attempted)
+    return summarise_folder(job, finished, attempted, differences)
 
 
 def _check_not_the_source(target: Path, source: Path) -> None:

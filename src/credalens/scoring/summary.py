@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from credalens.scoring.columns import MEASURES
+from credalens.scoring.compare_ids import IdDifferences
 from credalens.scoring.job import PartReport, ScoringJob
 
 
@@ -53,6 +54,8 @@ class FolderSummary:
 
     :ivar scores: rows, settings and means, as for a single file; ``resumed_rows`` were there before.
     :ivar rows_a_second: rows that one worker scored in a second, on average; None where nothing was left to score.
+    :ivar repeated_ids: rows of the first of several tables whose id stands there before.
+    :ivar left_out_rows: of tables after the first, by table: rows that the first does not have.
     :ivar retries: parts that were begun again, because a worker or its machine was lost.
     """
 
@@ -63,6 +66,8 @@ class FolderSummary:
     workers: int
     rows_a_second: float | None
     retries: int
+    repeated_ids: int
+    left_out_rows: dict[str, int]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, the scores among them."""
@@ -97,7 +102,11 @@ def summarise(
 
 
 def summarise_folder(
-    job: ScoringJob, finished: Mapping[int, PartReport], attempted: Mapping[int, PartReport], /
+    job: ScoringJob,
+    finished: Mapping[int, PartReport],
+    attempted: Mapping[int, PartReport],
+    differences: IdDifferences,
+    /,
 ) -> FolderSummary:
     """What became of all parts; an error where nothing was scored."""
     scored = [report for report in attempted.values() if not report.error]
@@ -114,6 +123,8 @@ def summarise_folder(
         workers=len({report.worker for report in attempted.values()}),
         rows_a_second=_rows(scored) / seconds if seconds else None,
         retries=sum(report.retries for report in attempted.values()),
+        repeated_ids=differences.repeated,
+        left_out_rows=differences.left_out,
     )
 
 

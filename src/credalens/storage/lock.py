@@ -154,7 +154,7 @@ def _holder(content: bytes | None) -> Holder | None:
     """None where the file is gone, half written or damaged."""
     try:
         return Holder(**json.loads(content or b""))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
 
 
