@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from tests.strategies import KINDS, batch_of, ensembles
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("shape", [(1, 4), (2, 2), (5, 10), (20, 6), (5, 100), (40, 30)])
+@pytest.mark.parametrize("shape", [(1, 4), (2, 2), (5, 10), (20, 6), (5, 100), (40, 30), (65, 3), (300, 12), (100, 40)])
 def test_upper_entropy_is_certified(kind, shape):
     members, classes = shape
     batch = batch_of(kind, members, 20, classes)
@@ -69,6 +70,37 @@ def test_permutation_vertices_of_two_monotone_members_are_the_vertices():
     batch = ConvexHull(batch_of("flat", 3, 4, 3)).permutation_vertices()
     assert batch.shape == (4, 6, 3)
     np.testing.assert_allclose(batch.sum(-1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [3, 10])
+def test_many_members_cost_little_more_than_those_that_matter(classes):
+    """Members inside the hull of a few others change nothing; a Newton system of all 5000 would take 200 MB and minutes."""
+    corners = batch_of("peaked", 8, 1, classes)
+    inside = np.random.default_rng(0).dirichlet(np.ones(8), 5000) @ corners[:, 0]
+    hull = ConvexHull(np.concatenate([inside[:, None], corners]))
+    tracemalloc.start()
+    try:
+        value, (_, bound) = hull.upper_entropy(return_bounds=True)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert bound - value <= 1e-9
+    assert abs(value - ConvexHull(corners).upper_entropy()) <= 1e-9
+    assert peak <= 1 << 23
+
+
+def test_a_spent_budget_is_said_and_leaves_a_certified_bracket():
+    hull = ConvexHull(batch_of("peaked", 20, 7, 12))
+    best = hull.upper_entropy()
+    with pytest.warns(RuntimeWarning, match=r"of 7 rows are not certified after max_steps=1: .* up to"):
+        value, q, (low, high) = hull.upper_entropy(max_steps=1, return_bounds=True, return_distribution=True)
+    np.testing.assert_allclose(oracles.entropy(q), value, atol=1e-12)
+    assert (low == value).all()
+    assert (value <= best + 1e-12).all()
+    assert (best <= high + 1e-12).all()
+    assert (high - value > 1e-9).any()
+    with pytest.raises(ValueError, match="max_steps must be at least 1"):
+        hull.upper_entropy(max_steps=0)
 
 
 def test_two_opposite_members_by_hand():

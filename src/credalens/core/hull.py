@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.member_array import MemberArray, read_valid_members
-from credalens.checks.options import check_base, check_few_classes, check_subset
+from credalens.checks.options import check_base, check_count, check_few_classes, check_subset
 from credalens.core.batches import for_each_chunk
 from credalens.core.entropy import shannon_entropy
 from credalens.core.hartley import subset_weights
 
+MAX_STEPS = 500
+TOLERANCE = 1e-11  # bits; rows certified to this are done
+OPEN = 1e-9  # bits; rounding leaves less
 MOST_SUBSET_CLASSES = 16
 MOST_PERMUTATION_CLASSES = 8
 
@@ -52,6 +56,7 @@ class ConvexHull:
         base: float = 2,
         return_distribution: bool = False,
         return_bounds: bool = False,
+        max_steps: int = MAX_STEPS,
         threads: int | None = None,
     ) -> Any:
         r"""The highest entropy of a mixture of members.
@@ -60,20 +65,26 @@ class ConvexHull:
 
         Certificate (KKT): the optimum is at most max_n CE(p_n, q) for any mixture q, and equals H(q) at the best one.
         ``return_bounds`` adds the pair (value, that upper bound).
+
+        Cost: a step takes O(N C) for N members, and O(k^2 (C + k)) for the k of them that are in use, at most about max(C, 64).
+        Up to a hundred classes it takes 1 to 100 steps, and more with more classes: 5 ms a row for 3000 members and 10 classes,
+        0.4 s for 100 classes, 5 s for 1000 members and 300 classes. After ``max_steps`` steps the value is a lower bound of
+        the highest entropy; rows where that leaves more than 1e-9 bits open are counted in a RuntimeWarning.
         """
         from credalens.kernels.hull import hull_upper_entropy_rows, hull_workspace
 
-        scale = 1.0 / math.log2(check_base(base))
+        scale, max_steps = 1.0 / math.log2(check_base(base)), check_count(max_steps, "max_steps")
         members = self._members.normalised()
-        _, rows, classes = members.array.shape
+        count, rows, classes = members.array.shape
         entropy, gap, q = np.empty(rows), np.empty(rows), np.empty((rows, classes))
 
         def work(start: int, stop: int) -> None:
             part = np.ascontiguousarray(members.array[:, start:stop])
             results = entropy[start:stop], gap[start:stop], q[start:stop]
-            hull_upper_entropy_rows(part, 1e-11, *results, *hull_workspace(len(part)))
+            hull_upper_entropy_rows(part, TOLERANCE, max_steps, *results, *hull_workspace(count, classes, max_steps))
 
-        for_each_chunk(work, rows, classes * len(members.array), threads=threads)
+        for_each_chunk(work, rows, classes * count, threads=threads)
+        _warn_of_open_rows(gap, max_steps)
         np.maximum(entropy, 0.0, out=entropy)
         value = members.restore(entropy * scale)
         extras: list[Any] = [members.restore(q)] if return_distribution else []
@@ -133,6 +144,18 @@ class ConvexHull:
         classes = members.array.shape[-1]
         total = _capacity(members.array) @ subset_weights(classes)
         return members.restore(np.maximum(math.log2(classes) - total, 0.0) * scale)
+
+
+def _warn_of_open_rows(gap: NDArray, max_steps: int) -> None:
+    """Say how many rows the search has left open, and how far."""
+    if (number := int((gap > OPEN).sum())) > 0:
+        warnings.warn(
+            f"{number} of {gap.size} rows are not certified after max_steps={max_steps}: their highest entropy is up to "
+            f"{gap.max():.3g} bits above the value. return_bounds=True gives the bound of each row; a larger max_steps "
+            "narrows it.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 def _capacity(members: NDArray) -> NDArray:

@@ -11,16 +11,17 @@ from credalens.kernels.simd.jit import kernel
 from credalens.kernels.simd.phi import phi
 
 LN2 = np.log(2.0)
-STEPS = 500
+MANY = 64  # members, from which on the search starts with a few of them
 FLAT = 1e-14  # bits; entropies closer than this are equal in floating point
 SHORTEST = 1e-16
 NEGLIGIBLE = 1e-12  # a weight below this would only shorten the Newton steps of the others
 TINY = 1e-300  # keeps the logarithm of an unused class finite; a member that needs the class is then far the worst
 
 
-def hull_workspace(members: int, /) -> tuple[NDArray[Any], ...]:
-    """Scratch memory: weights, those on trial and gradient; which are in use; the Newton system."""
-    return np.empty((3, members)), np.empty(members, np.int64), np.empty((members, members + 2))
+def hull_workspace(members: int, classes: int, steps: int, /) -> tuple[NDArray[Any], ...]:
+    """Scratch memory: weights, those on trial and gradient; which are in use; the Newton system of as many as can be."""
+    used = min(members, max(MANY, classes) + steps)
+    return np.empty((3, members)), np.empty(members, np.int64), np.empty((used, used + 2))
 
 
 @kernel
@@ -152,21 +153,41 @@ def _toward(members, weights, n, q, trial, gradient, entropy, worst):
 
 
 @kernel
-def hull_upper_entropy_rows(members, tolerance, entropy, gap, distribution, numbers, active, system):
+def _first_weights(members, weights):
+    """Equal weights: of all members if they are few, else of those that give some class the most, so that none has no mass.
+
+    The best mixture needs no more members than there are classes, and a Newton step costs the cube of those in use.
+    """
+    count, classes = members.shape
+    used = count if count <= MANY else 0
+    for n in range(count):
+        weights[n] = 1.0 if count <= MANY else 0.0
+    for k in range(classes if count > MANY else 0):
+        best = 0
+        for n in range(1, count):
+            best = n if members[n, k] > members[best, k] else best
+        used += weights[best] == 0.0
+        weights[best] = 1.0
+    for n in range(count):
+        weights[n] /= used
+
+
+@kernel
+def hull_upper_entropy_rows(members, tolerance, steps, entropy, gap, distribution, numbers, active, system):
     """Upper entropy, its certificate max_n CE(p_n, q) - H(q) >= 0 and the maximiser q of every row, in a `hull_workspace`.
 
     Active-set Newton in the mixture weights: concave, so the certificate bounds the distance to the optimum. When the
-    weights in use are optimal among themselves, the member with the largest cross-entropy joins.
+    weights in use are optimal among themselves, the member with the largest cross-entropy joins. At most ``steps`` of them.
     """
     count, rows, _ = members.shape
     weights, trial, gradient = numbers[0], numbers[1], numbers[2]
     for row in range(rows):
         p = members[:, row]
         q = distribution[row]
-        weights[:] = 1.0 / count
+        _first_weights(p, weights)
         value = _mix(p, weights, q)
         worst = _gradient(p, q, gradient)
-        for _ in range(STEPS):
+        for _ in range(steps):
             if worst - value <= tolerance:
                 break
             used = 0
