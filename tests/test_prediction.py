@@ -9,9 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from credalens import ConvexHull, MemberSummary, credal_decision, generalized_hartley, wrap, wrap_logits
+from credalens import (
+    ConvexHull,
+    CredalPrediction,
+    MemberSummary,
+    credal_decision,
+    generalized_hartley,
+    wrap,
+    wrap_logits,
+)
 from credalens.checks import intervals
 from credalens.core import batches
+from credalens.core.scores import SCORES
 from tests import oracles
 from tests.strategies import KINDS, batch_of, ensembles
 
@@ -248,3 +257,91 @@ def test_the_mean_decides_between_classes_of_equal_intersection_probability(memb
 
 def test_one_hot_members_predict_the_class_with_most_votes():
     assert wrap(np.eye(3)[[2, 2, 0, 1, 2]]).predict() == 2
+
+
+@pytest.mark.parametrize("key", [slice(2, 5), [4, 0], 3, np.arange(6) % 2 == 0])
+@pytest.mark.parametrize("make", [wrap, lambda p: MemberSummary().update(p).prediction()])
+def test_slicing_chooses_inputs(make, key):
+    members = batch_of("peaked", 3, 12, 4).reshape(3, 6, 2, 4)
+    part = make(members)[key]
+    expected = make(members[:, key])
+    for name in ("lower", "probability", "total", "aleatoric_bound", "hartley"):
+        assert np.array_equal(getattr(part, name), getattr(expected, name))
+    assert np.allclose(part.classical.epistemic, expected.classical.epistemic, rtol=0, atol=1e-12)
+    if make is wrap:
+        assert np.array_equal(part.score("mean_pairwise_kl"), expected.score("mean_pairwise_kl"))
+
+
+def test_length_is_the_first_batch_axis():
+    assert len(wrap(batch_of("flat", 3, 7, 4))) == 7
+    with pytest.raises(TypeError, match="single input"):
+        len(wrap([[0.2, 0.8], [0.5, 0.5]]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_saved_prediction_comes_back(tmp_path, dtype):
+    prediction = wrap(batch_of("peaked", 12, 9, 4).astype(dtype), base=math.e, trim=0.1)
+    prediction.save(tmp_path / "prediction.npz")
+    loaded = CredalPrediction.load(tmp_path / "prediction.npz")
+    for name in ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound"):
+        assert np.array_equal(getattr(loaded, name), getattr(prediction, name))
+        assert getattr(loaded, name).dtype == dtype
+    assert (loaded.base, loaded.n_members, loaded.trim) == (math.e, 12, 0.1)
+    for name in SCORES:
+        if not SCORES[name].needs_members:
+            assert np.array_equal(loaded.score(name), prediction.score(name))
+    with pytest.raises(ValueError, match="from a file"):
+        loaded.hull  # noqa: B018
+
+
+def test_a_prediction_for_one_input_is_saved_as_well(tmp_path):
+    prediction = wrap([[0.2, 0.8], [0.5, 0.5]])
+    prediction.save(tmp_path / "one.npz")
+    assert CredalPrediction.load(tmp_path / "one.npz").total == prediction.total
+
+
+def test_a_damaged_or_foreign_file_is_no_prediction(tmp_path):
+    path = tmp_path / "prediction.npz"
+    wrap(batch_of("peaked", 3, 9, 4)).save(path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="no saved prediction"):
+        CredalPrediction.load(path)
+    np.savez(path, probs=np.ones(3))
+    with pytest.raises(ValueError, match="no saved prediction"):
+        CredalPrediction.load(path)
+    with pytest.raises(ValueError, match=r"\.npz"):
+        wrap(batch_of("peaked", 3, 9, 4)).save(tmp_path / "prediction.json")
+
+
+def test_a_data_frame_has_a_row_for_each_input():
+    pytest.importorskip("pandas")
+    prediction = wrap(batch_of("peaked", 3, 6, 4))
+    frame = prediction.to_pandas(["a", "b", "c", "d"])
+    assert list(frame.columns) == ["prediction", "probability", "lower", "upper", "total", "aleatoric", "epistemic"]
+    assert list(frame["prediction"]) == ["abcd"[k] for k in prediction.predict()]
+    assert np.array_equal(frame["upper"], prediction.upper[np.arange(6), prediction.predict()])
+    assert len(wrap(batch_of("peaked", 3, 6, 4).reshape(3, 2, 3, 4)).to_pandas()) == 6
+    assert len(wrap(batch_of("peaked", 3, 6, 4)[:, 0]).to_pandas()) == 1
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize(("member_axis", "class_axis"), [(0, 1), (0, 2), (1, 0), (3, -2), (-1, 0)])
+def test_classes_may_lie_on_any_axis(library, member_axis, class_axis):
+    members = batch_of("peaked", 3, 10, 4).reshape(3, 2, 5, 4)
+    moved = np.moveaxis(members, (0, -1), (member_axis, class_axis))
+    if library == "torch":
+        moved = pytest.importorskip("torch").from_numpy(moved.copy())
+    for function, values in ((wrap, moved), (wrap_logits, moved.log() if library == "torch" else np.log(moved))):
+        prediction = function(values, member_axis=member_axis, class_axis=class_axis)
+        assert np.allclose(np.asarray(prediction.lower), wrap(members).lower, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("axes", "words"), [((0, 9), "out of range"), ((1, 1), "the same axis"), ((0, 1.5), "integer")]
+)
+def test_wrong_axes_are_refused_by_name(axes, words):
+    members = batch_of("peaked", 3, 10, 4)
+    with pytest.raises((ValueError, TypeError), match=words):
+        wrap(members, member_axis=axes[0], class_axis=axes[1])

@@ -12,8 +12,8 @@ import credalens
 
 BUDGET = ", max_nodes, tolerance, threads"
 SIGNATURES = {
-    "wrap": "probs, *, member_axis, base" + BUDGET,
-    "wrap_logits": "logits, *, member_axis, base" + BUDGET,
+    "wrap": "probs, *, member_axis, class_axis, base, trim" + BUDGET,
+    "wrap_logits": "logits, *, member_axis, class_axis, base, trim" + BUDGET,
     "probability_intervals": "probs, *, member_axis, threads",
     "intersection_probability": "lower, upper",
     "approximate_intervals": "lower, upper, classes",

@@ -171,6 +171,16 @@ def largest(p: Any, /) -> Any:
     return p.amax(-1) if library == "torch" else namespace(library).max(p, axis=-1)
 
 
+def smallest(x: Any, y: Any, count: int, /) -> Any:
+    """The ``count`` smallest values of both along the first axis, in rising order; all of them where there are fewer."""
+    library = _library_of(x)
+    if library == "torch":
+        return sys.modules["torch"].cat([x, y]).sort(0).values[:count]
+    xp = namespace(library)
+    joined = xp.concatenate([x, y]) if library in ("numpy", "cupy", "jax") else xp.concat([x, y])
+    return xp.sort(joined, axis=0)[:count]
+
+
 def not_negative(x: Any, /) -> Any:
     """Zero where rounding made a number negative."""
     xp = namespace(_library_of(x))

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import ArrayKind, array_kind_of, namespace, to_float32
+from credalens.arrays import ArrayKind, array_kind_of, in_own_library, namespace, to_float32
 from credalens.checks.arrays import as_array, check_classes, read_array, row_tolerance
 from credalens.checks.bad_rows import raise_bad_logits, raise_bad_rows
 from credalens.checks.options import shown
@@ -42,6 +42,12 @@ class MemberArray:
     def to_cpu(self) -> MemberArray:
         """The members themselves; those on a GPU have to be fetched."""
         return self
+
+    def take(self, key: Any, /) -> MemberArray:
+        """The members of some inputs, chosen on the first axis of the batch."""
+        shaped = self.array.reshape(len(self.array), *self.batch, -1)[:, key]
+        members, *batch, classes = shaped.shape
+        return replace(self, array=shaped.reshape(members, math.prod(batch), classes), batch=tuple(batch))
 
     def rows(self, start: int, stop: int) -> tuple[NDArray, int, int]:
         """An array that kernels can read and where these rows are in it.
@@ -118,6 +124,20 @@ def _read_stack(x: Any, member_axis: int, name: str) -> MemberArray:
     return MemberArray(array.reshape(members, math.prod(batch), classes), tuple(batch), array_kind)
 
 
+def classes_last(x: Any, member_axis: int, class_axis: int, name: str, /) -> tuple[Any, int]:
+    """``x`` with its classes on the last axis, and where its members are then. The axes are those of ``x`` as it came."""
+    if class_axis == -1:
+        return x, member_axis
+    x = in_own_library(in_common_precision(x, name=name))
+    classes, members = (
+        check_axis(axis, option, len(x.shape), name)
+        for axis, option in ((class_axis, "class_axis"), (member_axis, "member_axis"))
+    )
+    if members == classes:
+        raise ValueError(f"member_axis={member_axis} and class_axis={class_axis} are the same axis of {name}.")
+    return namespace(array_kind_of(x).library).moveaxis(x, classes, -1), members - (members > classes)
+
+
 def one_member(values: Any, name: str, /) -> MemberArray:
     """The prediction (*batch, classes) of one member."""
     array, array_kind = as_array(values, name)
@@ -153,15 +173,20 @@ def check_member_axis(axis: int, ndim: int, name: str) -> int:
     """The member axis as a non-negative integer: in range, and not the axis of the classes."""
     if ndim < 2:
         raise ValueError(f"{name} must have shape (members, *batch, classes) with at least two axes; got {ndim}.")
-    if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
-        raise TypeError(f"member_axis must be an integer; got {axis!r}.")
-    if not -ndim <= axis < ndim:
-        raise ValueError(
-            f"member_axis={shown(axis)} is out of range for {name} with {ndim} axes; use {-ndim} to {ndim - 1}."
-        )
-    if axis % ndim == ndim - 1:
+    if (place := check_axis(axis, "member_axis", ndim, name)) == ndim - 1:
         raise ValueError(
             f"member_axis={axis} is the last axis of {name}, which holds the classes; members need an axis of their own."
+        )
+    return place
+
+
+def check_axis(axis: Any, option: str, ndim: int, name: str) -> int:
+    """An axis of an array with so many axes as a non-negative integer."""
+    if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
+        raise TypeError(f"{option} must be an integer; got {axis!r}.")
+    if not -ndim <= axis < ndim:
+        raise ValueError(
+            f"{option}={shown(axis)} is out of range for {name} with {ndim} axes; use {-ndim} to {ndim - 1}."
         )
     return int(axis) % ndim
 

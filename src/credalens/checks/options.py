@@ -68,6 +68,14 @@ def check_fraction(value: Any, name: str, /) -> float:
     return number
 
 
+def check_trim(trim: float, /) -> float:
+    """A share of the members to leave out at each end: at least 0 and below one half."""
+    number = check_real(trim, "trim", "a share of the members, from 0 to below 0.5")
+    if not 0 <= number < 0.5:
+        raise ValueError(f"trim is the share of members left out at each end, from 0 to below 0.5; got {shown(trim)}.")
+    return number
+
+
 def check_budget(max_nodes: int, tolerance: float, /) -> tuple[int, float]:
     """The budget of a search for the lowest entropy: nodes, and the gap in bits at which it may end."""
     return check_count(max_nodes, "max_nodes"), check_tolerance(tolerance)

@@ -30,6 +30,10 @@ def check_merge(summary: Any, other: Any, /) -> None:
     """Two summaries of the same inputs: same library, batch and classes."""
     if type(summary) is not type(other):
         raise TypeError(f"a MemberSummary merges with another MemberSummary; got {type(other).__name__}.")
+    if summary.keep != other.keep and (summary.count or summary.keep) and (other.count or other.keep):
+        raise ValueError(
+            f"summaries merge that keep as many values of every class; got keep={summary.keep} and keep={other.keep}."
+        )
     if summary.array_kind is None or other.array_kind is None:
         return
     libraries = summary.array_kind.library, other.array_kind.library
@@ -39,6 +43,15 @@ def check_merge(summary: Any, other: Any, /) -> None:
     if shapes[0] != shapes[1]:
         raise ValueError(
             f"members must predict the same inputs and classes; got shapes {shapes[0]} and {shapes[1]} (*batch, classes)."
+        )
+
+
+def check_kept(keep: int, out: int, count: int, /) -> None:
+    """Enough extreme values kept to leave out so many members at each end."""
+    if out > keep:
+        raise ValueError(
+            f"to leave out {out} of {count} members at each end a summary must keep as many values of every class; this one "
+            f"has keep={keep}. Begin with MemberSummary(keep={out})."
         )
 
 

@@ -65,7 +65,7 @@ class ProbabilityIntervals:
         .. math:: l_k + \sum_{j \ne k} u_j \ge 1 \ \text{and}\ u_k + \sum_{j \ne k} l_j \le 1 \quad \text{for all } k
         """
         intervals = self._rows()
-        low, high = _tightened(intervals.lower, intervals.upper)
+        low, high = tightened(intervals.lower, intervals.upper)
         tolerance = row_tolerance(intervals.array_kind.dtype)
         same = (low - intervals.lower <= tolerance) & (intervals.upper - high <= tolerance)
         return intervals.restore(same.all(axis=-1))
@@ -76,7 +76,7 @@ class ProbabilityIntervals:
         .. math:: l'_k = \max(l_k, 1 - \sum_{j \ne k} u_j), \quad u'_k = \min(u_k, 1 - \sum_{j \ne k} l_j)
         """
         intervals = self._rows()
-        low, high = _tightened(intervals.lower, intervals.upper)
+        low, high = tightened(intervals.lower, intervals.upper)
         return ProbabilityIntervals._trusted(intervals.restore(low), intervals.restore(high))
 
     def vertices(self) -> Any:
@@ -93,7 +93,8 @@ class ProbabilityIntervals:
         return vertices if intervals.batch else vertices[0]
 
 
-def _tightened(low: NDArray, high: NDArray) -> tuple[NDArray, NDArray]:
+def tightened(low: NDArray, high: NDArray, /) -> tuple[NDArray, NDArray]:
+    """Bounds (..., classes) of the same set, each of them attained."""
     least = 1 - (high.sum(axis=-1, keepdims=True) - high)
     most = 1 - (low.sum(axis=-1, keepdims=True) - low)
     tight = np.clip(least, low, high)  # not above high, where rounding lets a point's bounds cross

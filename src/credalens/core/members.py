@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import NUMPY, ArrayKind, all_reduce, array_kind_of, namespace, to_float64
+from credalens.arrays import NUMPY, ArrayKind, all_reduce, array_kind_of, namespace, smallest, to_float64
 from credalens.checks.arrays import check_classes, read_array, row_tolerance
 from credalens.checks.member_array import check_member_axis, in_common_precision, raise_no_members
-from credalens.checks.summaries import check_continues, check_merge, raise_bad_members
+from credalens.checks.options import check_count
+from credalens.checks.summaries import check_continues, check_kept, check_merge, raise_bad_members
 from credalens.core.entropy import MAX_NODES, TOLERANCE
 
 MOST_AXES = 8  # of (*batch, classes) in an exchange between processes
@@ -27,6 +28,9 @@ class MemberSummary:
     ``update`` folds members in and returns the summary itself; ``merge`` combines two into a new one, in any grouping and
     order. ``MemberSummary()`` is the empty summary.
 
+    ``MemberSummary(keep=k)`` also keeps the k + 1 lowest and highest values of every class, so that up to k members can be
+    left out at each end: ``prediction(trim=0.1)`` of 40 members needs ``keep=4``.
+
     >>> from credalens import MemberSummary, wrap
     >>> members = [[[0.2, 0.6, 0.2]], [[0.1, 0.2, 0.7]], [[0.7, 0.1, 0.2]]]
     >>> summary = MemberSummary().update(members[:1]).merge(MemberSummary().update(members[1:]))
@@ -40,6 +44,12 @@ class MemberSummary:
     sum_probability: Any = None
     sum_entropy: Any = None
     array_kind: ArrayKind | None = None
+    keep: int = 0
+    lowest: Any = None
+    highest: Any = None  # of the negated values, so that both are sorted alike
+
+    def __post_init__(self) -> None:
+        check_count(self.keep, "keep", least=0)
 
     @property
     def origin(self) -> ArrayKind | None:
@@ -60,7 +70,7 @@ class MemberSummary:
         check_continues(self, tuple(probs.shape), member_axis)
         merged = self
         for member in _each_member(probs, member_axis):
-            summary = _summary_of(member)
+            summary = _summary_of(member, self.keep)
             if summary is None:
                 raise_bad_members(probs, member_axis)
             merged = merged.merge(summary)
@@ -73,6 +83,7 @@ class MemberSummary:
         if self.array_kind is None or other.array_kind is None:
             return replace(other if self.array_kind is None else self)
         xp = namespace(self.array_kind.library)
+        pairs = (self.lowest, other.lowest), (self.highest, other.highest)
         return MemberSummary(
             self.count + other.count,
             xp.minimum(self.lower, other.lower),
@@ -80,7 +91,16 @@ class MemberSummary:
             self.sum_probability + other.sum_probability,
             self.sum_entropy + other.sum_entropy,
             self.array_kind.wider(other.array_kind),
+            self.keep,
+            *((smallest(a, b, self.keep + 1) for a, b in pairs) if self.keep else ()),
         )
+
+    def bounds(self, out: int = 0, /) -> tuple[Any, Any]:
+        """The lowest and highest values of every class, with ``out`` members left out at each end."""
+        if out == 0:
+            return self.lower, self.upper
+        check_kept(self.keep, out, self.count)
+        return self.lowest[out], -self.highest[out]
 
     def __add__(self, other: MemberSummary) -> MemberSummary:
         return self.merge(other)
@@ -89,6 +109,7 @@ class MemberSummary:
         self,
         *,
         base: float = 2,
+        trim: float = 0,
         max_nodes: int = MAX_NODES,
         tolerance: float = TOLERANCE,
         threads: int | None = None,
@@ -96,7 +117,7 @@ class MemberSummary:
         """The credal prediction of the members folded in so far: what ``wrap`` gives for all of them at once."""
         from credalens.prediction import from_summary
 
-        return from_summary(self, base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+        return from_summary(self, base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
 
     def all_reduce(self, group: Any = None) -> MemberSummary:
         """A new summary of the members of all processes of a ``torch.distributed`` group, the same in each.
@@ -105,6 +126,10 @@ class MemberSummary:
         empty summary and gets torch tensors. Results are as precise as those of the most precise process. The cost is the
         transfer of one summary, whatever the number of members.
         """
+        if self.keep:
+            raise ValueError(
+                "all_reduce() adds summaries that keep only the bounds; gather those with keep= and merge() them."
+            )
         shape = _agreed_shape(tuple(self.lower.shape) if self.count else None, group)
         if shape is None:
             return replace(self)
@@ -131,7 +156,7 @@ def _each_member(probs: Any, member_axis: int | None) -> Iterator[Any]:
         yield probs[(slice(None),) * axis + (n, ...)]
 
 
-def _summary_of(p: Any) -> MemberSummary | None:
+def _summary_of(p: Any, keep: int) -> MemberSummary | None:
     """The summary of one member (*batch, classes), its rows renormalised in its own library; None if one is no distribution."""
     array_kind = array_kind_of(p)
     xp = namespace(array_kind.library)
@@ -144,7 +169,8 @@ def _summary_of(p: Any) -> MemberSummary | None:
         return None
     q = q / total
     terms = q * xp.log2(xp.where(q > 0, q, total))  # any positive number does where q is 0
-    return MemberSummary(1, q, q, q, -xp.sum(terms, axis=-1), array_kind)
+    kept = (q[None], -q[None]) if keep else ()
+    return MemberSummary(1, q, q, q, -xp.sum(terms, axis=-1), array_kind, keep, *kept)
 
 
 def _agreed_shape(shape: tuple[int, ...] | None, group: Any) -> tuple[int, ...] | None:

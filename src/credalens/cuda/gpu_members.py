@@ -90,6 +90,12 @@ class GpuMembers:
     def _in_unit(self, bits: Tensor, base: float) -> Tensor:
         return (bits / math.log2(base)).to(self.result_dtype).view(self.batch)
 
+    def take(self, key: Any, /) -> GpuMembers:
+        """The members of some inputs, chosen on the first axis of the batch."""
+        shaped = self.tensor.view(len(self.tensor), *self.batch, self.tensor.shape[-1])[:, key]
+        members, *batch, classes = shaped.shape
+        return GpuMembers(shaped.reshape(members, -1, classes).contiguous(), tuple(batch), self.kind)
+
     def to_cpu(self) -> MemberArray:
         """The same members for the quantities that are computed on the CPU."""
         x = self.tensor.view(len(self.tensor), *self.batch, self.tensor.shape[-1])

@@ -135,8 +135,14 @@ def _sums(summary: MemberSummary) -> dict[str, Array]:
 
 
 def _summary(sums: Mapping[str, Array]) -> MemberSummary:
-    totals = {"sum_probability": sums["probability"], "sum_entropy": sums["entropy"]}
-    return MemberSummary(int(sums["count"]), sums["lower"], sums["upper"], **totals, array_kind=NUMPY)
+    return MemberSummary(
+        count=int(sums["count"]),
+        lower=sums["lower"],
+        upper=sums["upper"],
+        sum_probability=sums["probability"],
+        sum_entropy=sums["entropy"],
+        array_kind=NUMPY,
+    )
 
 
 def stored_members(job: Job, ensemble: Ensemble, images: EvaluationSet, /) -> Array:

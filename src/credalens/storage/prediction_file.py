@@ -1,0 +1,94 @@
+"""A credal prediction in a file of its own, and as a data frame."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from credalens.arrays import to_numpy
+from credalens.checks.options import check_base, check_count, check_trim
+from credalens.checks.packages import needing
+from credalens.core.classical import ClassicalUncertainty
+from credalens.prediction import ARRAYS, CredalPrediction
+from credalens.storage.atomic import atomic_file
+from credalens.storage.formats.limits import check_unfolded
+from credalens.storage.formats.npy import npz_arrays
+from credalens.storage.targets import check_file
+
+FORMAT: Final = "credalens-prediction-1"
+CLASSICAL: Final = ("total", "aleatoric", "epistemic")
+NUMBERS: Final = ("base", "n_members", "trim")
+
+
+def save_prediction(prediction: CredalPrediction, path: str | os.PathLike[str], /) -> None:
+    """Write all arrays and numbers of a prediction, without its members, to an ``.npz`` file."""
+    target = check_file(path)
+    if target.suffix != ".npz":
+        raise ValueError(f"a prediction is saved as .npz; got {target}.")
+    rows, batch = math.prod(prediction.total.shape), list(prediction.total.shape)
+    values = {name: getattr(prediction, name) for name in ARRAYS}
+    values |= {f"classical_{name}": getattr(prediction.classical, name) for name in CLASSICAL}
+    arrays = {name: to_numpy(x)[0].reshape(rows, *x.shape[len(batch) :]) for name, x in values.items()}
+    numbers = {name: getattr(prediction, name) for name in NUMBERS}
+    header = json.dumps({"format": FORMAT, "batch": batch, **numbers}).encode()
+    with atomic_file(target) as file:
+        np.savez(file, header=np.frombuffer(header, np.uint8), **arrays)  # type: ignore[arg-type]
+
+
+def load_prediction(path: str | os.PathLike[str], /) -> CredalPrediction:
+    """Read what `save_prediction` wrote; every array is compared with its checksum."""
+    source = Path(path)
+    try:
+        stored = npz_arrays(source)
+        check_unfolded(sum(array.unfolded_bytes for array in stored.values()), source.stat().st_size, None)
+        return _restored({name: array.read(0, array.rows) for name, array in stored.items()})
+    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} is no saved prediction ({FORMAT}): {error}") from error
+
+
+def _restored(stored: dict[str, Any]) -> CredalPrediction:
+    header = json.loads(stored["header"].tobytes())
+    if header["format"] != FORMAT:
+        raise ValueError(f"format is {header['format']!r}")
+    batch, bounds = tuple(header["batch"]), stored["lower"].shape
+    arrays = {}
+    for name in (*ARRAYS, *(f"classical_{name}" for name in CLASSICAL)):
+        array, expected = stored[name], bounds if name in ARRAYS[:4] else bounds[:1]
+        if array.shape != expected or array.dtype.kind != "f":
+            raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not numbers of shape {expected}")
+        arrays[name] = array.reshape(batch + array.shape[1:])
+    classical = ClassicalUncertainty(*(arrays.pop(f"classical_{name}") for name in CLASSICAL))
+    return CredalPrediction(
+        **arrays,
+        base=check_base(header["base"]),
+        n_members=check_count(header["n_members"], "n_members"),
+        trim=check_trim(header["trim"]),
+        _classical=classical,
+    )
+
+
+def to_frame(prediction: CredalPrediction, class_names: Sequence[str] | None, /) -> Any:
+    """One row for each input, indexed by its place in the batch."""
+    with needing("pandas", part="a data frame", extra="all"):
+        import pandas as pd
+
+    lower, upper, probability, chosen = (
+        np.atleast_1d(to_numpy(x)[0])
+        for x in (prediction.lower, prediction.upper, prediction.probability, prediction.predict())
+    )
+    batch = prediction.total.shape
+    of_chosen = {
+        name: np.take_along_axis(values.reshape(-1, values.shape[-1]), chosen.reshape(-1, 1), axis=-1)[:, 0]
+        for name, values in (("probability", probability), ("lower", lower), ("upper", upper))
+    }
+    names = chosen.ravel() if class_names is None else [class_names[k] for k in chosen.ravel()]
+    entropies = {name: np.ravel(to_numpy(getattr(prediction, name))[0]) for name in CLASSICAL}
+    index = pd.MultiIndex.from_tuples(list(np.ndindex(*batch))) if len(batch) > 1 else None
+    return pd.DataFrame({"prediction": names, **of_chosen, **entropies}, index=index)
