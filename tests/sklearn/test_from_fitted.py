@@ -120,7 +120,7 @@ def test_the_ensemble_inside_is_found(wrapper):
             make_pipeline(StandardScaler(), inner), {"standardscaler__with_mean": [True]}
         ),
     }[wrapper].fit(X, Y)
-    credal = CredalClassifier.from_fitted(model)
+    credal = CredalClassifier.from_fitted(model, groups=None)
     best = model.best_estimator_ if "search" in wrapper else model
     rows = ROWS
     while isinstance(best, Pipeline):
@@ -220,7 +220,7 @@ def test_votes_inside_an_ensemble_map_to_its_labels():
 
 def test_the_hull_needs_the_members_and_keeps_the_intervals():
     model = forest(4)
-    kept = CredalClassifier.from_fitted(model, hull=True)
+    kept = CredalClassifier.from_fitted(model, groups=None, hull=True)
     assert_wraps(kept, [tree.predict_proba(ROWS.astype(np.float32)) for tree in model.estimators_])
     hull = kept.credal_predict(ROWS).hull.upper_entropy()
     assert (hull <= kept.predict_uncertainty(ROWS).total + 1e-9).all()

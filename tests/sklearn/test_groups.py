@@ -39,7 +39,9 @@ def test_members_are_means_of_disjoint_groups_of_trees_in_their_order(groups):
     [
         (FOREST, 5),
         (RandomForestClassifier(12, random_state=0), 2),
-        (RandomForestClassifier(9, random_state=0), 9),
+        (RandomForestClassifier(9, random_state=0), 2),
+        (RandomForestClassifier(4, random_state=0), 2),
+        (RandomForestClassifier(3, random_state=0), 3),
         (ExtraTreesClassifier(20, random_state=0), 4),
         (BaggingClassifier(TREE, 25, random_state=0), 5),
         (BaggingClassifier(make_pipeline(StandardScaler(), TREE), 10, random_state=0), 2),
@@ -75,6 +77,14 @@ def test_forests_and_the_default_members_are_as_accurate_as_a_forest():
         default.append(CredalClassifier(random_state=0).fit(X_train, y_train).predict(X_test) == y_test)
     assert accuracy(grouped) > accuracy(own) - 0.01
     assert accuracy(default) > accuracy(own) - 0.01
+
+
+@pytest.mark.parametrize("trees", [4, 8, 12])
+def test_two_groups_of_one_size_predict_as_the_forest_does(trees):
+    X, y = load_digits(return_X_y=True)
+    forest = RandomForestClassifier(trees, max_depth=4, random_state=0).fit(X[::2], y[::2])
+    credal = CredalClassifier.from_fitted(forest)
+    np.testing.assert_allclose(credal.predict_proba(X), forest.predict_proba(X), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])

@@ -18,7 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from credalens.checks.options import check_count
 from credalens.core.members import MemberSummary
 
-GROUPS, GROUP_SIZE = 5, 5  # of crude members; measured: python -m benchmarks.forests
+GROUPS, GROUP_SIZE, FEWEST = 5, 5, 4  # of crude members; measured: python -m benchmarks.forests
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +105,13 @@ class Committee:
         return [model for group in self.groups for model in group]
 
     def grouped_if_crude(self) -> Committee:
-        """Up to ``GROUPS`` groups if every model is a tree or votes, as far as each gets ``GROUP_SIZE`` models or more."""
+        """``GROUPS`` groups if every model is a tree or votes; fewer, but two, if that left them less than ``GROUP_SIZE``.
+
+        The point prediction of two members is their mean, so two groups of the same size predict as the ensemble does.
+        """
         models = self.models
-        count = min(GROUPS, len(models) // GROUP_SIZE)
-        is_crude = self.origin is None and count > 1 and all(model.is_crude for model in models)
-        return self.grouped(count) if is_crude else self
+        is_crude = self.origin is None and len(models) >= FEWEST and all(model.is_crude for model in models)
+        return self.grouped(max(2, min(GROUPS, len(models) // GROUP_SIZE))) if is_crude else self
 
     def grouped(self, count: Any, /) -> Committee:
         """The models, in their order, as this many groups of (nearly) the same size."""
