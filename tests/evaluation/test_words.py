@@ -163,13 +163,16 @@ def test_members_are_enough_only_where_it_stays_close(result, curve, end):
 
 def test_remarks_say_what_to_know_before_believing(result):
     assert words.summary(result).remarks == []
-    doubtful = changed(changed(replace(result, calibration=None), "data.members", 1), "ood.1.rows", 29)
+    doubtful = changed(
+        changed(replace(result, calibration=None), "data.members", 1), "ood.1.epistemic.difference.auroc.n_ood", 29
+    )
     one, many = (
         remarks.ONE_MEMBER,
-        f"{STRANGE}: with only 29 inputs the intervals and the verdict may well be wrong.",
+        f"{STRANGE}: with only 29 OOD inputs credal sets and averaging are not compared by their AUROC (that needs 30), and "
+        "the intervals of AUPRC and FPR95 may well be wrong.",
     )
     assert doubtful.words.remarks == [many, one, remarks.NO_LABELS]
-    assert doubtful.words.detection[1].remark.startswith("With only 29 inputs")
+    assert doubtful.words.detection[1].remark.startswith("With only 29 OOD inputs")
 
 
 def test_numbers_in_words():

@@ -17,7 +17,7 @@ from credalens.evaluation.statistics.delong import compare_auroc
 
 @dataclass(frozen=True, kw_only=True)
 class DetectionMetrics(OODMetrics):
-    """Metrics of one score, each that is compared with its interval: of the AUROC by DeLong, of the others by bootstrap."""
+    """Metrics of one score, each that is compared with its interval: that of the AUROC by DeLong, the others by bootstrap."""
 
     auroc_interval: Interval
     auprc_interval: Interval

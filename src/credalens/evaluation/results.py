@@ -15,6 +15,8 @@ METHODS: Final = ("credal", "classical")
 """Where an uncertainty comes from: credal sets, or the averaged prediction."""
 DETECTORS: Final = ("epistemic", "total")
 """The uncertainties that are used as scores for OOD; aleatoric uncertainty is not about it."""
+TOO_FEW: Final = "too few samples"
+"""The method of a comparison that was not made: its interval is everything that is possible."""
 MEASURES: Final = (*DETECTORS, "aleatoric")
 
 

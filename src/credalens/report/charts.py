@@ -12,7 +12,7 @@ from credalens.evaluation.members_needed import Trend
 from credalens.evaluation.metrics.calibration import FIRM, ReliabilityCurve, joined_bins
 from credalens.evaluation.metrics.selective import RejectionCurve
 from credalens.evaluation.prediction_quality import Calibration
-from credalens.evaluation.results import DETECTORS, METHODS, ByMethod, Comparison
+from credalens.evaluation.results import DETECTORS, METHODS, TOO_FEW, ByMethod, Comparison
 from credalens.evaluation.words.names import METHOD_NAMES, SHORT, line_name
 from credalens.evaluation.words.numbers import percent, points, unit
 from credalens.evaluation.words.verdicts import verdict
@@ -164,7 +164,7 @@ def _draw_trend(plot: Plot, sizes: list[int], trend: Trend, method: str) -> None
 def gain_chart(ood: Sequence[Detection], /) -> str:
     """AUROC of credal minus averaging with its interval, one row for each data set and uncertainty."""
     gains = [(one.name, measure, detector.difference.auroc) for one in ood for measure, detector in one.detectors()]
-    reach = 1.1 * max(max(abs(gain.low), abs(gain.high)) for *_, gain in gains) or 0.01
+    reach = 1.1 * max(_extent(gain) for *_, gain in gains) or 0.01
     bottom = 8 + ROW * len(gains)
     parts = []
     for value in nice_ticks(-reach, reach, 4):
@@ -179,14 +179,20 @@ def gain_chart(ood: Sequence[Detection], /) -> str:
     return tag("svg", "".join(parts), viewBox=f"0 0 {WIDTH} {bottom + 36}", role="img", aria_label=label)
 
 
+def _extent(gain: Comparison) -> float:
+    """How far from zero a row has something to show; an interval of everything possible is drawn as far as the others go."""
+    return abs(gain.difference) if gain.method == TOO_FEW else max(abs(gain.low), abs(gain.high))
+
+
 def _gain_x(value: float, reach: float) -> float:
-    return GAIN_LEFT + (value / reach + 1) / 2 * (WIDTH - 8 - GAIN_LEFT)
+    return GAIN_LEFT + (max(-1.0, min(1.0, value / reach)) + 1) / 2 * (WIDTH - 8 - GAIN_LEFT)
 
 
 def _gain_row(top: int, name: str, measure: str, gain: Comparison, reach: float) -> str:
     said, y = verdict(gain), top + ROW / 2
     low, middle, high = (_gain_x(value, reach) for value in (gain.low, gain.difference, gain.high))
-    text = f"{points(gain.difference)} points ({points(gain.low)} to {points(gain.high)}): {said}"
+    span = TOO_FEW if gain.method == TOO_FEW else f"{points(gain.low)} to {points(gain.high)}"
+    text = f"{points(gain.difference)} points ({span}): {said}"
     return tag(
         "g",
         tag("title", escape(f"{name}, {SHORT[measure]}: {text}"))

@@ -71,8 +71,8 @@ def _footer(evaluation: Evaluation) -> str:
     settings = evaluation.settings
     versions = f"credalens {evaluation.version}, Python {platform.python_version()}, NumPy {np.__version__}"
     intervals = (
-        f"Intervals hold {percent(settings.level, 0)}: those of the AUROC by DeLong's method, the others by "
-        f"{settings.replicates} bootstrap draws with seed {settings.seed}. "
+        f"Intervals hold {percent(settings.level, 0)}: those of the AUROC by DeLong's variance, with two extreme samples added "
+        f"to each kind, the others by {settings.replicates} bootstrap draws with seed {settings.seed}. "
     )
     text = (
         f"Made by {versions} from {'logits' if settings.logits else 'probabilities'}. Uncertainty is in "

@@ -15,7 +15,7 @@ from credalens.evaluation.metrics.selective import RejectionCurve
 from credalens.evaluation.metrics.sets import SetMetrics
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.prediction_quality import Calibration
-from credalens.evaluation.results import ByMeasure, ByMethod, Interval
+from credalens.evaluation.results import TOO_FEW, ByMeasure, ByMethod, Interval
 from credalens.evaluation.words.names import METHOD_NAMES, RULE_NAMES, SHORT, SIGNS
 from credalens.evaluation.words.numbers import number, percent, points, unit
 from credalens.evaluation.words.verdicts import verdict
@@ -104,7 +104,7 @@ def _interval(interval: Interval) -> str:
 def _gain(detector: Detector) -> Cell:
     gain = detector.difference.auroc
     said = verdict(gain)
-    span = f"{points(gain.low)} to {points(gain.high)}"
+    span = TOO_FEW if gain.method == TOO_FEW else f"{points(gain.low)} to {points(gain.high)}"
     return Cell(points(gain.difference), gain.difference, f"{span} {SIGNS[said]}", tone=said)
 
 

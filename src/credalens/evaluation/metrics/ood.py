@@ -28,7 +28,7 @@ class OODMetrics(Result):
     :ivar auprc_id: average precision with ID positive and negated scores ("AUPR-in").
     :ivar fpr95: share of ID falsely flagged when at least 95 % of OOD is flagged. Lower is better.
     :ivar fpr95_id: share of OOD let through when at least 95 % of ID is kept, the other meaning of "FPR95".
-    :ivar auroc_interval: DeLong interval of the AUROC where ``confidence`` was asked for.
+    :ivar auroc_interval: interval of the AUROC where ``confidence`` was asked for.
     """
 
     auroc: float

@@ -6,10 +6,9 @@ from typing import Final
 
 from credalens.evaluation.detection import Detection
 from credalens.evaluation.outcome import Evaluation
-from credalens.evaluation.results import Interval
+from credalens.evaluation.results import Comparison, Interval
+from credalens.evaluation.statistics.delong import LEAST
 
-FEW: Final = 30
-"""Below this many inputs the normal law behind DeLong's intervals is a guess."""
 ONE_MEMBER: Final = (
     "There is a single member, and one member cannot disagree: epistemic uncertainty is zero everywhere. Train a few "
     "more with other seeds."
@@ -29,7 +28,7 @@ def remarks(evaluation: Evaluation, /) -> list[str]:
 
 def about(detection: Detection, /) -> str:
     """What to know about one OOD data set; nothing where there is nothing."""
-    parts = (_below_chance(detection.epistemic.credal.auroc_interval), _few(detection.rows))
+    parts = (_below_chance(detection.epistemic.credal.auroc_interval), _few(detection.epistemic.difference.auroc))
     return " ".join(filter(None, parts))
 
 
@@ -39,7 +38,11 @@ def _below_chance(interval: Interval) -> str:
     return "Worse than chance: the members are surer of these inputs than of those they were trained for."
 
 
-def _few(rows: int) -> str:
-    if rows >= FEW:
+def _few(comparison: Comparison) -> str:
+    fewest, kind = min((comparison.n_ood, "OOD"), (comparison.n_id, "ID"))
+    if fewest >= LEAST:
         return ""
-    return f"With only {rows} inputs the intervals and the verdict may well be wrong."
+    return (
+        f"With only {fewest} {kind} inputs credal sets and averaging are not compared by their AUROC (that needs {LEAST}), and "
+        "the intervals of AUPRC and FPR95 may well be wrong."
+    )

@@ -10,7 +10,7 @@ from credalens.evaluation.detection import Detection
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.prediction_quality import Calibration
-from credalens.evaluation.results import Comparison, Interval, Result
+from credalens.evaluation.results import TOO_FEW, Comparison, Interval, Result
 from credalens.evaluation.words.numbers import SPACE, joined, number, percent, points, unit
 from credalens.evaluation.words.remarks import about, remarks
 
@@ -137,6 +137,8 @@ def _against(comparison: Comparison) -> str:
     span = f"({points(comparison.low)} to {points(comparison.high)})"
     if comparison.low == comparison.high == 0:
         return "the same as averaging"
+    if comparison.method == TOO_FEW:
+        return "not compared with averaging, for too few inputs"
     said = verdict(comparison)
     if said == "undecided":
         return f"no clear difference from averaging {span}"
