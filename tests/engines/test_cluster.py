@@ -14,18 +14,25 @@ from credalens.engines import cluster as clusters
 def ray(monkeypatch):
     """A Ray that notes what it is asked for, and what the environment then says about statistics."""
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
     asked = []
 
     def note(what, **options):
         asked.append((what, os.environ.get(clusters.STATISTICS), options.get("address"), options.get("num_cpus")))
+        if options.get("address") == "local":
+            os.environ.setdefault("RAY_AUTH_MODE", made.authentication)
 
     made = SimpleNamespace(
         asked=asked,
+        authentication="token",
         connected=False,
         is_initialized=lambda: made.connected,
         init=lambda **options: note("init", **options),
         exceptions=SimpleNamespace(RayError=type("RayError", (Exception,), {})),
         shutdown=lambda: note("shutdown"),
+        util=SimpleNamespace(get_node_ip_address=lambda: "127.0.0.1"),
+        _private=SimpleNamespace(ray_constants=SimpleNamespace(ENABLE_RAY_CLUSTER=True)),
+        __version__="2.40.0",
     )
     monkeypatch.setattr(clusters, "import_ray", lambda: made)
     monkeypatch.setattr(clusters, "_check_answers", lambda address: None)
@@ -48,6 +55,29 @@ def test_a_ray_of_our_own_sends_no_statistics_as_long_as_it_runs(ray, monkeypatc
         assert fails
     assert ray.asked == [("init", "0", "local", 2), ("shutdown", "0", None, None)]
     assert os.environ.get(clusters.STATISTICS) == before
+
+
+def test_the_environment_is_as_before_afterwards(ray, monkeypatch):
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with clusters.ray_cluster():
+        assert os.environ["RAY_AUTH_MODE"] == "token"
+        assert not ray._private.ray_constants.ENABLE_RAY_CLUSTER
+    assert os.environ["RAY_AUTH_MODE"] == "disabled"
+    assert ray._private.ray_constants.ENABLE_RAY_CLUSTER
+
+
+@pytest.mark.parametrize("open_to", ["network", "clients"])
+def test_a_ray_that_lets_others_in_is_stopped(ray, open_to):
+    if open_to == "network":
+        ray.util.get_node_ip_address = lambda: "192.0.2.7"
+    else:
+        ray.authentication = "disabled"
+    with (
+        pytest.raises(RuntimeError, match=r"version 2\.40\.0\) was stopped.*use Ray 2\.59 or later"),
+        clusters.ray_cluster(),
+    ):
+        pass
+    assert [what for what, *_ in ray.asked] == ["init", "shutdown"]
 
 
 def test_what_others_want_of_their_ray_is_left_alone(ray, monkeypatch):

@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
@@ -17,6 +17,11 @@ LOCAL: Final = "local"
 LOOPBACK: Final = "127.0.0.1"
 PATIENCE: Final = 10  # seconds for a machine to answer
 STATISTICS: Final = "RAY_USAGE_STATS_ENABLED"
+AUTHENTICATION: Final = "RAY_AUTH_MODE"
+MANY_NODES: Final = (
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # Ray's name for: nodes on other machines may join, on any system
+)
+PRIVATE: Final = {STATISTICS: "0", MANY_NODES: "0", AUTHENTICATION: None}
 OBJECT_STORE: Final = 256 << 20  # bytes; part numbers and reports are all that travels when a table is scored
 
 
@@ -33,14 +38,15 @@ def ray_cluster(
     """Ray, connected while the block lasts: to ``address`` (or $RAY_ADDRESS), or to one started here for the purpose.
 
     A Ray that this process is connected to already is used and left running. One of our own has ``workers`` CPUs (by
-    default all), listens to this machine only, sends no usage statistics and writes nothing to the terminal.
+    default all), listens on the loopback only, refuses clients without its token, sends no usage statistics and writes
+    nothing to the terminal.
     """
     ray = import_ray()
     if ray.is_initialized():
         yield ray
         return
     where = _where(address)
-    with _no_statistics() if where == LOCAL else nullcontext():
+    with _private(ray) if where == LOCAL else nullcontext():
         _start(ray, where, workers, object_store)
         try:
             yield ray
@@ -65,6 +71,17 @@ def _start(ray: Any, where: str, workers: int | None, object_store: int | None) 
         return
     private: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": LOOPBACK}
     ray.init(address=LOCAL, object_store_memory=object_store, **private, **quiet)
+    _check_private(ray)
+
+
+def _check_private(ray: Any) -> None:
+    """Rather no Ray than one that lets others in."""
+    if ray.util.get_node_ip_address() != LOOPBACK or os.environ.get(AUTHENTICATION) != "token":
+        ray.shutdown()
+        raise RuntimeError(
+            f"the Ray started here (version {ray.__version__}) was stopped, because it listens to other machines or lets "
+            "clients in without a token; use Ray 2.59 or later: pip install 'credalens[ray]'."
+        )
 
 
 def _check_answers(address: str) -> None:
@@ -94,16 +111,28 @@ def _connect(ray: Any, where: str, **quiet: Any) -> None:
 
 
 @contextmanager
-def _no_statistics() -> Iterator[None]:
-    """Ray's processes take this from the environment they start in; Ray Data asks later, and starts a collector if it may."""
-    before = os.environ.get(STATISTICS)
-    os.environ[STATISTICS] = "0"
+def _private(ray: Any) -> Iterator[None]:
+    """The environment of a Ray of our own, from which its processes take what they are told, and Ray Data later too.
+
+    Ray replaces 127.0.0.1 by the address of a network card, and its servers then listen on all of them, unless it may not
+    have nodes on other machines. With no mode of authentication in the environment it asks for a token, since 2.59.
+    """
+    constants = ray._private.ray_constants  # has read the environment already
+    before, many_nodes = {name: os.environ.get(name) for name in PRIVATE}, constants.ENABLE_RAY_CLUSTER
+    _set_environment(PRIVATE)
+    constants.ENABLE_RAY_CLUSTER = False
     try:
         yield
     finally:
-        os.environ.pop(STATISTICS)
-        if before is not None:
-            os.environ[STATISTICS] = before
+        constants.ENABLE_RAY_CLUSTER = many_nodes
+        _set_environment(before)
+
+
+def _set_environment(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
 
 
 def machines() -> list[dict[str, float]]:
