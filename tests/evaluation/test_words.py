@@ -14,6 +14,7 @@ from credalens.evaluation.prediction_quality import Calibration
 from credalens.evaluation.words import numbers, remarks
 from credalens.evaluation.words import verdicts as words
 from credalens.evaluation.words.glossary import GLOSSARY
+from credalens.report.charts import gain_chart
 from tests.strategies import batch_of
 
 STRANGE = "another data set"
@@ -173,6 +174,16 @@ def test_remarks_say_what_to_know_before_believing(result):
     )
     assert doubtful.words.remarks == [many, one, remarks.NO_LABELS]
     assert doubtful.words.detection[1].remark.startswith("With only 29 OOD inputs")
+
+
+def test_too_few_inputs_are_not_compared_anywhere(result):
+    gain = replace(comparison(-1.0, 0.2, 1.0), method="too few samples", n_ood=12)
+    few = changed(result, "ood.0.epistemic.difference.auroc", gain)
+    finding = few.words.detection[0]
+    assert finding.verdict == "undecided"
+    assert finding.epistemic.endswith("not compared with averaging, for too few inputs.")
+    assert "points (too few samples): undecided" in gain_chart(few.ood)
+    assert few.words.remarks[0].startswith("flat: with only 12 OOD inputs")
 
 
 def test_numbers_in_words():
