@@ -168,3 +168,15 @@ def test_what_is_called_after_wrap_is_timed_beside_it():
 def test_scoring_a_file_is_timed_beside_writing_its_output():
     measured = measure_score(rows=300)
     assert measured["score_over_write"] == pytest.approx(measured["score_seconds"] / measured["write_seconds"])
+
+
+def test_forests_are_compared_with_what_they_become():
+    pytest.importorskip("sklearn")
+    from benchmarks.forests import compare
+    from credalens.sklearn import CredalClassifier
+
+    ways = {"two": lambda trained: CredalClassifier.from_fitted(trained, groups=2), "new": lambda _: CredalClassifier()}
+    two, new = compare("iris", "random forest, 20 trees", ways, seeds=[0, 1])
+    assert two.accuracy == two.forest_accuracy == new.forest_accuracy  # two members: their mean is the point prediction
+    assert 50 < two.auroc_total <= 100
+    assert 1 <= two.set_size <= 3
