@@ -68,10 +68,11 @@ def again(capsys, command, result, folder):
 
 
 def test_bad_output_is_said_before_anything_is_trained(capsys, tmp_path):
-    code, out, err = run(capsys, "demo", "-o", tmp_path / "no" / "where")
+    (tmp_path / "file").touch()
+    code, out, err = run(capsys, "demo", "-o", tmp_path / "file" / "report")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
-    assert "there is no folder" in err
+    assert "is a file; name a folder" in err
 
 
 def test_a_bad_seed_is_said_before_anything_is_trained(capsys, tmp_path):
