@@ -20,6 +20,7 @@ LAYERS = [
     {"cuda"},
     {"prediction", "datasets"},
     {"storage"},
+    {"guard"},
     {"evaluation", "scoring", "bayes", "sklearn"},
     {"plots", "torch", "engines"},
     {"report"},

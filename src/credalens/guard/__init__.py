@@ -1,0 +1,1 @@
+"""Guard: decisions with a promise, from predictions on calibration data to operation."""
