@@ -72,11 +72,11 @@ def score(run: Run, /, **options: Any) -> None:
 
 def leftovers(run: Run, /) -> list[str]:
     """What a run must not leave behind when it ends: partial files, and anything beside its output."""
-    beside = [
-        path for path in run.target.parent.iterdir() if path.name.startswith(run.target.name) and path != run.target
-    ]
-    partial = [path for path in run.target.rglob(".*") if path.is_file()] if run.folder else []
-    return sorted(path.name for path in (*beside, *partial))
+    names = [run.target.name, f".{run.target.name}"]
+    beside = [path for path in run.target.parent.iterdir() if path.name.startswith(tuple(names)) and path != run.target]
+    inside = [path for folder in (run.target, *beside) for path in folder.rglob("*")]
+    partial = [path for path in inside if path.name.startswith(".") or run.target not in path.parents]
+    return sorted(path.relative_to(run.target.parent).as_posix() for path in (*beside, *partial))
 
 
 def tree(path: Path, /) -> dict[str, bytes]:

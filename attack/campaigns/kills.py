@@ -1,15 +1,18 @@
 """``credalens score`` killed with SIGKILL and started again.
 
-A case fixes input, output and when it kills; what the scheduler does in between is not the same twice.
+A case fixes input, output and when it kills. Kills by time are not at the same place twice, since nobody commands the
+scheduler; kills at a step are.
 """
 
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 from attack.case import Case, expect
+from attack.exit_at import KILLED, STEPS
 from attack.scoring_runs import Run, first_difference, leftovers, score, tree, write_input
 
 POLL = 0.0005  # seconds
@@ -23,9 +26,7 @@ def attack(case: Case) -> None:
     score(whole)
     expected = tree(whole.target)
     for _ in range(case.between(1, 3)):
-        _kill(
-            out, parts=case.choose(0, 0, case.between(1, 8)), wait=float(case.rng.exponential(case.choose(0.003, 0.1)))
-        )
+        (_kill_at_step if case.between(0, 1) else _kill_at_time)(case, out)
         if not run.folder and out.target.exists():
             expect(tree(out.target) == expected, "a killed run left an output that is not whole")
     end = subprocess.run(out.command(), capture_output=True, text=True, timeout=LONGEST, check=False)
@@ -35,8 +36,19 @@ def attack(case: Case) -> None:
     expect(not leftovers(out), f"after the kills there are left: {leftovers(out)}")
 
 
-def _kill(run: Run, *, parts: int, wait: float) -> None:
-    """Once the output has begun and has some parts, wait a little, then kill."""
+def _kill_at_step(case: Case, run: Run) -> None:
+    """In front of a call that makes, names or deletes a file."""
+    step = [case.choose(*STEPS), str(case.between(0, case.choose(3, 30)))]
+    command = [sys.executable, "-m", "attack.exit_at", *step, *run.arguments()]
+    end = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False)
+    expect(
+        end.returncode in (0, KILLED), f"a run to be killed at {step} ended with {end.returncode}: {end.stderr[-500:]}"
+    )
+
+
+def _kill_at_time(case: Case, run: Run) -> None:
+    """Once the output has begun and has some parts, a little later."""
+    parts, wait = case.choose(0, 0, case.between(1, 8)), float(case.rng.exponential(case.choose(0.003, 0.1)))
     process = subprocess.Popen(run.command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     work, deadline = run.work_folder(), time.monotonic() + LONGEST
     while process.poll() is None and not _has_parts(work, parts) and time.monotonic() < deadline:

@@ -126,6 +126,12 @@ def test_a_part_the_disk_has_damaged_is_scored_again(tmp_path, monkeypatch, sour
     assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
 
 
+def test_an_empty_folder_of_parts_that_a_kill_left_is_removed(tmp_path, source):
+    (tmp_path / "out.parquet.parts").mkdir()
+    score_file(source, tmp_path / "out.parquet")
+    assert names(tmp_path) == ["in.npy", "out.parquet"]
+
+
 def test_a_byte_that_changed_in_a_finished_part_does_not_reach_the_output(tmp_path, monkeypatch, source):
     score_file(source, tmp_path / "whole.parquet", chunk_rows=10)
     for number in range(12):

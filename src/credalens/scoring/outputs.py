@@ -6,7 +6,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -132,6 +132,11 @@ class FolderOutput:
         return StoppedError(f"{failure}. {advice}") if failure else ValueError(f"{error} {advice}")
 
 
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
+
+
 @final
 @dataclass(frozen=True)
 class FileOutput:
@@ -153,6 +158,7 @@ class FileOutput:
     def begun(self, settings: ScoringSettings, names: Collection[str], /, *, restart: bool) -> Iterator[Lock]:
         """Keep other runs out for the time of the block; make the folder of parts this run's, or find that it is."""
         with ExitStack() as stack:
+            stack.callback(_remove_if_empty, Path(str(self.run.path)))  # also one that a kill left
             try:
                 run = self.run.begun(settings.as_dict(), parts=names, restart=restart, phrases=PHRASES)
                 lock = stack.enter_context(run)
