@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "credalens"
 
 # From the bottom up: a module may import only from layers at or below its own.
 LAYERS = [
-    {"arrays"},
+    {"arrays", "short_repr"},
     {"checks"},
     {"kernels"},
     {"core"},

@@ -10,6 +10,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.short_repr import short_repr
+
 __all__ = ["Cifar100Predictions", "EnsemblePredictions", "cifar10_ensemble", "cifar100_ensemble"]
 
 Predictions = TypeVar("Predictions", "EnsemblePredictions", "Cifar100Predictions")
@@ -22,6 +24,7 @@ class EnsemblePredictions:
     cifar10: NDArray[np.float16]
     svhn: NDArray[np.float16]
     tiny_imagenet: NDArray[np.float16]
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +34,7 @@ class Cifar100Predictions:
     cifar100: NDArray[np.float16]
     svhn: NDArray[np.float16]
     tiny_imagenet: NDArray[np.float16]
+    __repr__ = short_repr
 
 
 @cache

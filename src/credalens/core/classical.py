@@ -15,6 +15,7 @@ from credalens.checks.member_array import MemberArray, read_members
 from credalens.checks.options import check_base
 from credalens.core.batches import for_each_chunk
 from credalens.kernels.epistemic import epistemic_part
+from credalens.short_repr import short_repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +25,7 @@ class ClassicalUncertainty:
     total: Any
     aleatoric: Any
     epistemic: Any
+    __repr__ = short_repr
 
 
 def classical_uncertainty(

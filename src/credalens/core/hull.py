@@ -16,6 +16,7 @@ from credalens.checks.options import check_base, check_count, check_few_classes,
 from credalens.core.batches import for_each_chunk
 from credalens.core.entropy import shannon_entropy
 from credalens.core.hartley import subset_weights
+from credalens.short_repr import short_repr
 
 MAX_STEPS = 500
 TOLERANCE = 1e-11  # bits; rows certified to this are done
@@ -36,6 +37,7 @@ class ConvexHull:
     probs: Any
     member_axis: int = 0
     _members: MemberArray = field(init=False, repr=False)
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_members", read_valid_members(self.probs, member_axis=self.member_axis))

@@ -15,6 +15,7 @@ from credalens.checks.intervals import IntervalArray, check_same_classes, read_i
 from credalens.checks.member_array import read_members
 from credalens.checks.options import check_count, check_few_classes
 from credalens.core.batches import for_each_chunk
+from credalens.short_repr import short_repr
 
 MOST_VERTEX_CLASSES = 16
 
@@ -29,6 +30,7 @@ class ProbabilityIntervals:
 
     lower: Any
     upper: Any
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):

@@ -15,6 +15,7 @@ from credalens.checks.member_array import check_member_axis, in_common_precision
 from credalens.checks.options import check_count
 from credalens.checks.summaries import check_continues, check_kept, check_merge, raise_bad_members
 from credalens.core.entropy import MAX_NODES, TOLERANCE
+from credalens.short_repr import short_repr
 
 MOST_AXES = 8  # of (*batch, classes) in an exchange between processes
 ABSENT = -(2**62)
@@ -47,6 +48,7 @@ class MemberSummary:
     keep: int = 0
     lowest: Any = None
     highest: Any = None  # of the negated values, so that both are sorted alike
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         check_count(self.keep, "keep", least=0)

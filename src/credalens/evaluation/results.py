@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 import numpy as np
 
+from credalens.short_repr import short_repr
+
 T = TypeVar("T")
 
 METHODS: Final = ("credal", "classical")
@@ -22,7 +24,11 @@ MEASURES: Final = (*DETECTORS, "aleatoric")
 
 @dataclass(frozen=True)
 class Result:
-    """What every result can do: turn into plain values."""
+    """What every result can do: turn into plain values, and print itself without its arrays."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.__repr__ = short_repr  # type: ignore[method-assign]  # which dataclass() then leaves as it is
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain Python values; NaN and infinities become ``None``, because JSON has neither."""
