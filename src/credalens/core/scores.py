@@ -23,7 +23,7 @@ class Score:
     :ivar label: what tables and charts call it.
     :ivar formula: in LaTeX.
     :ivar unit: "information" is measured in bits unless another base was asked for.
-    :ivar top: the largest value it can have, in words.
+    :ivar top: the largest value it can have, in LaTeX.
     :ivar cost: what it costs beside ``wrap``, C classes and N members.
     :ivar averaging: whether it belongs to averaged predictions; the others belong to credal sets.
     :ivar needs_members: whether a prediction made from a summary of its members has none.
@@ -84,10 +84,10 @@ SCORES: Final = {
         Score(
             "hartley",
             "generalized Hartley",
-            r"\sum_B m(B) \log |B|",
+            r"\sum_B m(B) \log \lvert B \rvert",
             "information",
             LOG,
-            "2^C sums up to 16 classes, then about 1 ms a row",
+            "2^C sums up to 16 classes, beyond that milliseconds a row",
             lambda x: x.hartley,
         ),
         Score(
@@ -114,7 +114,7 @@ SCORES: Final = {
         Score(
             "set_size",
             "size of the maximal set",
-            r"|\{k : k \text{ is maximal}\}|",
+            r"\lvert \{k : k \text{ is maximal}\} \rvert",
             "classes",
             "C",
             "one decision",
@@ -163,9 +163,9 @@ SCORES: Final = {
         Score(
             "mean_pairwise_kl",
             "expected pairwise KL",
-            r"\frac1{N^2} \sum_{n, m} KL(p_n \| p_m)",
+            r"\frac1{N^2} \sum_{n, m} KL(p_n, p_m)",
             "information",
-            "unbounded",
+            r"\infty",
             "N C logarithms",
             lambda x: x._pairwise_kl,
             averaging=True,

@@ -54,7 +54,7 @@ def _link(result: Result) -> str:
 def _index(results: Sequence[Result]) -> str:
     rows = [[_link(result), result.kind, result.status, result.description] for result in results]
     contents = markdown_table(["Label", "Kind", "Status", "What it shows"], rows)
-    headline = joined(*map(headline_table, results))
+    headline = headline_table(results)
     return joined(HEADING, HEADLINE if headline else "", headline, contents, absent_line(results))
 
 
