@@ -180,7 +180,7 @@ def test_an_evaluation_recommends_what_its_own_table_shows_best():
 
 
 def test_every_score_is_measured_and_rejection_has_its_own_recommendation():
-    members, labels = batch_of("peaked", 4, 200, 4), np.arange(200) % 4
+    members, labels = batch_of("peaked", 4, 400, 4), np.arange(400) % 4
     result = evaluate(members, labels=labels, replicates=60)
     assert result.recommended.rule == "default"
     assert result.recommended.score == "total"

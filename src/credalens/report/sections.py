@@ -29,7 +29,7 @@ FOUR_LINES: Final = {f"{method} {m}": line_name(method, m) for m in DETECTORS fo
 def in_short(evaluation: Evaluation, /) -> str:
     """The summary in words, a card for each OOD data set, and the gain of credal sets at a glance."""
     words = evaluation.words
-    lines = (words.prediction, words.threshold, words.members)
+    lines = (words.prediction, words.rejection, words.threshold, words.members)
     bullets = tag("ul", "".join(tag("li", escape(line)) for line in lines if line), class_="findings")
     if not evaluation.ood:
         return bullets

@@ -59,5 +59,5 @@ def _rich(cell: Cell) -> Text:
 
 
 def _sentences(words: Summary) -> RenderableType:
-    lines = [words.headline, words.prediction, words.threshold, words.members, *words.remarks]
+    lines = [words.headline, words.prediction, words.rejection, words.threshold, words.members, *words.remarks]
     return Group(*(Text(escaped(line, keep="\n")) for line in lines if line))

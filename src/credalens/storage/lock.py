@@ -76,7 +76,9 @@ class Lock:
             if _is_alive(self._path, content):
                 raise ValueError(self._refusal(content))
             self._bury(content)
-        raise ValueError(self._refusal(_read(self._path)))
+        if (content := _read(self._path)) is None:
+            raise OSError(f"cannot write {self._output}: no file can be made at {self._path}")
+        raise ValueError(self._refusal(content))
 
     @contextmanager
     def known(self) -> Iterator[None]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -23,13 +22,11 @@ from credalens.evaluation.metrics.threshold import select_threshold
 from credalens.evaluation.results import Comparison, Result
 from credalens.evaluation.statistics.binomial import binomial_interval
 from credalens.evaluation.statistics.holm import holm
-from credalens.evaluation.statistics.wins import Wins, compare_wins, wins
+from credalens.evaluation.statistics.wins import LEAST, Wins, compare_wins, quantile, wins
 
 SPLITS: Final = 20
 """Of a single OOD data set; with several, what differs between splits are the ID inputs alone."""
 SPLITS_OF_SETS: Final = 4
-FEWEST: Final = 20
-"""Inputs of each kind below which halves say nothing."""
 ScoresByName = Mapping[str, NDArray]
 
 
@@ -178,7 +175,9 @@ class _Trial:
     seed: int
 
     def is_large_enough(self) -> bool:
-        return all(_rows(scores) >= FEWEST for scores in (self.id_scores, *self.ood_scores.values()))
+        """Whether the parts that choices are made on have as many inputs as a comparison needs."""
+        halved = [self.id_scores, *(self.ood_scores.values() if len(self.ood_scores) == 1 else ())]
+        return all(_rows(scores) >= 2 * LEAST for scores in halved)
 
     def held_out(self) -> tuple[HeldOut, ...]:
         """Measure on every OOD data set."""
@@ -230,7 +229,7 @@ class _Trial:
         """
         mean = float(np.mean(shares))
         low, high = binomial_interval(round(mean * n), n, level=self.level)
-        spread = NormalDist().inv_cdf((1 + self.level) / 2) * math.sqrt((1 / len(shares) + 1) * np.var(shares, ddof=1))
+        spread = quantile(self.level) * math.sqrt((1 / len(shares) + 1) * np.var(shares, ddof=1))
         below, above = math.hypot(mean - low, spread), math.hypot(high - mean, spread)
         return max(0.0, mean - below), min(1.0, mean + above)
 

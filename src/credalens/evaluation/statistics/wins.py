@@ -1,4 +1,4 @@
-"""Wins of every sample, the building blocks of an AUROC and of DeLong's paired test for one or several OOD data sets.
+"""Wins of every sample: what an AUROC is made of, and DeLong's paired test over one or several OOD data sets.
 
 V of a sample is the share of samples of the other kind that it is ordered rightly with, ties counting half;
 the AUROC is the mean of V over either kind (DeLong, DeLong and Clarke-Pearson 1988). One sort of all scores
@@ -10,13 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.evaluation.results import Comparison
+from credalens.evaluation.results import TOO_FEW, Comparison
 from credalens.evaluation.statistics.tally import encode, twice_below
+
+METHOD: Final = "delong with extremes"
+LEAST: Final = 30
+"""With fewer samples of a kind two AUROCs are not compared: the interval would cover less than it says."""
 
 
 class Wins(NamedTuple):
@@ -28,6 +32,11 @@ class Wins(NamedTuple):
     def mean(self) -> float:
         """The AUROC, from exact integer counts."""
         return int(self.of_ood.sum()) / (2 * len(self.of_id) * len(self.of_ood))
+
+    def deviation(self) -> float:
+        """The standard deviation of the mean, by DeLong."""
+        of_id, of_ood = self.of_id / (2 * len(self.of_ood)), self.of_ood / (2 * len(self.of_id))
+        return math.sqrt(_variance_of_mean(of_id) + _variance_of_mean(of_ood))
 
     def minus(self, other: Wins, /) -> Wins:
         """The wins more than another score of the same samples has."""
@@ -41,44 +50,44 @@ def wins(id_scores: NDArray, ood_scores: NDArray, /) -> Wins:
     return Wins(2 * len(ood_scores) - below_ood[coded.id_codes], below_id[coded.ood_codes])
 
 
-def deviation(parts: Sequence[Wins], /) -> float:
-    """Standard deviation of the mean AUROC (or difference) over OOD data sets that share their ID samples."""
-    n_id = len(parts[0].of_id)
-    of_id = np.mean([part.of_id / (2 * len(part.of_ood)) for part in parts], axis=0)
-    of_ood = sum(np.var(part.of_ood, ddof=1) / len(part.of_ood) for part in parts) / (2 * n_id * len(parts)) ** 2
-    return math.sqrt(np.var(of_id, ddof=1) / n_id + of_ood)
-
-
 def compare_wins(a: Sequence[Wins], b: Sequence[Wins], /, *, level: float) -> Comparison:
-    """Paired test of DeLong: do two scores have the same AUROC, or the same mean AUROC over several OOD data sets?
+    """Do two scores have the same AUROC, or the same mean AUROC over several OOD data sets with the same ID samples?
 
-    The variance is that of V_a - V_b, sample by sample, so what both scores find easy or hard cancels. Where
-    that never varies although a and b differ, as with perfect separation against a constant, no normal law
-    holds; then Hoeffding's inequality for k = min(n_id, n_ood) disjoint pairs gives a valid, wider answer.
+    The variance is that of V_a - V_b, sample by sample, so what both scores find easy or hard cancels. Two samples are added to
+    each kind, with plus and minus the largest difference among them. With fewer than 30 samples of a kind nothing is
+    claimed: the interval is [-1, 1] and the p-value 1. Differences that are too rare to be among the samples are beyond any
+    interval; where every sample has V_a = V_b it is [0, 0].
     """
     gains = [one.minus(other) for one, other in zip(a, b, strict=True)]
-    n_id, n_ood = len(gains[0].of_id), sum(len(gain.of_ood) for gain in gains)
     mean_a, mean_b, difference = (float(np.mean([part.mean() for part in parts])) for parts in (a, b, gains))
-    spread = deviation(gains)
-    if spread == 0 and difference != 0:
-        pairs = min(n_id, *(len(gain.of_ood) for gain in gains))
-        margin, p_value, method = *_hoeffding(difference, pairs, level), "hoeffding"
-    else:
-        margin, p_value, method = _quantile(level) * spread, _p_value(difference, spread), "delong"
-    low, high = max(-1.0, difference - margin), min(1.0, difference + margin)
-    return Comparison("auroc", mean_a, mean_b, difference, low, high, level, p_value, method, n_id, n_ood)
+    n_id, sizes = len(gains[0].of_id), [len(gain.of_ood) for gain in gains]
+    low, high, p_value, method = -1.0, 1.0, 1.0, TOO_FEW
+    if min(n_id, *sizes) >= LEAST:
+        spread = _deviation_of_gains(gains)
+        margin, p_value, method = quantile(level) * spread, _p_value(difference, spread), METHOD
+        low, high = max(-1.0, difference - margin), min(1.0, difference + margin)
+    return Comparison("auroc", mean_a, mean_b, difference, low, high, level, p_value, method, n_id, sum(sizes))
 
 
-def _quantile(level: float) -> float:
+def _deviation_of_gains(gains: Sequence[Wins]) -> float:
+    of_id = np.mean([gain.of_id / (2 * len(gain.of_ood)) for gain in gains], axis=0)
+    of_ood = [_variance_of_mean(_with_extremes(gain.of_ood / (2 * len(gain.of_id)))) for gain in gains]
+    return math.sqrt(_variance_of_mean(_with_extremes(of_id)) + sum(of_ood) / len(gains) ** 2)
+
+
+def _with_extremes(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.append(values, np.abs(values).max() * np.array([1, -1]))
+
+
+def _variance_of_mean(values: NDArray[np.float64]) -> float:
+    return float(np.var(values, ddof=1)) / len(values)
+
+
+def quantile(level: float, /) -> float:
+    """How many standard deviations an interval of this level reaches to either side."""
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def _p_value(difference: float, spread: float) -> float:
     """Two-sided normal tail; erfc keeps its digits where 1 - cdf would lose them."""
     return 1.0 if difference == 0 else math.erfc(abs(difference) / spread / math.sqrt(2))
-
-
-def _hoeffding(difference: float, pairs: int, level: float) -> tuple[float, float]:
-    """Margin and p-value for a mean over independent pairs of a quantity in [-1, 1]."""
-    margin = math.sqrt(2 * math.log(2 / (1 - level)) / pairs)
-    return margin, min(1.0, 2 * math.exp(-pairs * difference**2 / 2))

@@ -7,7 +7,7 @@ from typing import Final
 from credalens.evaluation.detection import Detection
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.results import Comparison, Interval
-from credalens.evaluation.statistics.delong import LEAST
+from credalens.evaluation.statistics.wins import LEAST
 
 ONE_MEMBER: Final = (
     "There is a single member, and one member cannot disagree: epistemic uncertainty is zero everywhere. Train a few "

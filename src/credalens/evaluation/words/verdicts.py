@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from credalens.core.scores import SCORES
 from credalens.evaluation.advice.which_point import PointChoice
+from credalens.evaluation.advice.which_score import Recommendation
 from credalens.evaluation.detection import Detection
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.outcome import Evaluation
@@ -39,6 +40,7 @@ class Summary(Result):
     detection: tuple[Finding, ...]
     remarks: list[str]
     prediction: str | None
+    rejection: str | None
     threshold: str
     members: str | None
 
@@ -52,6 +54,7 @@ def summary(evaluation: Evaluation, /) -> Summary:
         detection=tuple(_finding(evaluation, detection) for detection in ood),
         remarks=remarks(evaluation),
         prediction=None if calibration is None else _prediction(calibration, evaluation),
+        rejection=_rejection(evaluation.rejection),
         threshold=_threshold(evaluation),
         members=_members(needed, _mean_auroc_by_size(needed)) if needed and needed.auroc else None,
     )
@@ -184,6 +187,18 @@ def _who_is_ahead(gains: dict[str, float]) -> str:
     }
     text = "; ".join(f"{side} {joined(names)}" for side, names in sides.items() if names)
     return text[0].upper() + text[1:] + "."
+
+
+def _rejection(recommended: Recommendation | None) -> str | None:
+    """Which score finds wrong predictions, and what it was worth where it was not chosen."""
+    if recommended is None or not recommended.held_out:
+        return None
+    (wrong,) = recommended.held_out
+    rate = f"{100 * recommended.false_alarm_rate:g}{SPACE}%"
+    return (
+        f"To hand doubtful predictions to a person, sort by {SCORES[recommended.score].label}: where {rate} of the right ones are "
+        f"handed over, so are {percent(wrong.caught, 0)} of the wrong ones ({100 * wrong.low:.0f} to {100 * wrong.high:.0f})."
+    )
 
 
 def _threshold(evaluation: Evaluation) -> str:
