@@ -196,8 +196,8 @@ def _rejection(recommended: Recommendation | None) -> str | None:
     (wrong,) = recommended.held_out
     rate = f"{100 * recommended.false_alarm_rate:g}{SPACE}%"
     return (
-        f"To hand doubtful predictions to a person, sort by {SCORES[recommended.score].label}: where {rate} of the right ones are "
-        f"handed over, so are {percent(wrong.caught, 0)} of the wrong ones ({100 * wrong.low:.0f} to {100 * wrong.high:.0f})."
+        f"To hand doubtful predictions to a person, sort by {SCORES[recommended.score].label}: where {rate} of the right "
+        f"ones are handed over, so are {percent(wrong.caught, 0)} of the wrong ones ({100 * wrong.low:.0f} to {100 * wrong.high:.0f})."
     )
 
 
