@@ -195,9 +195,10 @@ def _rejection(recommended: Recommendation | None) -> str | None:
         return None
     (wrong,) = recommended.held_out
     rate = f"{100 * recommended.false_alarm_rate:g}{SPACE}%"
+    caught = f"{percent(wrong.caught, 0)} of the wrong ones ({100 * wrong.low:.0f} to {100 * wrong.high:.0f})"
     return (
         f"To hand doubtful predictions to a person, sort by {SCORES[recommended.score].label}: where {rate} of the right "
-        f"ones are handed over, so are {percent(wrong.caught, 0)} of the wrong ones ({100 * wrong.low:.0f} to {100 * wrong.high:.0f})."
+        f"ones are handed over, so are {caught}."
     )
 
 
