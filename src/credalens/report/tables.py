@@ -222,8 +222,8 @@ def scores_table(evaluation: Evaluation, /) -> Table:
     labelled = evaluation.rejection is not None
     columns = (
         Column("Score", text=True),
-        Column("Mean rank"),
-        *(Column(f"AUROC {name} (%)", "AUROC") for name in names),
+        Column("Rank"),
+        *(Column(name, "AUROC") for name in names),
         *([Column("AUGRC (%)", "AUGRC")] if labelled else []),
     )
     order = [ranked.name for ranked in evaluation.recommended.ranking] or list(qualities)
@@ -240,11 +240,11 @@ def scores_table(evaluation: Evaluation, /) -> Table:
         )
         for place, score in enumerate(order)
     )
-    return Table("All scores, the best mean rank first; the recommended one in bold", columns, rows)
+    return Table("All scores by mean rank, AUROC on each OOD data set (%); bold: recommended, best", columns, rows)
 
 
 def _percent_cell(value: float) -> Cell:
-    return Cell(f"{100 * value:.2f}", value)
+    return Cell(f"{100 * value:.1f}", value)
 
 
 def _share(value: float) -> Cell:

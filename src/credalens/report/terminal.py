@@ -44,8 +44,14 @@ def to_rich(table: Table, /) -> RichTable:
     rich_table = RichTable(
         title=Text(escaped(table.title), style="bold"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
     )
-    for column in table.columns:
-        rich_table.add_column(Text(escaped(column.title)), justify="left" if column.text else "right", overflow="fold")
+    widest = max((len(row[0].text) for row in table.rows), default=0)
+    for place, column in enumerate(table.columns):
+        rich_table.add_column(
+            Text(escaped(column.title)),
+            justify="left" if column.text else "right",
+            overflow="fold",
+            min_width=min(24, widest) if place == 0 else None,
+        )
     for number, row in enumerate(table.rows, start=1):
         rich_table.add_row(*map(_rich, row), end_section=table.group > 1 and number % table.group == 0)
     return rich_table
