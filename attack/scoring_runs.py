@@ -96,5 +96,9 @@ def first_difference(found: dict[str, bytes], wanted: dict[str, bytes], /) -> st
 
 
 def _same(name: str, found: bytes, wanted: bytes) -> bool:
-    """The same bytes; of a manifest the same content, since blanks mean nothing there."""
-    return found == wanted or (name.endswith(".json") and json.loads(found) == json.loads(wanted))
+    """The same bytes; of a manifest the same content, where blanks mean nothing, nor does a setting that is null."""
+    return found == wanted or (name.endswith(".json") and _content(found) == _content(wanted))
+
+
+def _content(manifest: bytes) -> Any:
+    return json.loads(manifest, object_hook=lambda entries: {k: v for k, v in entries.items() if v is not None})
