@@ -90,7 +90,7 @@ class TestTorch:
         ]:
             assert value.dtype == wide
             close(value, exact, 2e-6)
-        logits = wrap_logits(members)
+        logits = wrap_logits(-members)
         assert logits.hull.upper_entropy().dtype == logits.hull.probs.dtype == logits.total.dtype == wide
 
     def test_a_list_of_tensors_comes_back_as_tensors(self):
@@ -182,7 +182,7 @@ class TestJax:
     @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
     def test_the_hull_of_whatever_wrap_took(self, name):
         members = self.jax.numpy.asarray(BATCH, dtype=name)
-        for prediction in (wrap(members), wrap_logits(members)):
+        for prediction in (wrap(members), wrap_logits(-members)):
             value = prediction.hull.upper_entropy()
             assert isinstance(value, self.jax.Array)
             assert value.dtype == np.float32

@@ -186,8 +186,8 @@ def test_the_order_in_memory_changes_no_bit(layout, batch, dtype):
     for name in ("total", "aleatoric", "epistemic"):
         np.testing.assert_array_equal(getattr(prediction.classical, name), getattr(expected.classical, name))
     np.testing.assert_array_equal(prediction.hull.lower_entropy(), expected.hull.lower_entropy())
-    logits = wrap_logits(arrange(members), member_axis=axis)
-    np.testing.assert_array_equal(logits.total, wrap_logits(members).total)
+    logits = wrap_logits(arrange(-members), member_axis=axis)
+    np.testing.assert_array_equal(logits.total, wrap_logits(-members).total)
 
 
 def test_members_in_another_order_are_copied_a_chunk_at_a_time():

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from credalens.arrays import NUMPY, ArrayKind, gpu_tensor, to_numpy, top_class
 from credalens.checks.bad_rows import raise_bad_rows
+from credalens.checks.doubtful_logits import warn_doubtful_logits
 from credalens.checks.intervals import computed_intervals, trusted_intervals
 from credalens.checks.member_array import (
     MemberArray,
@@ -233,17 +234,21 @@ def wrap_logits(
     tolerance: float = TOLERANCE,
     threads: int | None = None,
 ) -> CredalPrediction:
-    """Turn the logits of N members into a credal prediction: a softmax in float64 over the classes, then ``wrap``."""
+    """Turn the logits of N members into a credal prediction: a softmax in float64 over the classes, then ``wrap``.
+
+    Warns if a few rows that it looks at are probabilities already.
+    """
     max_nodes, tolerance = check_budget(max_nodes, tolerance)
     logits, member_axis = classes_last(logits, member_axis, class_axis, "logits")
     trim = check_trim(trim)
     prediction = None if trim else _on_gpu(logits, "logits", member_axis, base, max_nodes, tolerance)
-    if prediction is not None:
-        return prediction
-    members = read_logits(logits, member_axis=member_axis)
-    return _from_members(
-        members, "logits", base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads
-    )
+    if prediction is None:
+        members = read_logits(logits, member_axis=member_axis)
+        prediction = _from_members(
+            members, "logits", base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads
+        )
+    warn_doubtful_logits(logits, class_axis=class_axis)  # now, when a GPU has nothing left to do
+    return prediction
 
 
 def _on_gpu(

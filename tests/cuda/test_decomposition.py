@@ -42,14 +42,17 @@ def events(monkeypatch):
 @pytest.mark.parametrize("function", [wrap, wrap_logits])
 @pytest.mark.parametrize("shape", [(5, 256, 10), (5, 255, 10), (5, 1, 2), (3, 20, 32)])
 def test_few_classes_take_four_allocations_four_launches_and_one_wait(events, shape, function):
-    x = torch.full(shape, 1 / shape[-1])
+    x = torch.full(shape, 2 / shape[-1])  # nothing looks at them but the kernels, and logits at a few
     with events:
         function(x)
     torch_calls = [name for name in events.names if name not in LAUNCHES[10]]
     assert [name for name in events.names if name in LAUNCHES[10]] == LAUNCHES[10]
     assert torch_calls.count("empty") == 4
     assert torch_calls.count("_local_scalar_dense") == 1
-    assert len(torch_calls) <= (16 if shape[1] % 4 == 0 else 18)  # eight of them name results, without a copy
+    looks_at_a_few_rows = 4 if function is wrap_logits else 0
+    assert len(torch_calls) - looks_at_a_few_rows <= (
+        16 if shape[1] % 4 == 0 else 18
+    )  # eight name results, without a copy
 
 
 @pytest.mark.parametrize("classes", [100, 1000])

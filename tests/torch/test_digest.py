@@ -224,6 +224,7 @@ def test_inputs_that_cannot_be_digested_need_a_key(wrapper, tmp_path):
         run(wrapper, tmp_path, opaque, key=lambda batch: 8)
 
 
+@pytest.mark.filterwarnings("ignore:there is a single member")
 def test_weights_that_cannot_be_digested_are_refused(tmp_path):
     class Stateful(nn.Linear):
         def get_extra_state(self):

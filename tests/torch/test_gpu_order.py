@@ -27,6 +27,7 @@ def members(count, seed=0):
 @pytest.mark.parametrize("count", [1, 5, wrapper.FEW, wrapper.FEW + 1])
 @pytest.mark.parametrize("kind", ["logits", "probabilities"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.filterwarnings("ignore:there is a single member")
 def test_the_same_prediction(count, kind, dtype, monkeypatch):
     x = torch.randn(7, 6, dtype=dtype)
     networks = [
@@ -94,7 +95,7 @@ def test_outputs_go_to_wrap_as_they_are(ahead, monkeypatch):
     monkeypatch.setattr(wrapper, "wrap_logits", lambda given, **_: given)
     adapter = CredalWrapper([lambda x, y=y: y for y in tensors])
     with TorchCalls() as calls:
-        given = adapter(torch.ones(1))
+        given = adapter.predict_batch(torch.ones(1))
     assert all(x is y for x, y in zip(given, tensors, strict=True))
     assert [name for name in calls.names if name != "ones"] == []
 

@@ -105,6 +105,7 @@ def test_the_hull_under_autocast():
     np.testing.assert_allclose(prediction.hull.upper_entropy(), exact, rtol=0, atol=5e-2)
 
 
+@pytest.mark.filterwarnings("ignore:there is a single member")
 def test_inputs_pick_from_the_batch(wrapper):
     batches = [{"image": X, "id": 7}]
     assert_same(wrapper.predict(batches, inputs=lambda batch: batch["image"], progress=False), wrapper(X))
@@ -113,11 +114,13 @@ def test_inputs_pick_from_the_batch(wrapper):
     assert_same(picked, two(X, 7))
 
 
+@pytest.mark.filterwarnings("ignore:there is a single member")
 def test_nothing_is_recorded_even_for_a_wrapper_with_gradients():
     wrapper = CredalWrapper([network()], gradients=True)
     assert not wrapper.predict(X, progress=False, returns="torch").total.requires_grad
 
 
+@pytest.mark.filterwarnings("ignore:there is a single member")
 def test_mixed_precision_runs_the_members_in_it():
     seen = []
     member = network()
@@ -212,6 +215,7 @@ def test_a_run_interrupted_between_batches_resumes(wrapper, tmp_path):
     assert load_prediction(tmp_path / "run", returns="torch").total.dtype == torch.float32
 
 
+@pytest.mark.filterwarnings("ignore:there is a single member")
 def test_a_run_that_a_member_breaks_resumes(tmp_path):
     broken = [True]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.arrays import index_in
+from credalens.checks.arrays import index_in, row_tolerance
 
 if TYPE_CHECKING:
     from credalens.checks.member_array import MemberArray
@@ -18,6 +18,14 @@ LOOK_FOR_OVERFLOW = "Look for overflow or a division by zero in the model."
 NOT_PROBABILITIES = (
     'If these are logits, say so (wrap_logits, logits=True, outputs="logits", --logits); '
     "if they are counts or votes, divide by their sum."
+)
+ROUNDED = (
+    "All rows miss 1 by at most {miss:.1g}, which half precision explains: keep them in float16 or bfloat16, or divide them by "
+    "their sum after the cast, probs / probs.sum(-1, keepdims=True)."
+)
+OTHER_AXIS = (
+    "They do sum to 1 along axis {axis}: if the classes are there, say class_axis={axis} (wrap, wrap_logits, CredalWrapper), "
+    "or move that axis to the end."
 )
 
 
@@ -42,12 +50,12 @@ def raise_bad_rows(members: MemberArray, name: str = "probs", *, one_member: boo
     bad = ~((p.min(axis=-1) >= 0) & (distance <= members.tolerance))
     if not bad.any():  # at the very edge another order of summation decides: it refused the sum that is farthest off
         bad = distance == distance.max()
+    remedy = _remedy(p.reshape(len(p), *members.batch, p.shape[-1]), distance, members.tolerance)
 
     def fault(n: int, row: int) -> str:
         limit = f"{members.tolerance:g} for {members.array_kind.dtype}"
-        return _fault_of_probabilities(
-            p[n, row], f"it sums to {total[n, row]:.6g}; a row must sum to 1 within {limit}."
-        )
+        sum_is_off = f"it sums to {total[n, row]:.6g}; a row must sum to 1 within {limit}. {remedy}"
+        return _fault_of_probabilities(p[n, row], sum_is_off)
 
     _raise(bad, members.batch, f"rows of {name} are not probability distributions", fault, one_member=one_member)
 
@@ -81,7 +89,19 @@ def _fault_of_probabilities(p: NDArray, sum_is_off: str) -> str:
     if p.min() < 0:
         k = int(p.argmin())
         return f"class {k} is {p[k]:.6g}; probabilities are at least 0. {NOT_PROBABILITIES}"
-    return f"{sum_is_off} {NOT_PROBABILITIES}"
+    return sum_is_off
+
+
+def _remedy(p: NDArray, distance: NDArray, tolerance: float) -> str:
+    """What to do about sums of (members, *batch, classes) that are this far from one."""
+    if not p.min() >= 0:
+        return NOT_PROBABILITIES
+    if distance.max() <= row_tolerance("float16"):
+        return ROUNDED.format(miss=distance.max())
+    for axis in range(1 - p.ndim, -1):
+        if p.shape[axis] > 1 and np.abs(p.sum(axis=axis) - 1).max() <= tolerance:
+            return OTHER_AXIS.format(axis=axis)
+    return NOT_PROBABILITIES
 
 
 def _fault_of_logits(z: NDArray) -> str:

@@ -39,6 +39,14 @@ def warn_single_member(count: int, /, *, stacklevel: int = 2) -> None:
         warnings.warn(SINGLE_MEMBER, stacklevel=stacklevel + 1)
 
 
+def warn_of_members(prediction: Any, /, *, stacklevel: int = 2) -> None:
+    """Warn of the members of a ``CredalPrediction`` if their credal set says little."""
+    if prediction.n_members == 1:
+        warn_single_member(1, stacklevel=stacklevel + 1)
+    else:
+        warn_crude_members(prediction.lower, prediction.upper, stacklevel=stacklevel + 1)
+
+
 def warn_crude_members(lower: Any, upper: Any, /, *, stacklevel: int = 2) -> None:
     """Warn if the bounds (*batch, classes) show that several members are all the same, or nearly one-hot.
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -34,6 +36,32 @@ def _accepts_keywords(member: nn.Module, keywords: Mapping[Any, Any]) -> bool:
     except (TypeError, ValueError):  # other keywords, or a callable without a signature
         return False
     return True
+
+
+@contextmanager
+def naming_member(name: str, call: Call, /) -> Iterator[None]:
+    """Name the member that raised an error, and the remedy if it cannot take such a batch."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"Raised by {name} of the CredalWrapper.")
+        remedy = _remedy(*call) if isinstance(error, TypeError | AttributeError | KeyError) else ""
+        if remedy:
+            raise TypeError(f"{name} got {remedy} It raised {type(error).__name__}: {error}") from error
+        raise
+
+
+def _remedy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    batch = args[0] if len(args) == 1 and not kwargs else None
+    if isinstance(batch, Mapping):
+        keys = list(batch)
+        return (
+            f"the batch itself, a dictionary with the keys {keys}, since it does not take them as keywords. Select its input: "
+            f"predict(loader, inputs=lambda batch: batch[{keys[0] if keys else 'name'!r}])."
+        )
+    if isinstance(batch, np.ndarray):
+        return "a NumPy array. Give it a tensor, torch.from_numpy(x), or predict(loader, inputs=torch.as_tensor)."
+    return ""
 
 
 def args_of_batch(batch: Any, inputs: Callable[[Any], Any] | None, /) -> tuple[Any, ...]:

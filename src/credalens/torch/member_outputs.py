@@ -11,7 +11,7 @@ from torch import Tensor
 
 from credalens.arrays import ArrayKind, array_kind_of
 from credalens.checks.bad_rows import BadRowError
-from credalens.checks.member_array import raise_bad_member, read_distributions, read_logits
+from credalens.checks.member_array import check_axis, raise_bad_member, read_distributions, read_logits
 from credalens.core.members import MemberSummary
 
 OUTPUTS = ("logits", "probabilities")
@@ -24,9 +24,10 @@ class MemberOutput(NamedTuple):
     tensor: Tensor
 
 
-def output_tensor(returned: Any, kind: str, member: str, /) -> Tensor:
+def output_tensor(returned: Any, kind: str, member: str, /, *, class_axis: int = -1) -> Tensor:
     """The tensor (*batch, classes) in what a member returned: logits or probabilities, as ``kind`` says.
 
+    Its classes are moved there from ``class_axis``.
     A tensor is returned as it is. A dictionary or an object must have an entry or attribute called ``kind``; of a plain
     tuple or list, in which many models return extras, the first element is taken.
     """
@@ -41,6 +42,8 @@ def output_tensor(returned: Any, kind: str, member: str, /) -> Tensor:
         raise TypeError(
             f"{member} returned {tensor.dtype}; expected floating-point {kind}, not class labels or counts."
         )
+    if tensor.ndim > 1 and class_axis != -1:
+        tensor = tensor.movedim(check_axis(class_axis, "class_axis", tensor.ndim, f"the output of {member}"), -1)
     if tensor.ndim == 0 or tensor.shape[-1] < 2:
         raise ValueError(
             f"{member} returned shape {tuple(tensor.shape)}; expected (*batch, classes) with at least two classes. "

@@ -89,7 +89,9 @@ def predict(
             results.append(arrays)
         if folder:
             folder.finish(len(results))
-    return _joined(results, wrapper.base, wrapper.n_members, returns)
+    prediction = _joined(results, wrapper.base, wrapper.n_members, returns)
+    wrapper.warn_crude_members(prediction)
+    return prediction
 
 
 def load_prediction(
@@ -106,6 +108,7 @@ def _settings(wrapper: CredalWrapper, autocast: torch.dtype | None, seed: int | 
         "n_members": wrapper.n_members,
         "samples": wrapper.samples,
         "outputs": wrapper.outputs,
+        "class_axis": wrapper.class_axis,
         "base": wrapper.base,
         "max_nodes": wrapper.max_nodes,
         "tolerance": wrapper.tolerance,
@@ -135,6 +138,11 @@ def _batches(data: Iterable[Any] | Tensor, batch_size: int) -> tuple[Iterable[An
     if isinstance(data, Tensor):
         split = torch.split(data, check_count(batch_size, "batch_size"))
         return split, len(split)
+    if isinstance(data, np.ndarray):  # or its rows would be taken for batches
+        raise TypeError(
+            "data is a NumPy array; give a tensor, torch.from_numpy(data), or a loader, whose batches inputs=torch.as_tensor "
+            "turns into tensors."
+        )
     if not isinstance(data, Iterable):
         raise TypeError(
             f"data must be a tensor or an iterable of batches, such as a DataLoader; got {type(data).__name__}."

@@ -10,6 +10,8 @@ from typing import Any, final
 import torch
 from torch import nn
 
+from credalens.checks.crude_members import warn_of_members
+from credalens.checks.doubtful_logits import warn_doubtful_logits
 from credalens.checks.member_array import in_common_precision
 from credalens.checks.options import (
     check_base,
@@ -21,7 +23,7 @@ from credalens.checks.options import (
 from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.core.members import MemberSummary
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
-from credalens.torch.calling import Call, input_device, member_call
+from credalens.torch.calling import Call, input_device, member_call, naming_member
 from credalens.torch.gradients import credal_prediction
 from credalens.torch.member_outputs import (
     OUTPUTS,
@@ -52,6 +54,8 @@ class CredalWrapper(nn.Module):
 
     - ``outputs``: what members return, "logits" (default) or "probabilities"; as a tensor (*batch, classes), a
       dictionary or object with such an entry (Hugging Face), or first in a tuple.
+    - ``class_axis``: which axis of it holds the classes, such as 1 for maps (batch, classes, height, width); in results
+      they are last.
     - ``hull=True`` keeps the members' outputs for ``prediction.hull``: memory grows with their number. By default each
       is folded into a ``MemberSummary`` and released; on a GPU up to eight are kept, so that it never waits.
     - ``gradients=True`` lets the prediction be differentiated (see ``credal_prediction``); memory grows as well. By default
@@ -80,6 +84,7 @@ class CredalWrapper(nn.Module):
         *,
         samples: int | None = None,
         outputs: str = "logits",
+        class_axis: int = -1,
         hull: bool = False,
         gradients: bool = False,
         vectorised: bool = False,
@@ -92,6 +97,7 @@ class CredalWrapper(nn.Module):
         super().__init__()
         self.samples = None if samples is None else check_count(samples, "samples")
         self.outputs = check_choice(outputs, OUTPUTS, "outputs")
+        self.class_axis = class_axis
         self.hull, self.gradients, self.vectorised = hull, gradients, vectorised
         self.member_chunk = None if member_chunk is None else check_count(member_chunk, "member_chunk")
         self.base, self.threads = check_base(base), check_threads(threads)
@@ -108,8 +114,12 @@ class CredalWrapper(nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> CredalPrediction:
         """The credal prediction for one batch. All arguments go to every member; a lone dictionary as its keywords."""
         if not self.gradients:
-            return self.predict_batch(*args, **kwargs)
+            prediction = self.predict_batch(*args, **kwargs)
+            if not _runs_ahead(prediction.lower.device):  # nobody waits for a GPU here; predict() looks at its results
+                self.warn_crude_members(prediction, stacklevel=4)
+            return prediction
         outputs = list(self._each_output((args, kwargs)))
+        self._warn_doubtful(outputs[0], stacklevel=4)
         dtype = reduce(torch.promote_types, (output.tensor.dtype for output in outputs), torch.float32)
         probs = [probabilities(output.tensor, self.outputs) for output in outputs]
         with naming_bad_member(outputs, self.outputs):
@@ -124,8 +134,9 @@ class CredalWrapper(nn.Module):
         with torch.no_grad():
             outputs = list(self._each_output(call))
         wrap_outputs = wrap_logits if self.outputs == "logits" else wrap
+        axis = {} if self.class_axis == -1 else {"class_axis": outputs[0].tensor.ndim}  # where they were moved to
         with naming_bad_member(outputs, self.outputs):
-            return wrap_outputs([output.tensor for output in outputs], **self._budget)
+            return wrap_outputs([output.tensor for output in outputs], **axis, **self._budget)
 
     def summarise(self, *args: Any, **kwargs: Any) -> MemberSummary:
         """The summary of the members for one batch, to be merged with others or reduced over processes.
@@ -135,9 +146,20 @@ class CredalWrapper(nn.Module):
         summary = MemberSummary()
         with torch.no_grad(), closing(self._each_output((args, kwargs))) as outputs:
             for output in outputs:
+                if not summary.count:
+                    self._warn_doubtful(output, stacklevel=6)
                 summary = summary.merge(summary_of_output(output, self.outputs))
                 del output  # released before the next member runs
         return summary
+
+    def warn_crude_members(self, prediction: CredalPrediction, /, *, stacklevel: int = 2) -> None:
+        """Warn of a single member, or of several that are the same or nearly one-hot; not of what sampling has told."""
+        if not self._warned:
+            warn_of_members(prediction, stacklevel=stacklevel + 1)
+
+    def _warn_doubtful(self, output: MemberOutput, *, stacklevel: int) -> None:
+        if self.outputs == "logits":
+            warn_doubtful_logits(output.tensor[None], class_axis=self.class_axis, stacklevel=stacklevel + 1)
 
     @property
     def each_member(self) -> list[nn.Module]:
@@ -158,6 +180,7 @@ class CredalWrapper(nn.Module):
         """The options that differ from the defaults, for printing."""
         options = [f"outputs={self.outputs!r}"]
         options += [f"samples={self.samples}"] if self.samples else []
+        options += [f"class_axis={self.class_axis}"] if self.class_axis != -1 else []
         options += [f"{name}=True" for name in ("hull", "gradients", "vectorised") if getattr(self, name)]
         return ", ".join(options)
 
@@ -223,23 +246,24 @@ class CredalWrapper(nn.Module):
         self, member: nn.Module, name: str, call: Call, form: OutputForm, watch: SampleWatch | None = None
     ) -> MemberOutput:
         args, kwargs = call
-        try:
+        with naming_member(name, call):
             returned = member(*args, **kwargs)
-        except Exception as error:
-            error.add_note(f"Raised by {name} of the CredalWrapper.")
-            raise
-        tensor = output_tensor(returned, self.outputs, name)
+        tensor = self._tensor(returned, name)
         form.check(tensor, name)
         if watch is not None:
             watch.see(tensor)
         return MemberOutput(name, tensor)
+
+    def _tensor(self, returned: Any, name: str) -> torch.Tensor:
+        return output_tensor(returned, self.outputs, name, class_axis=self.class_axis)
 
     def _vectorised_outputs(self, call: Call, form: OutputForm) -> Iterator[MemberOutput]:
         members = self.each_member
         chunk = self.member_chunk or len(members)
         for start in range(0, len(members), chunk):
             part = members[start : start + chunk]
-            stacked = vectorised_pass(part, call, lambda returned: output_tensor(returned, self.outputs, "a member"))
+            with naming_member("a member", call):
+                stacked = vectorised_pass(part, call, lambda returned: self._tensor(returned, "a member"))
             for n, (member, tensor) in enumerate(zip(part, stacked, strict=True), start=start):
                 form.check(tensor, member_name(n, member))
                 yield MemberOutput(member_name(n, member), tensor)
