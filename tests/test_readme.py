@@ -112,7 +112,7 @@ def test_the_pages_of_results_are_generated_from_the_result_files():
     from credalens_paper.results.records import read_results
 
     folder = Path(__file__).parents[1] / "results"
-    pages = render_pages(read_results(folder / "fast"))
+    pages = render_pages(read_results(folder / "fast", folder / "scratch"))
     for name, text in pages.items():
         assert (folder / name).read_text() == f"{text}\n", name
     stored = {str(path.relative_to(folder)) for kind in ("tables", "figures") for path in (folder / kind).iterdir()}
@@ -125,4 +125,16 @@ def test_the_findings_are_generated_from_the_result_files():
     from credalens_paper.results.records import read_results
 
     root = Path(__file__).parents[1]
-    assert (root / "docs" / "findings.md").read_text() == render_findings(read_results(root / "results" / "fast"))
+    results = read_results(root / "results" / "fast", root / "results" / "scratch")
+    assert (root / "docs" / "findings.md").read_text() == render_findings(results)
+
+
+def test_the_page_of_entries_measured_twice_is_generated_from_the_result_files():
+    pytest.importorskip("torch")
+    from credalens_paper.results.records import read_results
+    from credalens_paper.results.rendering.pages import render_result
+
+    folder = Path(__file__).parents[1] / "results"
+    first = {result.label for result in read_results(folder / "fast")}
+    twice = [result for result in read_results(folder / "scratch") if result.label in first]
+    assert (folder / "scratch.md").read_text() == "".join(f"{render_result(result)}\n\n" for result in twice)

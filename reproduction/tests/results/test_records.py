@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from credalens_paper.experiments.index import LABELS
 from credalens_paper.json_records import from_json, inline, named, optional, to_json
 from credalens_paper.results.records import TableResult, read_result, read_results
 
-FAST = Path(__file__).parents[3] / "results" / "fast"
+RESULTS = Path(__file__).parents[3] / "results"
+FAST, SCRATCH = RESULTS / "fast", RESULTS / "scratch"
 FILES = [path for path in sorted(FAST.rglob("*.json")) if read_result(path) is not None]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*FILES, *sorted(SCRATCH.glob("*.json"))], ids=lambda path: path.stem)
 def test_every_measured_result_is_written_as_it_was_read_to_the_byte(path):
     text = json.dumps(to_json(read_result(path)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     assert text == path.read_text(encoding="utf-8")
@@ -25,6 +27,14 @@ def test_other_files_of_the_folder_are_no_results():
     assert read_result(FAST / "bnn_gpu_ms.json") is None
     assert len(FILES) == len(read_results(FAST)) + 1  # a table was measured twice
     assert isinstance(read_results(FAST)[0], TableResult)
+
+
+def test_a_label_of_several_folders_is_that_of_the_first_that_has_it():
+    alone, second = ({result.label: result for result in read_results(folder)} for folder in (FAST, SCRATCH))
+    together = {result.label: result for result in read_results(FAST, SCRATCH)}
+    assert together == {**second, **alone}
+    assert alone.keys() & second.keys()
+    assert list(together) == [label for label in LABELS if label in together]
 
 
 def test_a_folder_without_results_is_an_error(tmp_path):

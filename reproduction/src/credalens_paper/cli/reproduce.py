@@ -41,6 +41,9 @@ LIST: Final = (
     "List all tables and figures, and leave. Which are measured is looked up in OUT/PRESET/results, or in the folder of "
     "--from-results."
 )
+FROM_RESULTS: Final = (
+    "Print result files of this folder; train nothing. Several: each label from the first that has it."
+)
 MARKDOWN: Final = (
     "Write an index there too, and a page for each result in tables/ and figures/ beside it, in place of what is there."
 )
@@ -59,7 +62,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Models, predictions, results: kept and reused.")] = Path(
         "runs"
     ),
-    from_results: Annotated[Path | None, _option("Print result files of this folder; train nothing.", "FOLDER")] = None,
+    from_results: Annotated[list[Path] | None, _option(FROM_RESULTS, "FOLDER")] = None,
     markdown: Annotated[Path | None, _option(MARKDOWN, "FILE")] = None,
     findings: Annotated[
         Path | None, _option("Write what the results say there too, in place of what is there.", "FILE")
@@ -104,7 +107,7 @@ def reproduce(
         credalens reproduce all --preset smoke
         credalens reproduce OODMain OODMainTU --preset fast --data-folder data --compile
         credalens reproduce OODMain --preset fast --data-folder data --only-train --time-limit 500
-        credalens reproduce all --from-results results/fast --markdown results/README.md --findings docs/findings.md
+        credalens reproduce all --from-results results/fast --from-results results/scratch --markdown results/README.md
         credalens reproduce all --preset fast --data-folder /shared/data --out /shared/runs --engine ray
     """
     from credalens.storage.targets import check_file, check_folder
@@ -117,14 +120,14 @@ def reproduce(
     sizes = {"members": members, "many_members": many_members, "runs": runs, "bnn_runs": bnn_runs, "edd_runs": edd_runs}
     size = get_preset(preset).changed(**sizes).only(only or [])
     if list_them:
-        return _list(from_results, out / preset / "results", as_json=as_json)
+        return _list(from_results or [], out / preset / "results", as_json=as_json)
     for path in (markdown, findings):
         if path is not None:
             check_file(path)
     show = _show_nothing if as_json else _print
-    if from_results is not None:
+    if from_results:
         wanted = check_labels(labels or ["all"])
-        results = [result for result in read_results(from_results) if result.label in wanted]
+        results = [result for result in read_results(*from_results) if result.label in wanted]
         for result in results:
             show(result)
         return _write(results, {}, markdown, findings, as_json=as_json)
@@ -186,22 +189,24 @@ def _ray_engine(
         yield TorchEngine(**options, pool=RayPool(**options, cpus=cpus, gpus=gpus))
 
 
-def _list(asked: Path | None, default: Path, *, as_json: bool) -> None:
-    """All entries, with their status in the folder that was asked for, or in that of this preset, which may be empty."""
+def _list(asked: Sequence[Path], default: Path, *, as_json: bool) -> None:
+    """All entries, with their status in the folders that were asked for, or in that of this preset, which may be empty."""
     from credalens_paper.experiments.index import DESCRIPTIONS, kind_of
     from credalens_paper.results.records import read_results
     from credalens_paper.results.rendering.markdown import markdown_table
 
-    folder = asked or default
-    empty = asked is None and not any(default.glob("*.json"))
-    status = {} if empty else {result.label: result.status for result in read_results(folder)}
+    folders = asked or [default]
+    empty = not asked and not any(default.glob("*.json"))
+    status = {} if empty else {result.label: result.status for result in read_results(*folders)}
     rows = [[label, kind_of(label), status.get(label, "not measured"), text] for label, text in DESCRIPTIONS.items()]
     if as_json:
         names = ("label", "kind", "status", "description")
         return typer.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
     typer.echo(markdown_table(["Label", "Kind", "Status", "What it shows"], rows))
     note = "holds no results yet" if empty else "was looked at for results"
-    return _log(f"{folder} {note}; --from-results FOLDER, or --out and --preset, name another place.")
+    return _log(
+        f"{', '.join(map(str, folders))} {note}; --from-results FOLDER, or --out and --preset, name another place."
+    )
 
 
 def _print(result: Result) -> None:

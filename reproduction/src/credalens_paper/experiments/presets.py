@@ -12,6 +12,7 @@ from credalens_paper.backbones import BACKBONES, LARGE
 from credalens_paper.corruptions import CORRUPTIONS, SEVERITIES
 from credalens_paper.data import DATA_SETS
 from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.json_records import optional
 
 METHODS: Final = ("DE", "BNNR", "BNNF", "EDD", "EDD-Fair")
 COUNTS: Final = (
@@ -45,7 +46,7 @@ class Preset:
     long_runs: int = 15
     width: float = 1.0
     image_size: int | None = None
-    image_sizes: Mapping[str, int] = field(default_factory=dict)
+    image_sizes: Mapping[str, int] | None = optional()
     train_images: int | None = None
     test_images: int | None = None
     corruptions: tuple[str, ...] = CORRUPTIONS
@@ -79,7 +80,7 @@ class Preset:
 
     def pixels(self, backbone: str, /) -> int:
         """The image size a backbone works at."""
-        return self.image_sizes.get(backbone) or self.image_size or (224 if backbone in LARGE else 32)
+        return (self.image_sizes or {}).get(backbone) or self.image_size or (224 if backbone in LARGE else 32)
 
     def sampled_runs(self, N: int, /) -> int:
         """How many Bayesian networks are trained for runs of N samples.

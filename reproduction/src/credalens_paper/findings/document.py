@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.display_names import display_name
+from credalens_paper.experiments.tables import C10
+from credalens_paper.findings.beyond import backbone_note, near_sentence, noise_sentence
 from credalens_paper.findings.claims import CLAIMS, claims_table, verdict
 from credalens_paper.findings.lookup import model_name, place_name
 from credalens_paper.findings.notes import corner_note, corruption_note, weakness_note
@@ -39,7 +42,8 @@ number stands with its runs, hardware and command; the seeds are in the files. A
 same runs; it is won where the mean over the runs is on the better side. Differences of AUROC, AUPRC and ACC are in
 percentage points. Runs of deep ensembles are distinct choices among the same networks, so the larger N is, the more members
 they share, and the less their spread says about other networks. Which networks were trained where, how often, and what is
-missing: [results/fast/HOW.md](../results/fast/HOW.md)."""
+missing: [results/fast/HOW.md](../results/fast/HOW.md) and, for large backbones, near unknowns and noisy labels,
+[results/scratch/HOW.md](../results/scratch/HOW.md)."""
 LEVELS: Final = (
     "Accuracy of the averaged predictions, N = 5, in per cent: how alike the networks and the corrupted images are. Every\n"
     "comparison below is on the same networks and images."
@@ -68,7 +72,7 @@ def render_findings(results: Sequence[Result], /) -> str:
     sections = {
         "In short": _short(results, compared, exactness),
         "The networks beside the paper's": _levels(results),
-        "The paper's claims": joined(claims_table(results), corner_note(results)),
+        "The paper's claims": joined(claims_table(results), corner_note(results), backbone_note(results)),
         "Wins and losses": _tally(compared),
         "Every comparison that credal loses": _losses(compared),
         "Does another score beat credal EU?": joined(score_sentence(results), scores_table(results)),
@@ -103,8 +107,9 @@ def _short(results: Sequence[Result], compared: Sequence[Comparison], exactness:
     )
     cells = f"Of {len(compared)} comparisons credal wins {better['credal']} and loses {better['classical']}."
     exact = [write(result) for result in exactness for write in (error_sentence, effect_sentence, reduction_sentence)]
-    notes = (claims, weakness_note(results), cells, score_sentence(results), size_sentence(results), *exact)
-    return "\n".join(f"- {line}" for line in notes if line)
+    notes = (claims, weakness_note(results), cells, score_sentence(results), size_sentence(results))
+    beyond = (near_sentence(results), noise_sentence(results))
+    return "\n".join(f"- {line}" for line in (*notes, *beyond, *exact) if line)
 
 
 def _levels(results: Sequence[Result]) -> str:
@@ -129,7 +134,7 @@ def _losses(compared: Sequence[Comparison]) -> str:
     rows = [
         [
             f"`{entry.label}`",
-            model_name(entry.keys.as_dict()),
+            _trained_model(entry.keys),
             place_name(entry.keys.as_dict()),
             entry.keys.measure or NONE,
             entry.keys.metric,
@@ -140,6 +145,12 @@ def _losses(compared: Sequence[Comparison]) -> str:
         if entry.ours.better == "classical"
     ]
     return markdown_table(["Table", "Model", "Set", "By", "Metric", "Difference", "Paper"], rows) or "None."
+
+
+def _trained_model(keys: CellKey) -> str:
+    """The model, with its training set where that is not CIFAR-10."""
+    name = model_name(keys.as_dict())
+    return name if keys.id_set == C10 else f"{name}, on {display_name(keys.id_set)}"
 
 
 def _costs(results: Sequence[Result]) -> str:

@@ -260,12 +260,18 @@ def read_result(path: Path, /) -> Result | None:
     return result
 
 
-def read_results(folder: str | Path, /) -> list[Result]:
-    """The result files of a folder, in the order of the paper; a folder without any is an error."""
-    stored = (read_result(path) for path in sorted(Path(folder).glob("*.json")))
-    by_label = {result.label: result for result in stored if result is not None}
-    if not by_label:
-        raise FileNotFoundError(
-            f"no result files (<label>.json) in {folder}; measure something first, or name their folder"
-        )
+def read_results(*folders: str | Path) -> list[Result]:
+    """The result files of some folders in the order of the paper, each label from the first folder that has it.
+
+    A folder without any is an error.
+    """
+    by_label: dict[str, Result] = {}
+    for folder in folders:
+        stored = [read_result(path) for path in sorted(Path(folder).glob("*.json"))]
+        results = {result.label: result for result in stored if result is not None}
+        if not results:
+            raise FileNotFoundError(
+                f"no result files (<label>.json) in {folder}; measure something first, or name their folder"
+            )
+        by_label = results | by_label
     return [by_label[label] for label in LABELS if label in by_label]

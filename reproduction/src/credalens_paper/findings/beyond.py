@@ -1,0 +1,79 @@
+"""What the tables beyond the paper's say in a sentence each: near unknowns, and labels with mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from credalens_paper.experiments.display_names import display_name
+from credalens_paper.experiments.tables import C10
+from credalens_paper.findings.lookup import Gap, Kind, gaps, numbers_of, spread_text
+from credalens_paper.results.records import Result
+from credalens_paper.results.rendering.values import value_text
+
+NOISY = "cifar10n"
+
+
+def near_sentence(results: Sequence[Result], /) -> str:
+    """How often credal scores find near unknowns better, by EU and by TU."""
+    shares = [_share(results, "NearOOD", measure) for measure in ("EU", "TU")]
+    if not all(shares):
+        return ""
+    return f"Near unknowns (CIFAR-10 against CIFAR-100, or back; AUROC): by EU {shares[0]}; by TU {shares[1]}."
+
+
+def noise_sentence(results: Sequence[Result], /) -> str:
+    """Which uncertainty rises with wrong labels, and what becomes of OOD detection."""
+    rises = [_rise(results, variant, name) for variant in ("classical", "credal") for name in ("AU", "EU")]
+    shares = [_share(results, "LabelNoise", measure, id_set=NOISY) for measure in ("EU", "TU")]
+    if not all((*rises, *shares)):
+        return ""
+    return (
+        f"Trained on CIFAR-10's worst human labels instead of its own, an ensemble's mean uncertainty of the test images "
+        f"changes, in bits: {', '.join(rises)}. It finds OOD (AUROC) by EU: {shares[0]}; by TU {shares[1]}."
+    )
+
+
+def backbone_note(results: Sequence[Result], /) -> str:
+    """That networks trained from random weights on small images stand for the paper's pretrained ones."""
+    presets = [result.provenance.preset for result in results if result.label == "AblationBackbones"]
+    backbones = tuple(presets[0].image_sizes or ()) if presets else ()
+    if not backbones:
+        return ""
+    kind = Kind("NearOOD", {"variant": "classical", "metric": "ACC", "id_set": C10, "backbone": backbones})
+    models = [
+        f"{display_name(number.keys['backbone'])} at {presets[0].pixels(number.keys['backbone'])} pixels, "
+        f"{value_text(number.ours.mean, 'ACC')} % accurate"
+        for number in numbers_of(results, kind)
+        if number.ours
+    ]
+    return (
+        "The large networks of `AblationBackbones` and `NearOOD` are trained from random weights on small images (CIFAR-10,\n"
+        f"averaged predictions: {'; '.join(models)}); the paper\nfine-tunes ImageNet weights at 224 pixels."
+    )
+
+
+def _share(results: Sequence[Result], label: str, measure: str, **keys: Any) -> str:
+    """Credal against classical in AUROC: in how many cells it is better, and by how much."""
+    kinds = [
+        Kind(label, {"variant": v, "measure": measure, "metric": "AUROC", **keys}) for v in ("credal", "classical")
+    ]
+    found: list[Gap] = gaps(results, *kinds, on=("backbone", "id_set", "ood_set"))
+    differences = [gap.ours for gap in found if gap.ours is not None]
+    if not differences:
+        return ""
+    better = sum(difference > 0 for difference in differences)
+    return f"credal is better in {better} of {len(differences)} cells, {spread_text(differences, 'AUROC')}"
+
+
+def _rise(results: Sequence[Result], variant: str, measure: str) -> str:
+    means = {
+        number.keys["id_set"]: number.ours.mean
+        for number in numbers_of(
+            results, Kind("LabelNoise", {"variant": variant, "measure": measure, "metric": "mean"})
+        )
+        if number.ours
+    }
+    if not {C10, NOISY} <= means.keys():
+        return ""
+    return f"{variant} {measure} {value_text(means[C10], 'mean')} to {value_text(means[NOISY], 'mean')}"

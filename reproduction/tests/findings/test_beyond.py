@@ -1,0 +1,60 @@
+"""What the tables of our own say: every number of a sentence is one of its table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from credalens_paper.findings.beyond import backbone_note, near_sentence, noise_sentence
+from credalens_paper.results.records import read_results
+from reproduction.tests.findings.test_findings import cell, table
+
+SCRATCH = Path(__file__).parents[3] / "results" / "scratch"
+
+
+def detection(credal, classical, measure, **keys):
+    shared = {"measure": measure, "metric": "AUROC", "backbone": "resnet18", "ood_set": "svhn", **keys}
+    return cell(credal, variant="credal", **shared), cell(classical, variant="classical", **shared)
+
+
+def means(variant, measure, clean, noisy):
+    keys = {"variant": variant, "measure": measure, "metric": "mean"}
+    return cell(clean, id_set="cifar10", **keys), cell(noisy, id_set="cifar10n", **keys)
+
+
+def test_near_unknowns_are_counted_by_measure():
+    pairs = (
+        *detection(80.0, 79.0, "EU", id_set="cifar10"),
+        *detection(70.0, 72.0, "EU", id_set="cifar100"),
+        *detection(81.0, 80.5, "TU", id_set="cifar10"),
+    )
+    sentence = near_sentence([table("NearOOD", *pairs)])
+    assert "by EU credal is better in 1 of 2 cells, -2.00 to +1.00" in sentence
+    assert "by TU credal is better in 1 of 1 cells, +0.50" in sentence
+    assert near_sentence([]) == near_sentence([table("NearOOD", *pairs[:4])]) == ""
+
+
+def test_noise_names_what_rises_and_counts_the_noisy_cells_alone():
+    uncertainties = [
+        one
+        for variant in ("classical", "credal")
+        for measure, pair in {"AU": (0.1, 1.5), "EU": (0.2, 0.25)}.items()
+        for one in means(variant, measure, *pair)
+    ]
+    pairs = (
+        *detection(60.0, 75.0, "EU", id_set="cifar10n"),
+        *detection(90.0, 88.0, "EU", id_set="cifar10"),
+        *detection(91.0, 90.0, "TU", id_set="cifar10n"),
+    )
+    sentence = noise_sentence([table("LabelNoise", *uncertainties, *pairs)])
+    assert "classical AU 0.100 to 1.500" in sentence
+    assert "credal EU 0.200 to 0.250" in sentence
+    assert "by EU: credal is better in 0 of 1 cells, -15.00" in sentence
+    assert noise_sentence([table("LabelNoise", *pairs)]) == noise_sentence([]) == ""
+
+
+def test_networks_from_random_weights_are_noted_with_their_pixels_and_accuracy():
+    results = read_results(SCRATCH)
+    note = backbone_note(results)
+    assert "ResNet-50 at 64 pixels" in note
+    assert "ViT-B at 32 pixels" in note
+    assert backbone_note([result for result in results if result.label != "AblationBackbones"]) == ""
