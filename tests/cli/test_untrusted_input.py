@@ -84,6 +84,15 @@ def interrupted_import(*args, **options):
     raise ImportError("numpy.core.multiarray failed to import")
 
 
+@pytest.fixture
+def listening():
+    """Python's own handler of Ctrl-C, which a process that a shell starts in the background does not have."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("listening")
 def test_an_interrupt_that_becomes_another_error_is_an_interrupt(capsys, tmp_path, monkeypatch, compressed):
     monkeypatch.setattr("credalens.scoring.score_file", interrupted_import)
     code, out, err = run(capsys, "score", compressed, "-o", tmp_path / "out.npz")
