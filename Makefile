@@ -1,14 +1,15 @@
 # Two commands to start: `make demo` and `make test`. Each sets up what it needs, once.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := $(VENV)/$(SCRIPTS)
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench attack oldest newest clean
+.PHONY: help setup demo test check format bench attack oldest newest wheel workflows clean
 
 help:  ## show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(STAMP)  ## make the virtual environment and install credalens with its development tools
 
@@ -40,13 +41,14 @@ RANGE_TOOLS := array-api-strict filelock hypothesis pandas polars pytest pytest-
 
 oldest:  ## run the library's tests with the oldest supported dependencies
 	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python -m pip install --quiet --constraint constraints-oldest.txt --editable '.[cli,sklearn,report]' $(RANGE_TOOLS) 'pytest<9'
-	.venv-oldest/bin/python -m pytest -n 2 -W ignore::DeprecationWarning $(RANGE_TESTS)
+	.venv-oldest/$(SCRIPTS)/python -m pip install --quiet --constraint constraints-oldest.txt --editable '.[cli,sklearn,report]' $(RANGE_TOOLS) 'pytest<9'
+	.venv-oldest/$(SCRIPTS)/python -m pytest -n 2 -W ignore::DeprecationWarning $(RANGE_TESTS)
 
 newest:  ## run the library's tests with the newest releases of the dependencies
 	$(PYTHON) -m venv .venv-newest
-	.venv-newest/bin/python -m pip install --quiet --upgrade --editable '.[cli,sklearn,report]' $(RANGE_TOOLS)
-	.venv-newest/bin/python -m pytest -n 2 -W ignore::DeprecationWarning $(RANGE_TESTS)
+	.venv-newest/$(SCRIPTS)/python -m pip install --quiet --upgrade --editable '.[cli,sklearn,report]' $(RANGE_TOOLS)
+	.venv-newest/$(SCRIPTS)/python -m pip list
+	.venv-newest/$(SCRIPTS)/python -m pytest -n 2 -W ignore::DeprecationWarning $(RANGE_TESTS)
 
 bench: setup  ## measure speed as ratios, side by side in one run
 	$(BIN)/python -m benchmarks --out results/benchmark.json
@@ -56,5 +58,42 @@ SEED ?= 0
 attack: setup  ## try to make the library wrong for MINUTES=10, with SEED=0
 	$(BIN)/python -m attack --minutes $(MINUTES) --seed $(SEED)
 
+# Tools that no test needs come into an environment of their own.
+TOOLS := .venv-tools/$(SCRIPTS)
+
+.venv-tools/.installed: constraints.txt
+	$(PYTHON) -m venv .venv-tools
+	$(TOOLS)/python -m pip install --quiet --constraint constraints.txt build hatchling check-jsonschema pre-commit twine
+	@touch $@
+
+wheel: dist/.built  ## build wheel and source of both distributions into dist/
+
+dist/.built: .venv-tools/.installed pyproject.toml reproduction/pyproject.toml $(shell find src reproduction/src -type f -not -name '*.py[cio]' -not -name '*.nb[ci]')
+	rm -rf dist
+	$(TOOLS)/python -m build --no-isolation --outdir dist .
+	$(TOOLS)/python -m build --no-isolation --outdir dist reproduction
+	$(TOOLS)/python -m twine check --strict dist/*
+	@touch $@
+
+# A clean environment with the wheel and one extra, away from the sources: -I leaves out the current folder and $PYTHONPATH.
+CLEAN = .venv-smoke-$*/$(SCRIPTS)/python
+EXTRA = $(if $(filter-out base types paper,$*),[$*])
+ALSO = $(if $(filter types,$*),mypy)$(if $(filter paper,$*),$(wildcard dist/credalens_paper-*.whl))
+
+smoke-%: wheel  ## try the wheel in a clean environment: smoke-base, -types, -cli, -sklearn, -report, -torch, -ray, -paper
+	rm -rf .venv-smoke-$*
+	$(PYTHON) -m venv .venv-smoke-$*
+	$(CLEAN) -m pip install --quiet "$$(ls dist/credalens-*.whl)$(EXTRA)" $(ALSO)
+	$(if $(filter types,$*),$(CLEAN) -m mypy --config-file= --strict tests/smoke/typed,$(CLEAN) -I tests/smoke/$*.py)
+
+WORKFLOWS := $(wildcard .github/workflows/*.yml)
+workflows: .venv-tools/.installed  ## validate the workflows, templates and other files that a service reads
+	$(TOOLS)/check-jsonschema --builtin-schema vendor.github-workflows $(WORKFLOWS)
+	$(TOOLS)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/feature.yml
+	$(TOOLS)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(TOOLS)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(TOOLS)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	$(TOOLS)/pre-commit validate-config
+
 clean:  ## remove the environment and everything built
-	rm -rf $(VENV) .venv-oldest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -25,7 +25,7 @@ from credalens.core.members import MemberSummary
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 
 if TYPE_CHECKING:
-    from credalens.evaluation import evaluate
+    from credalens.evaluation.evaluate import evaluate
 
 __version__ = "0.1.0"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from credalens.checks.options import check_count
 from credalens.checks.summaries import check_continues, check_kept, check_merge, raise_bad_members
 from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.short_repr import short_repr
+
+if TYPE_CHECKING:
+    from credalens.prediction import CredalPrediction
 
 MOST_AXES = 8  # of (*batch, classes) in an exchange between processes
 ABSENT = -(2**62)
@@ -115,7 +118,7 @@ class MemberSummary:
         max_nodes: int = MAX_NODES,
         tolerance: float = TOLERANCE,
         threads: int | None = None,
-    ) -> Any:
+    ) -> CredalPrediction:
         """The credal prediction of the members folded in so far: what ``wrap`` gives for all of them at once."""
         from credalens.prediction import from_summary
 

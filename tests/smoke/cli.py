@@ -1,0 +1,36 @@
+"""The command line of the extra ``cli``, as a program: it scores, evaluates and completes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import credalens
+
+
+def run(*arguments: object, folder: Path) -> str:
+    """What the program of this environment prints; an error where it fails."""
+    program = shutil.which("credalens", path=Path(sys.executable).parent) or "credalens"
+    command = [program, *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, encoding="utf-8").stdout
+
+
+def smoke(folder: Path) -> None:
+    """From predictions in a file to scores and a report."""
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), size=(4, 50))
+    np.savez(folder / "id.npz", probs=probs)
+    assert run("--version", folder=folder).strip() == f"credalens {credalens.__version__}"
+    run("score", "id.npz", "-o", "scores.parquet", folder=folder)
+    run("evaluate", "--id", "id.npz", "--ood", "same=id.npz", "-o", "report", folder=folder)
+    assert (folder / "scores.parquet").is_file()
+    assert (folder / "report" / "report.html").is_file()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as name:
+        smoke(Path(name))
