@@ -97,7 +97,7 @@ def test_votes_are_scored_as_wrap_scores_them(capsys, tmp_path, suffix, dtype):
     assert (code, err) == (0, "")
     assert json.loads(out)["means"]["epistemic"] == pytest.approx(wrap(votes).epistemic.mean())
     scored = pq.read_table(tmp_path / ("out.parquet" if suffix else "out"))
-    np.testing.assert_array_equal(scored["label"].to_numpy(), wrap(votes).predict())
+    np.testing.assert_array_equal(scored["prediction"].to_numpy(), wrap(votes).predict())
 
 
 def test_an_existing_output_is_replaced(capsys, tmp_path, source):
@@ -181,7 +181,7 @@ def test_bad_files_are_refused_on_one_line(capsys, tmp_path, kind, message):
 )
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])
 def test_a_bad_row_is_named_by_its_place_in_the_file(capsys, tmp_path, value, logits, message, suffix):
-    values = VALUES.copy()
+    values = np.log(VALUES + 0.1) if logits else VALUES.copy()
     values[1, 27, 2] = value
     values[0, 33, 0] = value
     save_predictions(tmp_path / f"in{suffix}", values, logits=logits)
@@ -191,7 +191,7 @@ def test_a_bad_row_is_named_by_its_place_in_the_file(capsys, tmp_path, value, lo
 
 
 def test_a_row_without_a_possible_class_is_named(capsys, tmp_path):
-    values = VALUES.copy()
+    values = 2 * VALUES
     values[2, 31] = -np.inf
     save_predictions(tmp_path / "in.npy", values)
     err = refused(capsys, tmp_path / "in.npy", "--logits", "-o", tmp_path / "out.npz", "--chunk-rows", 10)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from credalens.scoring import COLUMNS
+from credalens.scoring import column_names
 from credalens.scoring.columns import score_columns
 from tests.scoring.tables import read_columns
 from tests.strategies import batch_of
@@ -23,7 +23,7 @@ def parts(folder) -> list:
 
 def assert_scored(folder, prediction, *, rule="maximality") -> None:
     found, expected = read_columns(parts(folder)), score_columns(prediction, rule)
-    assert set(COLUMNS) <= set(found)
+    assert set(column_names()) <= set(found)
     for name, column in expected.items():
         np.testing.assert_array_equal(found[name], column, err_msg=name)
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from credalens import wrap, wrap_logits
-from credalens.scoring import COLUMNS, score_file
+from credalens.scoring import column_names, score_file
 from credalens.storage import save_predictions
 from credalens.storage.formats.parquet import from_fixed_lists
 from tests.scoring.folders import names
@@ -34,16 +34,16 @@ def expected(prediction, rule: str) -> dict[str, np.ndarray]:
     classical = prediction.classical
     names = ("probability", "lower", "upper", "total", "aleatoric", "epistemic", "aleatoric_bound")
     return {name: getattr(prediction, name) for name in names} | {
-        "label": prediction.probability.argmax(-1),
+        "prediction": prediction.probability.argmax(-1),
         "set": prediction.predict_set(rule),
-        "classical_total": classical.total,
-        "classical_aleatoric": classical.aleatoric,
-        "classical_epistemic": classical.epistemic,
+        "mean_total": classical.total,
+        "mean_aleatoric": classical.aleatoric,
+        "mean_epistemic": classical.epistemic,
     }
 
 
 def assert_same(columns: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> None:
-    assert set(columns) == set(other) == set(COLUMNS)
+    assert set(columns) == set(other) == set(column_names())
     for name, column in columns.items():
         np.testing.assert_array_equal(column, other[name], err_msg=name)
 
@@ -58,7 +58,7 @@ def test_every_column_is_what_wrap_gives(tmp_path, source, target, dtype):
     columns = load(tmp_path / f"out{target}")
     assert_same(columns, expected(wrap(values), "maximality"))
     assert columns["lower"].dtype == (np.float64 if dtype == "float64" else np.float32)
-    assert columns["label"].dtype == np.int32
+    assert columns["prediction"].dtype == np.int32
     assert columns["set"].dtype == bool
     assert (summary.rows, summary.members, summary.classes, summary.resumed_rows) == (50, 4, 5, 0)
     assert names(tmp_path) == [f"in{source}", f"out{target}"]
@@ -82,13 +82,62 @@ def test_options_reach_the_numbers(tmp_path):
     assert (summary.logits, summary.base, summary.rule) == (True, math.e, "gamma_maximin")
 
 
+@pytest.mark.parametrize("target", [".parquet", ".npz"])
+def test_scores_are_chosen_by_their_names(tmp_path, target):
+    values = batch_of("mixed", 4, 20, 5)
+    save_predictions(tmp_path / "in.npy", values)
+    chosen = ["imprecision", "hartley", "set_size", "mean_pairwise_kl"]
+    summary = score_file(tmp_path / "in.npy", tmp_path / f"out{target}", scores=chosen, chunk_rows=7)
+    columns = load(tmp_path / f"out{target}")
+    assert tuple(columns) == column_names(chosen)
+    for name in chosen:
+        np.testing.assert_array_equal(columns[name], wrap(values).score(name))
+        assert summary.means[name] == pytest.approx(columns[name].mean())
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        (["total", "entropie"], "a score must be one of 'total', .*; got 'entropie'"),
+        (["total", "total"], "each once; got total, total"),
+        ([], "at least one score, each once; got none"),
+    ],
+)
+def test_other_scores_are_refused_by_name(tmp_path, scores, message):
+    save_predictions(tmp_path / "in.npy", batch_of("mixed", 4, 20, 5))
+    with pytest.raises(ValueError, match=message):
+        score_file(tmp_path / "in.npy", tmp_path / "out.npz", scores=scores)
+    assert names(tmp_path) == ["in.npy"]
+
+
+@pytest.mark.parametrize("source", [".npz", ".parquet", ".safetensors"])
+@pytest.mark.parametrize("target", [".parquet", ".npz"])
+def test_true_labels_are_kept_beside_the_predicted_class(tmp_path, source, target):
+    values, labels = batch_of("mixed", 4, 50, 5), np.arange(50) % 5
+    save_predictions(tmp_path / f"in{source}", values, labels)
+    score_file(tmp_path / f"in{source}", tmp_path / f"out{target}", chunk_rows=13)
+    columns = load(tmp_path / f"out{target}")
+    assert tuple(columns) == column_names(labels=True)
+    np.testing.assert_array_equal(columns["label"], labels)
+    np.testing.assert_array_equal(columns["prediction"], wrap(values).predict())
+
+
+def test_a_label_that_is_no_class_is_named_by_its_row(tmp_path):
+    labels = np.arange(50) % 5
+    labels[37] = 5
+    save_predictions(tmp_path / "in.npz", batch_of("mixed", 4, 50, 5), labels)
+    with pytest.raises(ValueError, match=r"in\.npz: 1 of 10 labels are out of range, the first is 5 in row 37"):
+        score_file(tmp_path / "in.npz", tmp_path / "out.npz", chunk_rows=10)
+    assert names(tmp_path) == ["in.npz"]
+
+
 def test_the_summary_is_the_mean_of_the_rows(tmp_path):
     values = batch_of("mixed", 4, 50, 5)
     save_predictions(tmp_path / "in.npy", values)
     summary = score_file(tmp_path / "in.npy", tmp_path / "out.npz", chunk_rows=9)
     prediction = wrap(values)
     assert summary.means["epistemic"] == pytest.approx(prediction.epistemic.mean(), abs=1e-12)
-    assert summary.means["classical_total"] == pytest.approx(prediction.classical.total.mean(), abs=1e-12)
+    assert summary.means["mean_total"] == pytest.approx(prediction.classical.total.mean(), abs=1e-12)
     sizes = prediction.predict_set("maximality").sum(-1)
     assert summary.mean_set_size == pytest.approx(sizes.mean())
     assert summary.determinacy == pytest.approx((sizes == 1).mean())

@@ -84,8 +84,10 @@ def unfinished(tmp_path, monkeypatch, source, **options):
         ({"base": 10}, "base was 2.0 and is now 10.0"),
         ({"chunk_rows": 5}, "chunk_rows was 10 and is now 5"),
         ({"logits": True}, "logits was False and is now True"),
+        ({"scores": ["total"]}, r"scores was \['total', .* and is now \['total'\]"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:these logits are probabilities")
 def test_other_options_are_refused_until_restarted(tmp_path, monkeypatch, source, options, message):
     folder = unfinished(tmp_path, monkeypatch, source)
     kept = names(folder)

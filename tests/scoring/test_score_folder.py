@@ -19,7 +19,7 @@ from credalens.scoring import job as jobs
 from credalens.scoring import score_folder
 from credalens.storage.formats.parquet import fixed_lists
 from tests.scoring.folders import SIZES, VALUES, assert_scored, names, parts
-from tests.scoring.tables import write_part, write_table
+from tests.scoring.tables import read_columns, write_part, write_table
 from tests.strategies import batch_of
 
 
@@ -172,9 +172,31 @@ def test_a_rehearsal_is_like_a_part_and_leaves_no_trace(tmp_path, monkeypatch, d
         assert names(tmp_path / "out") == [".lock", "_credalens.json"]
         return jobs.in_this_process(job, numbers)
 
-    values = np.eye(4)[VALUES.argmax(-1)] if dtype == "int64" else VALUES
+    values = np.eye(4)[VALUES.argmax(-1)] if dtype == "int64" else VALUES * (2 if logits else 1)
     write_table(tmp_path / "in", values.astype(dtype), SIZES, name="logits" if logits else "probs")
     score_folder(tmp_path / "in", tmp_path / "out", logits=logits, base=10, threads=1, executor=rehearsed)
     (rehearsal, options), (part, its_options), *_ = seen
     assert (rehearsal.shape, rehearsal.dtype) == ((3, 1, 4), part.dtype)
     assert options == its_options == {"base": 10.0, "threads": 1}
+
+
+def test_labels_of_the_first_table_are_kept(tmp_path):
+    labels = np.arange(60) % 4
+    for table in ("a", "b"):
+        start = 0
+        for part, size in enumerate(SIZES):
+            rows = slice(start, start := start + size)
+            columns = {"probs": fixed_lists(VALUES[:, rows].transpose(1, 0, 2).copy()), "id": np.arange(60)[rows]}
+            path = tmp_path / table / f"part-{part}.parquet"
+            path.parent.mkdir(exist_ok=True)
+            pq.write_table(pa.table(columns | ({"label": labels[rows]} if table == "a" else {})), path)
+    score_folder([tmp_path / "a", tmp_path / "b"], tmp_path / "out", scores=["total"])
+    found = read_columns(parts(tmp_path / "out"))
+    assert list(found)[:3] == ["id", "prediction", "label"]
+    np.testing.assert_array_equal(found["label"], labels)
+    np.testing.assert_array_equal(found["prediction"], wrap(VALUES).predict())
+    pq.write_table(
+        pq.read_table(tmp_path / "a" / "part-1.parquet").drop_columns("label"), tmp_path / "a" / "part-1.parquet"
+    )
+    with pytest.raises(ValueError, match=r"part-1.*the first part of its table holds .* and labels in label"):
+        score_folder(tmp_path / "a", tmp_path / "other")

@@ -243,7 +243,10 @@ def test_labels_that_are_not_there(tmp_path):
 
 def test_predicted_labels_are_not_taken_for_true_ones(tmp_path):
     save_predictions(tmp_path / "m.npy", VALUES)
-    for suffix, message in ((".parquet", "holds scores.*predicted class"), (".npz", "holds no labels; found 'label'")):
+    for suffix, message in (
+        (".parquet", "holds scores, not predictions"),
+        (".npz", "holds no labels; found 'prediction'"),
+    ):
         score_file(tmp_path / "m.npy", tmp_path / f"scored{suffix}")
         with pytest.raises(ValueError, match=message):
             read_labels(tmp_path / f"scored{suffix}")

@@ -61,6 +61,15 @@ def score(
             "gamma_maximax.",
         ),
     ] = "maximality",
+    scores: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Which scores to write, by their names in the catalogue: total, epistemic, imprecision, hartley, mean_total, "
+            "...",
+            show_default="total, aleatoric and epistemic, credal and of averaging",
+        ),
+    ] = None,
     chunk_rows: Annotated[
         int | None,
         typer.Option(
@@ -120,17 +129,19 @@ def score(
         ),
     ] = None,
 ) -> None:
-    """Score saved predictions: intersection probability, bounds, uncertainty, label and set of each row.
+    """Score saved predictions: predicted class, intersection probability, bounds, set and uncertainty of each row.
 
     The input may be larger than memory. A run that is interrupted or killed goes on where it stopped when the same
     command is given again. A file appears only when it is whole; a folder gets one part for each part of the input,
-    each of them whole. Paths of folders may be addresses such as s3://bucket/folder.
+    each of them whole. Paths of folders may be addresses such as s3://bucket/folder. Labels in the input are kept, in
+    the column label.
 
     **Examples**
 
         credalens score members.npy -o scored.parquet
         credalens score logits.safetensors --logits --base e -o scored.npz
         credalens score members.parquet -o scored.parquet --rule interval_dominance --json
+        credalens score members.npz -o scored.parquet --scores total,imprecision,mean_total
         credalens score members/ -o scored/ --engine ray --on-error skip
         credalens score model_a/ model_b/ model_c/ -o scored/ --id image --engine ray --address head:6379
     """
@@ -139,6 +150,8 @@ def score(
         "logits": logits, "base": base, "rule": rule, "chunk_rows": chunk_rows, "threads": threads, "restart": restart,
         "max_bytes": max_bytes,
     }  # fmt: skip
+    if scores is not None:
+        options["scores"] = [name.strip() for name in scores.split(",")]
     folders = on_ray or len(predictions) > 1 or "://" in predictions[0] or Path(predictions[0]).is_dir()
     if folders:
         options |= {"id_column": row_id, "on_error": on_error or "fail", "join": join or "exact"}
@@ -214,12 +227,15 @@ def _print(summary: ScoreSummary, seconds: float) -> None:
 def _table(summary: ScoreSummary) -> Table:
     from rich.table import Table
 
+    from credalens.core.scores import SCORES
+
     unit = {2.0: "bits", math.e: "nats"}.get(summary.base, f"base {summary.base:g}")
-    table = Table(title=f"Mean uncertainty ({unit})", title_justify="left")
-    table.add_column("")
-    for name in ("total", "aleatoric", "epistemic"):
-        table.add_column(name, justify="right")
-    for label, prefix in (("credal", ""), ("averaging", "classical_")):
-        values = (summary.means[prefix + name] for name in ("total", "aleatoric", "epistemic"))
-        table.add_row(label, *(f"{value:.4f}" for value in values))
+    table = Table(title="Mean of each score", title_justify="left")
+    for title, justify in (("column", "left"), ("score", "left"), ("mean", "right"), ("unit", "left")):
+        table.add_column(title, justify=justify)  # type: ignore[arg-type]
+    for name, mean in summary.means.items():
+        score = SCORES[name]
+        table.add_row(
+            name, score.label, f"{mean:.4f}", {"information": unit, "probability": ""}.get(score.unit, score.unit)
+        )
     return table

@@ -3,8 +3,16 @@
 from credalens.checks.packages import needing
 
 with needing("pyarrow", part="credalens.scoring", extra="cli"):
-    from credalens.scoring.columns import COLUMNS
+    from credalens.scoring.columns import DEFAULT_SCORES, column_names
     from credalens.scoring.score import score_file, score_folder
     from credalens.scoring.summary import FolderSummary, ScoreSummary, SkippedPart
 
-__all__ = ["COLUMNS", "FolderSummary", "ScoreSummary", "SkippedPart", "score_file", "score_folder"]
+__all__ = [
+    "DEFAULT_SCORES",
+    "FolderSummary",
+    "ScoreSummary",
+    "SkippedPart",
+    "column_names",
+    "score_file",
+    "score_folder",
+]

@@ -2,48 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from credalens.checks.options import check_choice
+from credalens.core.scores import SCORES
 from credalens.prediction import CredalPrediction
 from credalens.storage.formats.parquet import fixed_lists
 
-MEASURES = (
-    "total",
-    "aleatoric",
-    "epistemic",
-    "aleatoric_bound",
-    "classical_total",
-    "classical_aleatoric",
-    "classical_epistemic",
-)
-COLUMNS = ("label", "probability", "lower", "upper", "set", *MEASURES)
+DEFAULT_SCORES: Final = ("total", "aleatoric", "epistemic", "mean_total", "mean_aleatoric", "mean_epistemic")
+FIXED: Final = ("prediction", "label", "probability", "lower", "upper", "set", "aleatoric_bound")
 
 
-def score_columns(prediction: CredalPrediction, rule: str, /) -> dict[str, NDArray]:
-    """The columns of a prediction's rows.
+def column_names(scores: Sequence[str] = DEFAULT_SCORES, /, *, labels: bool = False) -> tuple[str, ...]:
+    """The columns of a scored file in their order; ``label`` only where the input has labels."""
+    return (*(name for name in FIXED if labels or name != "label"), *scores)
 
-    - ``label``: the class with the highest intersection probability; ``set``: the classes that ``rule`` leaves possible.
+
+def check_scores(names: Sequence[str], /) -> tuple[str, ...]:
+    """Different scores of the catalogue, one at least."""
+    checked = tuple(check_choice(name, tuple(SCORES), "a score") for name in names)
+    if not checked or len(set(checked)) < len(checked):
+        raise ValueError(f"scores must name at least one score, each once; got {', '.join(checked) or 'none'}.")
+    return checked
+
+
+def score_columns(
+    prediction: CredalPrediction,
+    rule: str,
+    scores: Sequence[str] = DEFAULT_SCORES,
+    labels: NDArray | None = None,
+    /,
+) -> dict[str, NDArray]:
+    """The columns of a prediction's rows, those of ``column_names``.
+
+    - ``prediction``: the class with the highest intersection probability; ``label``: the true class.
     - ``probability``, ``lower``, ``upper``: intersection probability and bounds of each class.
-    - ``total``, ``aleatoric``, ``epistemic``, ``aleatoric_bound``: uncertainty of the credal set.
-    - ``classical_total``, ``classical_aleatoric``, ``classical_epistemic``: of the averaged prediction.
+    - ``set``: the classes that ``rule`` leaves possible.
+    - ``aleatoric_bound``: a certified lower bound of ``aleatoric``.
+    - each of ``scores`` under its name in the catalogue.
     """
-    classical = prediction.classical
-    return {
-        "label": prediction.predict().astype(np.int32),
+    fixed = {
+        "prediction": prediction.predict().astype(np.int32),
+        "label": None if labels is None else labels.astype(np.int32),
         "probability": prediction.probability,
         "lower": prediction.lower,
         "upper": prediction.upper,
         "set": prediction.predict_set(rule),
-        "total": prediction.total,
-        "aleatoric": prediction.aleatoric,
-        "epistemic": prediction.epistemic,
         "aleatoric_bound": prediction.aleatoric_bound,
-        "classical_total": classical.total,
-        "classical_aleatoric": classical.aleatoric,
-        "classical_epistemic": classical.epistemic,
     }
+    written = {name: column for name, column in fixed.items() if column is not None}
+    return written | {name: prediction.score(name) for name in scores}
 
 
 def table_of(columns: dict[str, NDArray], /) -> pa.Table:
@@ -53,6 +66,6 @@ def table_of(columns: dict[str, NDArray], /) -> pa.Table:
 
 def sums_of(columns: dict[str, NDArray], /) -> dict[str, float]:
     """Sums over the rows, so that means over all parts need no second pass over them."""
-    sums = {name: float(columns[name].sum(dtype=np.float64)) for name in MEASURES}
+    sums = {name: float(column.sum(dtype=np.float64)) for name, column in columns.items() if name in SCORES}
     sizes = columns["set"].sum(axis=-1)
-    return sums | {"set_size": int(sizes.sum()), "determinate": int((sizes == 1).sum())}
+    return sums | {"classes in sets": int(sizes.sum()), "determinate": int((sizes == 1).sum())}

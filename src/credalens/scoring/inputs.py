@@ -19,11 +19,12 @@ BLOCK: Final = 1 << 16
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows of a part: the first row's number, the row ids if there are any, values (members, rows, classes)."""
+    """Some rows of a part: the first row's number, the row ids and labels if there are any, values (members, rows, classes)."""
 
     start: int
     ids: Any
     values: NDArray
+    labels: NDArray | None = None
 
 
 @final
@@ -63,7 +64,8 @@ class FileInput:
     def chunks(self, part: int, rows: int, scattered: Container[int], /) -> Iterator[Chunk]:
         """The range as one chunk."""
         start, stop = self._range(part)
-        yield Chunk(start, None, self.predictions.read(start, stop))
+        labels = self.predictions.read_labels(start, stop) if self.predictions.has_labels else None
+        yield Chunk(start, None, self.predictions.read(start, stop), labels)
 
     def _range(self, part: int) -> tuple[int, int]:
         return part * self.part_rows, min((part + 1) * self.part_rows, self.predictions.rows)

@@ -93,8 +93,8 @@ class ScoringJob:
     def rehearse(self) -> None:
         """Score one row of certain members and forget it: kernels and libraries are loaded before the first part comes."""
         values = np.zeros((self.settings.members, 1, self.settings.classes), self.settings.dtype)
-        values[..., 0] = 1
-        table_of(score_columns(self.predict(values), self.settings.rule))
+        values[..., 0] = 10 if self.settings.logits else 1
+        table_of(score_columns(self.predict(values), self.settings.rule, self.settings.scores))
 
 
 Executor = Callable[[ScoringJob, Sequence[int]], Iterable[PartReport]]
@@ -178,7 +178,7 @@ def _scored_chunks(job: ScoringJob, part: int, scattered: Container[int]) -> Ite
     for chunk in job.input.chunks(part, job.chunk_rows, scattered):
         with naming_bad_row(job.input.path(part), chunk.start, row_name=partial(_row_name, job, chunk)):
             prediction = job.predict(chunk.values)
-        columns = score_columns(prediction, job.settings.rule)
+        columns = score_columns(prediction, job.settings.rule, job.settings.scores, chunk.labels)
         table = table_of(columns)
         if chunk.ids is not None:
             table = table.add_column(0, str(job.settings.id), chunk.ids)

@@ -15,6 +15,7 @@ from credalens.scoring.parquet_folders import ParquetTable, columns_of_part, rea
 from credalens.scoring.rows_by_id import gather
 from credalens.storage.arrow_path import ArrowPath
 from credalens.storage.formats.parquet import MemberColumns, refuse_nulls
+from credalens.storage.labels import checked_labels
 
 GATHERED, GATHERED_IN_ALL = 256 * 2**20, 2**30  # bytes of one table, and of all, that are gathered at a time
 ID_ROWS = 1 << 18
@@ -90,7 +91,7 @@ class TableInput:
     def chunks(self, part: int, rows: int, scattered: Container[int], /) -> Iterator[Chunk]:
         """The part with the members of all tables, gathered where ``scattered``."""
         path, columns = self.tables[0].path(part), self.columns[0]
-        names = [*columns.names, *([] if self.id_column is None else [self.id_column])]
+        names = [*columns.names, *(name for name in (self.id_column, columns.label) if name is not None)]
         others = [
             self._gathered(part, table, rows) if table in scattered else self._side_by_side(part, table, rows)
             for table in range(1, len(self.tables))
@@ -101,7 +102,8 @@ class TableInput:
             with readable_part(path):
                 values = columns.values(batch, start=start)
                 ids = None if self.id_column is None else _ids_of(batch, self.id_column, start)
-            yield Chunk(start, ids, values if not rest else np.concatenate([values, *rest]))
+                labels = None if columns.label is None else _labels_of(batch, columns, start)
+            yield Chunk(start, ids, values if not rest else np.concatenate([values, *rest]), labels)
             start += len(batch)
 
     def _side_by_side(self, part: int, table: int, rows: int) -> Iterator[NDArray]:
@@ -153,5 +155,14 @@ def _ids_of(batch: Any, name: str, start: int) -> Any:
     return batch[name].combine_chunks()
 
 
+def _labels_of(batch: Any, columns: MemberColumns, start: int) -> NDArray:
+    name = str(columns.label)
+    refuse_nulls(batch[name], start, f"column {name!r} has no label in row {{row}}; every row needs one, or none.")
+    return checked_labels(batch[name].to_numpy(), columns.classes, start=start)
+
+
 def _described(columns: MemberColumns) -> str:
-    return f"{columns.members} members of {columns.classes} classes, {columns.dtype}, in {', '.join(columns.names)}"
+    label = "" if columns.label is None else f", and labels in {columns.label}"
+    return (
+        f"{columns.members} members of {columns.classes} classes, {columns.dtype}, in {', '.join(columns.names)}{label}"
+    )

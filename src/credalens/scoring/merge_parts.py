@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.lib import format as npy
 
-from credalens.scoring.columns import COLUMNS
+from credalens.scoring.columns import column_names
 from credalens.scoring.settings import ScoringSettings
 from credalens.storage.formats.parquet import from_fixed_lists
 
@@ -88,7 +88,7 @@ def _write_parquet(parts: Iterable[Path], settings: ScoringSettings, file: Binar
     groups = _row_groups(parts)
     first = next(groups)
     done = 0
-    with pq.ParquetWriter(file, first.schema.with_metadata(metadata), use_dictionary=["label"]) as writer:
+    with pq.ParquetWriter(file, first.schema.with_metadata(metadata), use_dictionary=["prediction", "label"]) as writer:
         for table in chain([first], groups):
             writer.write_table(table.replace_schema_metadata(metadata), row_group_size=len(table))
             written(done := done + len(table))
@@ -109,11 +109,12 @@ def _row_groups(parts: Iterable[Path]) -> Iterator[pa.Table]:
 def _write_npz(parts: Iterable[Path], settings: ScoringSettings, file: BinaryIO, written: Written) -> None:
     """A .npz that ``np.load`` maps: each column is an entry, uncompressed, with a fixed date so that runs are equal."""
     paths, rows = list(parts), settings.rows or 0
+    names = column_names(settings.scores, labels=settings.labels)
     with zipfile.ZipFile(file, "w") as archive:
-        for number, name in enumerate(COLUMNS):
+        for number, name in enumerate(names):
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
                 _write_column(paths, rows, number, entry)  # type: ignore[arg-type]
-            written(rows * (number + 1) // len(COLUMNS))
+            written(rows * (number + 1) // len(names))
         with archive.open(zipfile.ZipInfo("settings.npy"), "w") as entry:
             npy.write_array(entry, np.array(json.dumps(settings.for_readers())), allow_pickle=False)
 

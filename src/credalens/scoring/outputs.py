@@ -105,7 +105,10 @@ class FolderOutput:
         metadata = {SETTINGS: json.dumps(settings.as_dict())}
         schema = first[0].schema.with_metadata(metadata)
         rows, total = 0, dict.fromkeys(first[1], 0.0)
-        with self.run.writing(name) as file, pq.ParquetWriter(file, schema, use_dictionary=["label"]) as writer:
+        with (
+            self.run.writing(name) as file,
+            pq.ParquetWriter(file, schema, use_dictionary=["prediction", "label"]) as writer,
+        ):
             for table, sums in chain([first], chunks):
                 writer.write_table(table.replace_schema_metadata(metadata), row_group_size=max(1, len(table)))
                 rows += len(table)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from credalens.checks.options import check_choice, check_threads
-from credalens.scoring.columns import COLUMNS
+from credalens.core.scores import SCORES
+from credalens.scoring.columns import DEFAULT_SCORES, FIXED
 from credalens.scoring.compare_ids import JOINS, compare_ids
 from credalens.scoring.inputs import FileInput, fingerprint
 from credalens.scoring.job import Executor, Progress, ScoringJob, in_this_process, run_job
@@ -35,6 +36,7 @@ def score_file(
     logits: bool = False,
     base: float = 2,
     rule: str = "maximality",
+    scores: Sequence[str] = DEFAULT_SCORES,
     chunk_rows: int | None = None,
     max_bytes: int | None = None,
     threads: int | None = None,
@@ -44,7 +46,8 @@ def score_file(
 ) -> ScoreSummary:
     """Score the member predictions in ``source`` (see ``open_predictions``) and write ``target``, .parquet or .npz.
 
-    The columns are those of ``score_columns``. Rows are scored in chunks, so memory does not grow with the file.
+    The columns are those of ``score_columns``; ``scores`` names those of the catalogue ``credalens.core.scores`` that are
+    written. Rows are scored in chunks, so memory does not grow with the file.
     Finished chunks are kept in ``target``.parts until the whole output is written, which then appears at once: a run
     that was killed goes on where it stopped when it is started again with the same options; ``restart=True`` begins
     anew. While it is being written the output takes its size on disk twice. ``max_bytes`` is that of
@@ -67,6 +70,8 @@ def score_file(
     settings = make_settings(
         base=base,
         rule=rule,
+        scores=scores,
+        labels=predictions.has_labels,
         logits=logits,
         members=members,
         classes=classes,
@@ -98,6 +103,7 @@ def score_folder(
     logits: bool = False,
     base: float = 2,
     rule: str = "maximality",
+    scores: Sequence[str] = DEFAULT_SCORES,
     id_column: str | None = None,
     chunk_rows: int | None = None,
     max_bytes: int | None = None,
@@ -111,13 +117,13 @@ def score_folder(
 ) -> FolderSummary:
     """Score a table of member predictions, a folder of Parquet files, into a folder with one part for each of its parts.
 
-    The columns of members are found as by ``open_predictions``, and those of the output are those of ``score_columns``.
-    Several sources are tables of one model each with the same row ids, in the column ``id_column`` ("id" by default),
-    which the output has too; they are joined part by part where parts line up, and elsewhere by looking up ids. Every
-    table must have the same ids, each once; with ``join="first"`` the rows are those of the first table, whose ids may
-    repeat, and the summary counts them and the rows of others that were left out. Paths
-    may be URIs (s3://bucket/folder), or belong to the ``filesystem`` of Arrow that is given. ``max_bytes`` is that of
-    ``open_predictions``, for each file.
+    The columns of members are found as by ``open_predictions``, and those of the output are those of ``score_columns``, with
+    the labels of the first source; ``scores`` as in ``score_file``. Several sources are tables of one model each with the
+    same row ids, in the column ``id_column`` ("id" by default), which the output has too; they are joined part by part
+    where parts line up, and elsewhere by looking up ids. Every table must have the same ids, each once; with
+    ``join="first"`` the rows are those of the first table, whose ids may repeat, and the summary counts them and the rows
+    of others that were left out. Paths may be URIs (s3://bucket/folder), or belong to the ``filesystem`` of Arrow that is
+    given. ``max_bytes`` is that of ``open_predictions``, for each file.
 
     A part appears whole or not at all, so the same call goes on after a kill. A part that is damaged or holds a bad row
     is named by file and row: ``on_error="fail"`` stops there, ``"skip"`` leaves it out and goes on. ``executor`` scores
@@ -145,7 +151,15 @@ def score_folder(
     columns = columns_of_all(tables, logits=logits, id_column=row_ids)
     members, classes = sum(table.members for table in columns), columns[0].classes
     settings = make_settings(
-        base=base, rule=rule, logits=logits, members=members, classes=classes, dtype=columns[0].dtype, id=row_ids
+        base=base,
+        rule=rule,
+        scores=scores,
+        labels=columns[0].label is not None,
+        logits=logits,
+        members=members,
+        classes=classes,
+        dtype=columns[0].dtype,
+        id=row_ids,
     )
     differences = compare_ids(tables, row_ids, join)
     parts, output = TableInput(tables, columns, row_ids, logits, max_bytes), FolderOutput.at(path)
@@ -185,6 +199,6 @@ def _check_apart(target: ArrowPath, tables: Sequence[ParquetTable]) -> None:
 
 
 def _check_id(name: str | None) -> str | None:
-    if name in COLUMNS:
+    if name in FIXED or name in SCORES:
         raise ValueError(f"the row ids cannot be in {name!r}, which is a column of the output; rename it in the input.")
     return name

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from credalens import __version__
 from credalens.checks.options import check_base, check_choice, check_count
 from credalens.core.decisions import RULES
+from credalens.scoring.columns import check_scores
 
 MEMORY: Final = 128 * 2**20  # bytes that one chunk may take while it is scored
-FOR_READERS: Final = ("version", "logits", "base", "rule", "members", "rows", "classes", "dtype")
+FOR_READERS: Final = ("version", "logits", "base", "rule", "scores", "members", "rows", "classes", "dtype")
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,8 @@ class ScoringSettings:
     """The options, the shape of the predictions, and the code; the last three fields are those of a single file.
 
     :ivar kernels: a fingerprint of the compiled code, which decides the last digits.
+    :ivar scores: the scores of the catalogue that are written.
+    :ivar labels: whether the input has labels, which are written too.
     :ivar id: the column of row ids.
     :ivar input: a fingerprint of the file.
     """
@@ -27,6 +31,8 @@ class ScoringSettings:
     logits: bool
     base: float
     rule: str
+    scores: tuple[str, ...]
+    labels: bool
     members: int
     classes: int
     dtype: str
@@ -44,10 +50,10 @@ class ScoringSettings:
         return {name: getattr(self, name) for name in FOR_READERS}
 
 
-def make_settings(*, base: float, rule: str, **fields: Any) -> ScoringSettings:
+def make_settings(*, base: float, rule: str, scores: Sequence[str], **fields: Any) -> ScoringSettings:
     """Check the options, and add the version and kernels of this process."""
-    base, rule = check_base(base), check_choice(rule, RULES, "rule")
-    return ScoringSettings(version=__version__, kernels=_kernels(), base=base, rule=rule, **fields)
+    base, rule, scores = check_base(base), check_choice(rule, RULES, "rule"), check_scores(scores)
+    return ScoringSettings(version=__version__, kernels=_kernels(), base=base, rule=rule, scores=scores, **fields)
 
 
 def same_code(settings: ScoringSettings, /) -> bool:

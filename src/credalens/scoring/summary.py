@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from credalens.scoring.columns import MEASURES
 from credalens.scoring.compare_ids import IdDifferences
 from credalens.scoring.job import PartReport, ScoringJob
 
@@ -16,7 +15,7 @@ class ScoreSummary:
     """What a run wrote: how much of it, under which settings, and the means over all rows.
 
     :ivar resumed_rows: rows that an earlier, killed run had finished.
-    :ivar means: mean of each uncertainty.
+    :ivar means: mean of each score.
     :ivar mean_set_size: mean number of classes that the rule leaves possible.
     :ivar determinacy: share of rows where it leaves one.
     """
@@ -89,8 +88,8 @@ def summarise(
         rows=rows,
         access=access,
         resumed_rows=_rows(resumed),
-        means={name: sums[name] / rows for name in MEASURES},
-        mean_set_size=sums["set_size"] / rows,
+        means={name: sums[name] / rows for name in job.settings.scores},
+        mean_set_size=sums["classes in sets"] / rows,
         determinacy=sums["determinate"] / rows,
         members=job.settings.members,
         classes=job.settings.classes,

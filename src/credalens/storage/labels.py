@@ -41,9 +41,7 @@ def read_labels(
         check_unfolded(stored.unfolded_bytes, source.stat().st_size, max_bytes)
     _check_rows(stored.rows, rows, source)
     with readable(source):
-        labels = stored.read(0, stored.rows).astype(np.int64)
-    _check_range(labels, classes, source)
-    return labels
+        return checked_labels(stored.read(0, stored.rows), classes)
 
 
 def _choose(arrays: dict[str, Stored]) -> Stored:
@@ -51,12 +49,16 @@ def _choose(arrays: dict[str, Stored]) -> Stored:
     if name not in arrays:
         raise UnsuitableError(f"holds no labels; found {', '.join(map(repr, arrays)) or 'nothing'}.")
     stored = arrays[name]
-    if len(stored.shape) != 1 or not re.fullmatch(r"u?int\d+", stored.dtype):
-        raise UnsuitableError(
-            f"labels must be integers of shape (rows,), the index of the true class; got {stored.dtype} of shape "
-            f"{stored.shape}. Turn one-hot labels into indices with argmax(-1)."
-        )
+    _check_form(stored.dtype, stored.shape)
     return stored
+
+
+def _check_form(dtype: str, shape: tuple[int, ...]) -> None:
+    if len(shape) != 1 or not re.fullmatch(r"u?int\d+", dtype):
+        raise UnsuitableError(
+            f"labels must be integers of shape (rows,), the index of the true class; got {dtype} of shape {shape}. "
+            "Turn one-hot labels into indices with argmax(-1), and give a column of other values another name."
+        )
 
 
 def _check_rows(labels: int, rows: int | None, path: Path) -> None:
@@ -64,12 +66,16 @@ def _check_rows(labels: int, rows: int | None, path: Path) -> None:
         raise ValueError(f"{path}: {labels} labels for {rows} rows of predictions; every row needs one.")
 
 
-def _check_range(labels: NDArray, classes: int | None, path: Path) -> None:
+def checked_labels(labels: NDArray, classes: int | None, /, *, start: int = 0) -> NDArray[np.int64]:
+    """Labels of rows from ``start`` on, which are integers in the range of the classes; call it in ``readable``."""
+    _check_form(labels.dtype.name, labels.shape)
+    labels = labels.astype(np.int64)
     bad = labels < 0 if classes is None else (labels < 0) | (labels >= classes)
     if bad.any():
         row = int(bad.argmax())
         span = "at least 0" if classes is None else f"from 0 to {classes - 1}"
-        raise ValueError(
-            f"{path}: {int(bad.sum())} of {bad.size} labels are out of range, the first is {labels[row]} in row {row}; "
-            f"labels are {span}."
+        raise UnsuitableError(
+            f"{int(bad.sum())} of {bad.size} labels are out of range, the first is {labels[row]} in row {start + row}; labels "
+            f"are {span}."
         )
+    return labels

@@ -17,7 +17,8 @@ from credalens.checks.member_array import raise_no_members
 from credalens.storage.arrays_in_file import LABELS, arrays_in, choose_predictions
 from credalens.storage.formats.limits import check_unfolded
 from credalens.storage.formats.stored_array import BFLOAT16, Stored
-from credalens.storage.formats.suffixes import readable, source_file
+from credalens.storage.formats.suffixes import UnsuitableError, readable, source_file
+from credalens.storage.labels import checked_labels
 
 NUMBERS = ("float16", BFLOAT16, "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
 """What all formats can hold: probabilities and logits, and votes of members that are certain, which are zeros and ones."""
@@ -38,8 +39,13 @@ class Predictions:
     dtype: str
     logits: bool
     access: str
-    has_labels: bool
     _stored: Stored = field(repr=False)
+    _labels: Stored | None = field(repr=False)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the file holds labels."""
+        return self._labels is not None
 
     @property
     def members(self) -> int:
@@ -68,9 +74,20 @@ class Predictions:
         values = self._stored.read(start, stop)
         return renormalised(values) if self.dtype == BFLOAT16 and not self.logits else values
 
+    def read_labels(self, start: int, stop: int, /) -> NDArray[np.int64]:
+        """The true classes of rows start..stop, from the same file."""
+        if self._labels is None:
+            raise ValueError(f"{self.path} holds no labels.")
+        with readable(self.path):
+            if self._labels.rows != self.rows:
+                raise UnsuitableError(
+                    f"{self._labels.rows} labels for {self.rows} rows of predictions; every row needs one."
+                )
+            return checked_labels(self._labels.read(start, stop), self.classes, start=start)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Sent to another process, the file is opened there."""
-        allowed = self._stored.unfolded_bytes
+        allowed = _unfolded_bytes(self._stored, self._labels)
         return partial(open_predictions, logits=self.logits, max_bytes=allowed), (self.path,)
 
     def chunks(self, rows: int, /) -> Iterator[NDArray]:
@@ -107,13 +124,17 @@ def open_predictions(
     with readable(source):
         arrays = arrays_in(source)
         name = choose_predictions(arrays, logits=logits)
-    stored, labels = arrays[name], LABELS in arrays
+    stored, labels = arrays[name], arrays.get(LABELS)
     shape = check_predictions(
         stored.shape, stored.dtype, f"{source}: array {name!r}" if name else f"{source}: the array"
     )
     with readable(source):
-        check_unfolded(stored.unfolded_bytes, source.stat().st_size, max_bytes)
-    return Predictions(source, shape, stored.dtype, logits, stored.access, labels, stored)
+        check_unfolded(_unfolded_bytes(stored, labels), source.stat().st_size, max_bytes)
+    return Predictions(source, shape, stored.dtype, logits, stored.access, stored, labels)
+
+
+def _unfolded_bytes(*arrays: Stored | None) -> int:
+    return sum(array.unfolded_bytes for array in arrays if array is not None)
 
 
 def check_predictions(shape: tuple[int, ...], dtype: str, what: str, /) -> tuple[int, int, int]:

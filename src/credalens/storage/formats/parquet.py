@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -22,7 +22,8 @@ from credalens.storage.formats.stored_array import STREAMED, Stored
 from credalens.storage.formats.suffixes import UnsuitableError, readable
 
 SIDE_BY_SIDE: Final = "member_*"
-SCORED: Final = {"label", "probability", "lower", "upper", "set"}
+SCORED: Final = {"probability", "lower", "upper", "set"}
+LABEL_COLUMNS: Final = ("label", "labels")
 FLOATS: Final = {"halffloat": "float16", "float": "float32", "double": "float64"}
 VALUES_A_BATCH: Final = 1 << 18
 VALUES_A_GROUP: Final = 1 << 23
@@ -30,12 +31,16 @@ VALUES_A_GROUP: Final = 1 << 23
 
 @dataclass(frozen=True)
 class MemberColumns:
-    """The columns ``names`` that hold ``members`` distributions over ``classes`` classes for each row."""
+    """The columns ``names`` that hold ``members`` distributions over ``classes`` classes for each row.
+
+    :ivar label: the column of true classes, if there is one.
+    """
 
     names: tuple[str, ...]
     members: int
     classes: int
     dtype: str
+    label: str | None = None
 
     @property
     def row_bytes(self) -> int:
@@ -57,17 +62,24 @@ def member_columns(schema: Any, /) -> dict[str, MemberColumns]:
     They are a column of lists (members) of lists (classes), or columns ``member_0``, ``member_1``, ... of lists (classes),
     under the name ``member_*``. Where there is neither, each column of flat lists is the prediction of one member.
     """
-    if set(schema.names) >= SCORED:  # or a prediction would be taken for the truth, and every one be right
-        raise UnsuitableError(
-            "holds scores, not predictions of members; its label is the predicted class, not the true one."
-        )
+    if (
+        set(schema.names) >= SCORED
+    ):  # of an earlier version the label was the predicted class, and every one would be right
+        raise UnsuitableError("holds scores, not predictions of members; name the file that they were made from.")
     lists = [field for field in schema if pa.types.is_fixed_size_list(field.type)]
     nested = [field for field in lists if pa.types.is_fixed_size_list(field.type.value_type)]
     numbered = [field for field in schema if re.fullmatch(r"member_\d+", field.name)]
     if nested or numbered:
         side_by_side = {SIDE_BY_SIDE: _side_by_side(numbered)} if numbered else {}
-        return {field.name: _nested(field) for field in nested} | side_by_side
-    return {field.name: _flat((field.name,), field.type) for field in lists}
+        found = {field.name: _nested(field) for field in nested} | side_by_side
+    else:
+        found = {field.name: _flat((field.name,), field.type) for field in lists}
+    return {name: replace(columns, label=label_column(schema)) for name, columns in found.items()}
+
+
+def label_column(schema: Any, /) -> str | None:
+    """The name of the column of true classes."""
+    return next((name for name in LABEL_COLUMNS if name in schema.names), None)
 
 
 def _nested(field: Any) -> MemberColumns:
@@ -105,9 +117,8 @@ def parquet_arrays(path: Path, /) -> dict[str, Stored]:
     file = open_parquet(path)
     rows, schema = file.metadata.num_rows, file.schema_arrow
     arrays = {name: _stored(path, rows, columns) for name, columns in member_columns(schema).items()}
-    for name in ("label", "labels"):
-        if name in schema.names:
-            arrays["labels"] = _stored_labels(path, rows, name, str(schema.field(name).type))
+    if name := label_column(schema):
+        arrays["labels"] = _stored_labels(path, rows, name, str(schema.field(name).type))
     return arrays
 
 
