@@ -15,10 +15,10 @@ from credalens.evaluation import compare_auroc, evaluate, ood_metrics, select_th
 from credalens.evaluation.advice.which_point import choose_point
 from credalens.evaluation.advice.which_score import mean_ranks, recommend
 from credalens.evaluation.results import ByMethod
-from credalens.evaluation.statistics.binomial import binomial_interval
 from credalens.evaluation.statistics.bootstrap import Resampling
 from credalens.evaluation.statistics.holm import holm
 from credalens.evaluation.statistics.wins import compare_wins, wins
+from credalens.guard.binomial import binomial_interval
 from tests.strategies import batch_of
 
 NAMES = ("total", "a", "b", "c", "d", "e")

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from credalens.evaluation.metrics.threshold import select_threshold
 from credalens.evaluation.results import Comparison, Result
-from credalens.evaluation.statistics.binomial import binomial_interval
 from credalens.evaluation.statistics.holm import holm
 from credalens.evaluation.statistics.wins import LEAST, Wins, compare_wins, quantile, wins
+from credalens.guard.binomial import binomial_interval
 
 SPLITS: Final = 20
 """Of a single OOD data set; with several, what differs between splits are the ID inputs alone."""

@@ -1,0 +1,1 @@
+"""What the guard promises, measured: simulations and real predictions."""

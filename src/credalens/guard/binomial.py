@@ -1,0 +1,79 @@
+"""Exact statements about a share: its interval (Clopper and Pearson 1934), tails, and what calibration leaves open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+
+def binomial_interval(hits: int, n: int, /, *, level: float = 0.95) -> tuple[float, float]:
+    r"""[low, high] with :math:`P(X \ge hits \mid low) = P(X \le hits \mid high) = (1 - level) / 2`, X binomial of n.
+
+    Its coverage is never below ``level``. By bisection on the tail, O(n) a step.
+
+    >>> [round(bound, 4) for bound in binomial_interval(0, 10)], [round(bound, 4) for bound in binomial_interval(5, 10)]
+    ([0.0, 0.3085], [0.1871, 0.8129])
+    """
+    tail = (1 - level) / 2
+    below = tail_of(hits - 1, n)
+    low = 0.0 if hits == 0 else _root(lambda p: 1 - below(p) - tail)
+    return low, upper_bound(hits, n, level=1 - tail)
+
+
+def upper_bound(hits: int, n: int, /, *, level: float = 0.95) -> float:
+    r"""The smallest rate that ``hits`` of ``n`` rule out at ``level``: :math:`P(X \le hits \mid bound) = 1 - level`."""
+    tail = tail_of(hits, n)
+    return 1.0 if hits == n else _root(lambda p: 1 - level - tail(p))
+
+
+@lru_cache(maxsize=1 << 14)
+def binomial_tail(hits: int, n: int, p: float, /) -> float:
+    """P(X <= hits) for X binomial of n with probability p: the p-value of "the rate is above p"."""
+    return tail_of(hits, n)(p)
+
+
+def tail_of(hits: int, n: int, /) -> Callable[[float], float]:
+    """p -> P(X <= hits) for X binomial of n with probability p."""
+    k = np.arange(hits + 1)
+    ways = np.concatenate([[0.0], np.cumsum(np.log((n - k[:-1]) / (k[:-1] + 1)))])  # log of n over k
+
+    def probability(p: float) -> float:
+        if p <= 0.0 or hits >= n:
+            return 1.0
+        if p >= 1.0:
+            return 0.0
+        return min(1.0, float(np.exp(ways + k * math.log(p) + (n - k) * math.log1p(-p)).sum()))
+
+    return probability
+
+
+def most_hits(rate: float, n: int, /) -> int:
+    """The largest count with count / n <= rate; the product alone may round 0.29 * 100 down to 28."""
+    count = math.floor(rate * n)
+    return count + 1 if (count + 1) / n <= rate else count
+
+
+def conformal_excess(hits: int, n: int, rate: float, calibrated: int, /) -> float:
+    r"""P(X >= hits), X of n new inputs beyond the conformal quantile of ``calibrated`` exchangeable ones at ``rate``.
+
+    Given the calibration data the rate is not ``rate`` but a draw from a beta distribution, so that X is beta-binomial:
+    :math:`P(X = k) = \binom{n}{k} B(k + a, n - k + b) / B(a, b)`, :math:`a = \lfloor r (m + 1) \rfloor`, :math:`a + b = m + 1`.
+    """
+    a = most_hits(rate, calibrated + 1)
+    b, k = calibrated + 1 - a, np.arange(n)
+    ratios = np.log((n - k) / (k + 1)) + np.log((k + a) / (n - k - 1 + b))
+    weights = np.concatenate([[0.0], np.cumsum(ratios)])
+    chances = np.exp(weights - weights.max())
+    return float(chances[hits:].sum() / chances.sum())
+
+
+def _root(rising: Callable[[float], float]) -> float:
+    """Where a rising function crosses zero in [0, 1]."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if rising(middle) < 0 else (low, middle)
+    return 0.5 * (low + high)

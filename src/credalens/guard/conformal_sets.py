@@ -1,0 +1,132 @@
+"""ConformalSets: sets of classes that hold the true one with a promised probability."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.arrays import array_kind_of
+from credalens.checks.labels import read_labels
+from credalens.checks.options import check_fraction
+from credalens.guard.nonconformity import SetScore
+from credalens.guard.quantile import conformal_quantile, least_samples
+from credalens.guard.saved import SavedFormat, numbers
+from credalens.prediction import CredalPrediction
+
+SAVED: Final = SavedFormat("conformal-sets")
+
+
+@dataclass(frozen=True, eq=False)
+class ConformalSets:
+    r"""Split-conformal sets: the classes whose nonconformity is at most a quantile of that of true classes.
+
+    For inputs exchangeable with those it was fitted on :math:`P(y \in C(x)) \ge 1 - \alpha`; with ``by_class`` also given y.
+
+    :ivar thresholds: (classes,), the largest nonconformity that is kept; infinite where samples were too few.
+    :ivar n_samples: how many samples it was fitted on.
+    """
+
+    score: SetScore
+    alpha: float
+    by_class: bool
+    allow_empty: bool
+    n_members: int
+    n_samples: int
+    thresholds: NDArray[np.float64]
+
+    @classmethod
+    def fit(
+        cls,
+        prediction: CredalPrediction,
+        labels: Any,
+        *,
+        alpha: float = 0.1,
+        method: str = "lac",
+        by_class: bool = False,
+        seed: int = 0,
+        allow_empty: bool = False,
+        penalty: float = 0.01,
+        free_classes: int = 5,
+    ) -> ConformalSets:
+        """Learn from predictions on labelled data that the members were not trained on.
+
+        ``method`` is a score of :mod:`credalens.guard.nonconformity`: of averaging "lac", "aps" and "raps"; of the credal set
+        "intersection", "upper", "lower", "dominance", "intersection_cumulative", "upper_cumulative" and "lower_cumulative".
+        ``by_class`` promises the coverage within every class and needs samples of each. ``seed``, ``penalty`` and
+        ``free_classes`` belong to the score (``SetScore``). A set that would be empty holds the class that fits best, which
+        only adds coverage; ``allow_empty`` leaves it empty.
+
+        >>> from credalens import wrap
+        >>> p = np.random.default_rng(0).dirichlet([0.5, 0.5, 0.5], (5, 100))
+        >>> prediction, labels = wrap(p), p[0].argmax(axis=-1)
+        >>> sets = ConformalSets.fit(prediction, labels, alpha=0.1)
+        >>> sets.predict_set(prediction[:2]).tolist()
+        [[False, True, True], [False, True, True]]
+        """
+        classes = check_prediction(prediction)
+        truth = read_labels(labels, "labels", np.broadcast_to(0, prediction.lower.shape)).ravel()
+        rate, score = check_fraction(alpha, "alpha"), SetScore(method, seed, penalty, free_classes)
+        own = np.take_along_axis(score.of(prediction), truth[:, None], axis=1)[:, 0]
+        groups = [own[truth == k] for k in range(classes)] if by_class else [own] * classes
+        _warn_too_few([len(group) for group in groups], rate, by_class)
+        limits = np.array([conformal_quantile(group, rate) for group in (groups if by_class else groups[:1])])
+        thresholds = np.broadcast_to(limits, classes).copy()
+        return cls(score, rate, bool(by_class), bool(allow_empty), prediction.n_members, len(truth), thresholds)
+
+    def predict_set(self, prediction: CredalPrediction, /) -> Any:
+        """The sets as masks (*batch, classes)."""
+        check_prediction(prediction, classes=len(self.thresholds), n_members=self.n_members)
+        scores = self.score.of(prediction)
+        masks = scores <= self.thresholds
+        if not self.allow_empty:
+            masks[np.arange(len(masks)), scores.argmin(axis=1)] |= ~masks.any(axis=1)
+        return array_kind_of(prediction.lower).restore(masks.reshape(prediction.lower.shape))
+
+    def save(self, path: str | os.PathLike[str], /) -> None:
+        """Write as JSON, whole or not at all."""
+        SAVED.write(path, {**vars(self), "score": asdict(self.score)})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], /) -> ConformalSets:
+        """Read what :meth:`save` wrote; sets come back bit for bit."""
+        return SAVED.read(path, cls._restored)
+
+    @classmethod
+    def _restored(cls, fields: dict[str, Any]) -> ConformalSets:
+        read = {"score": SetScore(**fields["score"]), "thresholds": numbers(fields["thresholds"])}
+        check_fraction(fields["alpha"], "alpha")
+        return cls(**{**fields, **read})
+
+
+def check_prediction(prediction: CredalPrediction, *, classes: int | None = None, n_members: int | None = None) -> int:
+    """The number of classes of a prediction; refused where it is none or has other classes, a warning for other members."""
+    if not isinstance(prediction, CredalPrediction):
+        raise TypeError(f"expected a CredalPrediction; got {type(prediction).__name__}. Use wrap(probs).")
+    count = int(prediction.lower.shape[-1])
+    if count != (classes or count):
+        raise ValueError(f"this was fitted with {classes} classes and the prediction has {count}.")
+    if prediction.n_members != (n_members or prediction.n_members):
+        warnings.warn(
+            f"this was fitted with {n_members} members and the prediction has {prediction.n_members}: intervals depend on the "
+            "number of members, so that no promise holds. Fit it again.",
+            stacklevel=3,
+        )
+    return count
+
+
+def _warn_too_few(sizes: list[int], alpha: float, by_class: bool) -> None:
+    least = least_samples(alpha)
+    if min(sizes) >= least:
+        return
+    scarce = ", ".join(str(k) for k, n in enumerate(sizes) if n < least)
+    who, kept = (
+        (f"classes {scarce} have", "they are") if by_class else (f"there are {sizes[0]} samples,", "every class is")
+    )
+    warnings.warn(
+        f"{who} fewer than the {least} that a coverage of {1 - alpha:g} needs: {kept} in every set.", stacklevel=3
+    )
