@@ -26,10 +26,12 @@ def test_near_unknowns_are_counted_by_measure():
         *detection(80.0, 79.0, "EU", id_set="cifar10"),
         *detection(70.0, 72.0, "EU", id_set="cifar100"),
         *detection(81.0, 80.5, "TU", id_set="cifar10"),
+        detection(80.5, None, "GH", id_set="cifar10")[0],
     )
     sentence = near_sentence([table("NearOOD", *pairs)])
-    assert "by EU credal is better in 1 of 2 cells, -2.00 to +1.00" in sentence
-    assert "by TU credal is better in 1 of 1 cells, +0.50" in sentence
+    assert "credal EU beats mutual information in 1 of 2 cells, -2.00 to +1.00" in sentence
+    assert "Hartley measure beats mutual information in 1 of 1 cells, +1.50" in sentence
+    assert "credal TU beats classical TU in 1 of 1 cells, +0.50" in sentence
     assert near_sentence([]) == near_sentence([table("NearOOD", *pairs[:4])]) == ""
 
 
@@ -44,11 +46,13 @@ def test_noise_names_what_rises_and_counts_the_noisy_cells_alone():
         *detection(60.0, 75.0, "EU", id_set="cifar10n"),
         *detection(90.0, 88.0, "EU", id_set="cifar10"),
         *detection(91.0, 90.0, "TU", id_set="cifar10n"),
+        detection(77.0, None, "GH", id_set="cifar10n")[0],
     )
     sentence = noise_sentence([table("LabelNoise", *uncertainties, *pairs)])
     assert "classical AU 0.100 to 1.500" in sentence
     assert "credal EU 0.200 to 0.250" in sentence
-    assert "by EU: credal is better in 0 of 1 cells, -15.00" in sentence
+    assert "credal EU beats mutual information in 0 of 1 cells, -15.00" in sentence
+    assert "Hartley measure beats mutual information in 1 of 1 cells, +2.00" in sentence
     assert noise_sentence([table("LabelNoise", *pairs)]) == noise_sentence([]) == ""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from credalens_paper.backbones import LARGE
 from credalens_paper.experiments.cell_keys import MEAN, CellKey, cells
@@ -11,7 +12,7 @@ from credalens_paper.experiments.tables import BOTH, C10, C100, DETECTION, OOD, 
 
 UNCERTAINTIES: Final = ("TU", "AU", "EU")
 _DESCRIPTIONS: Final = {
-    "NearOOD": "Accuracy, calibration and detection of near unknowns by EU and TU: CIFAR-10 against CIFAR-100 and back.",
+    "NearOOD": "Accuracy, calibration and detection of near unknowns by EU, TU and GH: CIFAR-10 against CIFAR-100 and back.",
     "LabelNoise": "ResNet-18 deep ensembles trained on CIFAR-10 and on its worst human labels (CIFAR-10N): accuracy, "
     "calibration, mean uncertainty of the test images, OOD detection.",
 }
@@ -22,22 +23,25 @@ def _near() -> Table:
 
 
 def _one_way(inside: str, outside: str) -> tuple[CellKey, ...]:
-    models = {"backbone": ("resnet18", *LARGE), "method": "DE", "N": 5, "id_set": inside, "variant": BOTH}
+    models = {"backbone": ("resnet18", *LARGE), "method": "DE", "N": 5, "id_set": inside}
+    return _quality(models, outside)
+
+
+def _quality(models: Mapping[str, Any], ood_sets: str | tuple[str, ...]) -> tuple[CellKey, ...]:
+    """Accuracy, calibration and detection by EU, TU and the generalized Hartley measure."""
+    detection = {"ood_set": ood_sets, "metric": DETECTION}
     return (
-        *cells(**models, metric=(*PREDICTION, "NLL")),
-        *cells(**models, measure=("EU", "TU"), ood_set=outside, metric=DETECTION),
+        *cells(**models, variant=BOTH, metric=(*PREDICTION, "NLL")),
+        *cells(**models, variant=BOTH, measure=("EU", "TU"), **detection),
+        *cells(**models, variant="credal", measure="GH", **detection),
     )
 
 
 def _label_noise() -> Table:
-    models = {"backbone": "resnet18", "method": "DE", "N": 5, "id_set": (C10, "cifar10n"), "variant": BOTH}
+    models = {"backbone": "resnet18", "method": "DE", "N": 5, "id_set": (C10, "cifar10n")}
     return Table(
         "LabelNoise",
-        (
-            *cells(**models, metric=(*PREDICTION, "NLL")),
-            *cells(**models, measure=UNCERTAINTIES, metric=MEAN),
-            *cells(**models, measure=("EU", "TU"), ood_set=(*OOD, C100), metric=DETECTION),
-        ),
+        (*_quality(models, (*OOD, C100)), *cells(**models, variant=BOTH, measure=UNCERTAINTIES, metric=MEAN)),
         layout=("variant", "measure", "ood_set", "metric", "id_set"),
     )
 

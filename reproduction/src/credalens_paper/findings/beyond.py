@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.tables import C10
-from credalens_paper.findings.lookup import Gap, Kind, gaps, numbers_of, spread_text
+from credalens_paper.findings.lookup import Kind, gaps, numbers_of, spread_text
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.values import value_text
 
-NOISY = "cifar10n"
+NOISY: Final = "cifar10n"
+WORDS: Final = {
+    "EU": "credal EU beats mutual information",
+    "GH": "the generalized Hartley measure beats mutual information",
+    "TU": "credal TU beats classical TU",
+}
+MEASURES: Final = tuple(WORDS)
 
 
 def near_sentence(results: Sequence[Result], /) -> str:
-    """How often credal scores find near unknowns better, by EU and by TU."""
-    shares = [_share(results, "NearOOD", measure) for measure in ("EU", "TU")]
+    """How often credal scores find near unknowns better."""
+    shares = [_share(results, "NearOOD", measure) for measure in MEASURES]
     if not all(shares):
         return ""
-    return f"Near unknowns (CIFAR-10 against CIFAR-100, or back; AUROC): by EU {shares[0]}; by TU {shares[1]}."
+    return f"Near unknowns (CIFAR-10 against CIFAR-100, or back), AUROC: {'; '.join(shares)}."
 
 
 def noise_sentence(results: Sequence[Result], /) -> str:
     """Which uncertainty rises with wrong labels, and what becomes of OOD detection."""
     rises = [_rise(results, variant, name) for variant in ("classical", "credal") for name in ("AU", "EU")]
-    shares = [_share(results, "LabelNoise", measure, id_set=NOISY) for measure in ("EU", "TU")]
+    shares = [_share(results, "LabelNoise", measure, id_set=NOISY) for measure in MEASURES]
     if not all((*rises, *shares)):
         return ""
     return (
         f"Trained on CIFAR-10's worst human labels instead of its own, an ensemble's mean uncertainty of the test images "
-        f"changes, in bits: {', '.join(rises)}. It finds OOD (AUROC) by EU: {shares[0]}; by TU {shares[1]}."
+        f"changes, in bits: {', '.join(rises)}. OOD detection with them, AUROC: {'; '.join(shares)}."
     )
 
 
@@ -55,15 +61,14 @@ def backbone_note(results: Sequence[Result], /) -> str:
 
 def _share(results: Sequence[Result], label: str, measure: str, **keys: Any) -> str:
     """Credal against classical in AUROC: in how many cells it is better, and by how much."""
-    kinds = [
-        Kind(label, {"variant": v, "measure": measure, "metric": "AUROC", **keys}) for v in ("credal", "classical")
-    ]
-    found: list[Gap] = gaps(results, *kinds, on=("backbone", "id_set", "ood_set"))
+    pair = {"credal": measure, "classical": "EU" if measure == "GH" else measure}
+    kinds = [Kind(label, {"variant": v, "measure": m, "metric": "AUROC", **keys}) for v, m in pair.items()]
+    found = gaps(results, *kinds, on=("backbone", "id_set", "ood_set"))
     differences = [gap.ours for gap in found if gap.ours is not None]
     if not differences:
         return ""
     better = sum(difference > 0 for difference in differences)
-    return f"credal is better in {better} of {len(differences)} cells, {spread_text(differences, 'AUROC')}"
+    return f"{WORDS[measure]} in {better} of {len(differences)} cells, {spread_text(differences, 'AUROC')}"
 
 
 def _rise(results: Sequence[Result], variant: str, measure: str) -> str:

@@ -198,8 +198,7 @@ def _fast(spec: TrainSpec) -> Schedule:
     if spec.method == "edd":
         return _smaller(spec, STUDENT)
     if spec.distilled:
-        plain = Schedule("adam", 40, 256, 1e-3, "steps", milestones=(32,), views=8)  # the paper's 100 and 80, shortened
-        return _smaller(spec, _distilling(spec, plain))
+        return _smaller(spec, _distilling(spec, Schedule("adam", 16, 256, 1e-3, "steps", milestones=(13,))))
     if spec.bayesian:
         return _smaller(spec, Schedule("adam", 30, 512, 3e-3, "one_cycle", kl_warmup=7.5))
     if spec.backbone == "vit_base":
