@@ -33,7 +33,7 @@ class Delay:
     p90: int | None
 
 
-def delay(draw: Draw, share: float, method: Any, *, streams: int, clean: int = 0, batch: int = 50) -> Delay:
+def delay(draw: Draw, share: float, method: Any, *, streams: int, clean: int = 0, batch: int = 250) -> Delay:
     """The delay with ``share`` of the inputs OOD after ``clean`` inputs; a stream ends with its ID or OOD scores."""
     delays, early = [], 0
     for stream in range(streams):

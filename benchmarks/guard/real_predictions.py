@@ -30,8 +30,8 @@ from credalens.guard.covering_intervals import largest_violations
 TARGET: Final = Path("results/guard/real_predictions.json")
 ALPHAS: Final = {"CIFAR-10": (0.05, 0.02, 0.01), "CIFAR-100": (0.2, 0.1, 0.05)}
 SHARES: Final = (0.05, 0.1, 0.2, 0.5)
-SCORES: Final = ("total", "epistemic", "entropy", "mean_total", "mean_epistemic", "mean_least_confidence")
-HALVES, STREAMS, IMAGES = 20, 100, 10_000
+SCORES: Final = ("total", "epistemic", "mean_total", "mean_epistemic")
+HALVES, STREAMS, IMAGES = 30, 100, 10_000
 
 
 @dataclass(frozen=True, eq=False)
