@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from credalens.evaluation.metrics.calibration import calibration_metrics
 from credalens.evaluation.metrics.ood import ood_metrics
 from credalens.evaluation.results import DETECTORS, METHODS, ByDetector, ByMethod, Result
-from credalens.evaluation.scored_set import read_score, score_name
+from credalens.evaluation.scored_set import score_name
 from credalens.evaluation.sources import Source
+from credalens.guard.calibration import read_score
 from credalens.prediction import CredalPrediction
 
 SIZES, SUBSETS = 7, 5

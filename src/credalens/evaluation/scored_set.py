@@ -13,6 +13,7 @@ from credalens.core.hartley import EXACT_CLASSES
 from credalens.core.scores import SCORES
 from credalens.evaluation.results import ByMeasure, ByMethod
 from credalens.evaluation.sources import Source
+from credalens.guard.calibration import read_score
 from credalens.prediction import CredalPrediction
 
 RULES: Final = ("interval_dominance", "maximality", "e_admissibility")
@@ -111,10 +112,3 @@ def _columns(prediction: CredalPrediction, names: Sequence[str], labelled: bool)
         columns |= {"point credal": prediction.probability, "point classical": prediction.mean}
         columns |= {"class credal": prediction.predict(), "class classical": prediction.mean.argmax(axis=-1)}
     return columns
-
-
-def read_score(prediction: CredalPrediction, name: str, /) -> NDArray:
-    """One score of a prediction. A single member has no epistemic uncertainty, not even by rounding."""
-    values: NDArray = prediction.score(name)
-    disagreement = name in ("epistemic", "mean_epistemic", "mean_pairwise_kl")
-    return np.zeros_like(values) if disagreement and prediction.n_members == 1 else values

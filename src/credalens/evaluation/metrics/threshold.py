@@ -16,6 +16,7 @@ from credalens.checks.options import check_base, check_choice, check_count, chec
 from credalens.checks.scores import read_sample_scores, read_scores
 from credalens.core.scores import SCORES
 from credalens.evaluation.results import Result
+from credalens.guard.binomial import most_hits
 from credalens.prediction import CredalPrediction
 from credalens.storage import atomic_file
 
@@ -110,7 +111,7 @@ def select_threshold(
     check_choice(guarantee, ("sample", "new"), "guarantee")
     ordered = np.sort(read_sample_scores(id_scores, "id_scores"))
     rate, n, unseen = check_fraction(false_alarm_rate, "false_alarm_rate"), len(ordered), int(guarantee == "new")
-    alarms = _most(rate, n + unseen) - unseen
+    alarms = most_hits(rate, n + unseen) - unseen
     if alarms < 0:
         raise ValueError(
             f"{n} samples cannot promise a false-alarm rate of {rate:g} on new data; "
@@ -118,12 +119,6 @@ def select_threshold(
         )
     value = float(ordered[n - 1 - alarms])
     return Threshold(value, rate, float((ordered > value).mean()), n, guarantee, name, base)
-
-
-def _most(rate: float, n: int) -> int:
-    """The largest count with count / n <= rate; the product alone may round 0.29 * 100 down to 28."""
-    count = math.floor(rate * n)
-    return count + 1 if (count + 1) / n <= rate else count
 
 
 def _restored(stored: dict[str, Any]) -> Threshold:

@@ -1,0 +1,123 @@
+"""What a guard learns from: scores of calibration inputs, the predicted and the true classes, and how they were made."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.arrays import to_numpy, top_class
+from credalens.checks.bad_values import refuse_values
+from credalens.checks.labels import read_labels
+from credalens.checks.options import check_choice
+from credalens.core.scores import SCORES
+from credalens.prediction import CredalPrediction
+
+POINTS: Final = ("intersection", "mean")
+DISAGREEMENT: Final = ("epistemic", "mean_epistemic", "mean_pairwise_kl")
+
+
+@dataclass(frozen=True, eq=False)
+class Signature:
+    """What predictions have in common with those of the calibration data.
+
+    :ivar score: the score of the catalogue that is compared.
+    :ivar point: which point prediction names the class, "intersection" or "mean".
+    :ivar base: of the logarithm, which scales scores that measure information.
+    """
+
+    score: str
+    point: str
+    base: float
+    classes: int
+    n_members: int
+    trim: float
+
+    @classmethod
+    def of(cls, prediction: CredalPrediction, /, *, score: str, point: str) -> Signature:
+        """The signature of a prediction."""
+        check_choice(score, tuple(SCORES), "score")
+        check_choice(point, POINTS, "point")
+        return cls(
+            score, point, prediction.base, int(prediction.lower.shape[-1]), prediction.n_members, float(prediction.trim)
+        )
+
+    def check(self, prediction: CredalPrediction, /) -> None:
+        """Refuse a prediction whose scores cannot be compared; warn where its intervals have another width."""
+        if not isinstance(prediction, CredalPrediction):
+            raise TypeError(
+                f"a guard judges a CredalPrediction, whose score it computes itself; got {type(prediction).__name__}. "
+                "Use wrap(probs)."
+            )
+        classes = int(prediction.lower.shape[-1])
+        if classes != self.classes:
+            raise ValueError(f"this guard is for {self.classes} classes and the prediction has {classes}.")
+        if SCORES[self.score].unit == "information" and prediction.base != self.base:
+            raise ValueError(
+                f"this guard is for {self.score!r} in base {self.base:g} and the prediction is in base "
+                f"{prediction.base:g}; use wrap(..., base={self.base:g})."
+            )
+        if prediction.trim != self.trim:
+            raise ValueError(
+                f"this guard is for intervals with trim={self.trim:g} and the prediction has trim={prediction.trim:g}; "
+                f"use wrap(..., trim={self.trim:g})."
+            )
+        if prediction.n_members != self.n_members:
+            warnings.warn(
+                f"this guard was fitted with {self.n_members} members and the prediction has {prediction.n_members}: "
+                "intervals depend on the number of members, so that no promise holds. Fit it again.",
+                stacklevel=3,
+            )
+
+    def scores_of(self, prediction: CredalPrediction, /) -> NDArray[np.float64]:
+        """The score of every input in the shape of the batch."""
+        values = to_numpy(read_score(prediction, self.score))[0].astype(np.float64, copy=False)
+        if np.isnan(values.sum()):  # one pass over numbers that are never NaN as wrap makes them
+            refuse_values(np.isnan(values), values, "scores", "NaN", "A missing score has no rank: find its cause.")
+        return values
+
+    def predicted(self, prediction: CredalPrediction, /) -> Any:
+        """The class that is named, (*batch), as an array of the caller's library."""
+        return (
+            prediction.predict() if self.point == "intersection" else top_class(prediction.mean, ties=prediction.mean)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration(Signature):
+    """Scores (n,), and with labels the predicted and the true classes (n,)."""
+
+    values: NDArray[np.float64]
+    predicted_classes: NDArray[np.int64] | None = None
+    labels: NDArray[np.int64] | None = None
+
+    @classmethod
+    def joined(cls, parts: Sequence[Calibration], /) -> Calibration:
+        """The parts of one data set, in order."""
+        arrays = {}
+        for name in ("values", "predicted_classes", "labels"):
+            columns = [getattr(part, name) for part in parts]
+            arrays[name] = None if columns[0] is None else np.concatenate(columns)
+        return cls(**{**vars(parts[0]), **arrays})
+
+
+def observe(prediction: CredalPrediction, labels: Any = None, /, *, score: str, point: str) -> Calibration:
+    """What a guard needs of some calibration inputs."""
+    signature = Signature.of(prediction, score=score, point=point)
+    own = {field.name: getattr(signature, field.name) for field in fields(signature)}
+    values = signature.scores_of(prediction).ravel()
+    if labels is None:
+        return Calibration(**own, values=values)
+    truth = read_labels(labels, "labels", np.broadcast_to(0, prediction.lower.shape))
+    named = to_numpy(signature.predicted(prediction))[0]
+    return Calibration(**own, values=values, predicted_classes=named.ravel().astype(np.int64), labels=truth.ravel())
+
+
+def read_score(prediction: CredalPrediction, name: str, /) -> Any:
+    """One score of a prediction. A single member has no epistemic uncertainty, not even by rounding."""
+    values = prediction.score(name)
+    return values * 0 if name in DISAGREEMENT and prediction.n_members == 1 else values

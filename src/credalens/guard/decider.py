@@ -1,0 +1,205 @@
+"""Guard: learns from calibration data which predictions to accept, and decides about new ones."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens import __version__
+from credalens.arrays import array_kind_of
+from credalens.checks.options import check_base, check_choice, check_count, check_fraction, check_trim
+from credalens.core.scores import DEFAULT, SCORES
+from credalens.guard.calibration import POINTS, Calibration, Signature, observe
+from credalens.guard.decisions import LIKE, RISKY, UNLIKE, Decisions
+from credalens.guard.false_alarms import alarm_threshold
+from credalens.guard.risk_control import last_passed, limits_of, risks_at
+from credalens.guard.risks import Promise, Risk, read_risks
+from credalens.guard.saved import SavedFormat, checksum, number, numbers, plain_fields
+from credalens.guard.shortfall import shortfall
+from credalens.prediction import CredalPrediction
+
+FORMAT: Final = SavedFormat("guard")
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Guard(Signature):
+    """Accepts predictions or abstains, with a promise about each; made by :meth:`fit`.
+
+    :ivar version: of credalens when it was fitted.
+    :ivar members: what made the members, in the words of who fitted it.
+    :ivar false_alarm_rate: a new input that is like the calibration data is called unlike it at most this often; or None.
+    :ivar threshold: scores above it are unlike the calibration data; infinite where there is no false-alarm rate.
+    :ivar limit: scores from here on are too uncertain for ``promises``; infinite where there are none.
+    :ivar promises: error rates among accepted inputs, as they were tested.
+    :ivar scores: of the calibration data, in order.
+    """
+
+    version: str
+    members: str
+    false_alarm_rate: float | None
+    threshold: float
+    limit: float
+    promises: tuple[Promise, ...]
+    scores: NDArray[np.float64] = field(repr=False)
+
+    @classmethod
+    def fit(
+        cls,
+        prediction: CredalPrediction,
+        labels: Any = None,
+        *,
+        score: str = DEFAULT,
+        false_alarm_rate: float | None = 0.05,
+        max_error: float | None = None,
+        max_class_error: float | Mapping[int, float] | None = None,
+        class_by: str = "true",
+        confidence: float = 0.95,
+        point: str = "intersection",
+        members: str = "",
+    ) -> Guard:
+        """Learn from predictions on data the model was not trained on, such as it will meet.
+
+        Abstains on what is unlike these data, by the conformal p-value of ``score`` (``CredalPrediction.score``): at most
+        a share ``false_alarm_rate`` of new inputs of the same kind. With ``labels``, the true classes, it can also promise
+        that at most a share ``max_error`` of what it accepts is wrong, and at most ``max_class_error`` within a class (one
+        number, or class -> number; ``class_by`` "true" or "predicted" class); all of it at once with probability
+        ``confidence`` over the calibration data. ``point`` is the prediction that is judged, "intersection" or "mean".
+
+        >>> from credalens import wrap
+        >>> probs = np.random.default_rng(0).dirichlet([20, 2, 1], (5, 2000))
+        >>> guard = Guard.fit(wrap(probs[:, :1000]), np.zeros(1000, int), max_error=0.01)
+        >>> guard.promises[0].errors, guard.promises[0].bound < 0.01
+        (0, True)
+        >>> guard.decide(wrap(np.full((5, 1, 3), 1 / 3))).reason
+        array(['unlike the calibration data'], dtype='<U41')
+        """
+        calibration = observe(prediction, labels, score=score, point=point)
+        return cls.from_calibration(
+            calibration,
+            false_alarm_rate=false_alarm_rate,
+            risks=read_risks(max_error, max_class_error, class_by, calibration.classes),
+            confidence=confidence,
+            members=members,
+        )
+
+    @classmethod
+    def from_calibration(
+        cls,
+        calibration: Calibration,
+        /,
+        *,
+        false_alarm_rate: float | None = 0.05,
+        risks: tuple[Risk, ...] = (),
+        confidence: float = 0.95,
+        members: str = "",
+    ) -> Guard:
+        """The same from what `observe` keeps of the calibration data, which may come in parts."""
+        check_fraction(confidence, "confidence")
+        if false_alarm_rate is None and not risks:
+            raise ValueError("nothing to promise: give a false_alarm_rate, a max_error with labels, or both.")
+        ordered = np.sort(calibration.values)
+        if not len(ordered):
+            raise ValueError("the calibration data are empty; a guard needs inputs like those it will meet.")
+        rate = None if false_alarm_rate is None else check_fraction(false_alarm_rate, "false_alarm_rate")
+        threshold = math.inf if rate is None else alarm_threshold(ordered, rate)
+        limit, promises = _risk_limit(calibration, ordered, threshold, risks, confidence)
+        return cls(
+            **{name.name: getattr(calibration, name.name) for name in fields(Signature)},
+            version=__version__,
+            members=members,
+            false_alarm_rate=rate,
+            threshold=threshold,
+            limit=limit,
+            promises=promises,
+            scores=ordered,
+        )
+
+    @property
+    def n(self) -> int:
+        """How many calibration inputs it learnt from."""
+        return len(self.scores)
+
+    @property
+    def digest(self) -> str:
+        """A short hash of everything that decides."""
+        return checksum(plain_fields(self._fields()))
+
+    def decide(self, prediction: CredalPrediction) -> Decisions:
+        """Accept or abstain, for each input of a prediction that was made as those of the calibration data."""
+        self.check(prediction)
+        if 0 in prediction.lower.shape:
+            raise ValueError(f"the batch is empty: its shape is {tuple(prediction.lower.shape[:-1])}.")
+        return self.decide_rows(prediction)
+
+    def decide_rows(self, prediction: CredalPrediction, /) -> Decisions:
+        """`decide` without its checks, for parts of a table that was checked."""
+        scores, kind = self.scores_of(prediction), array_kind_of(prediction.lower)
+        return Decisions(kind.restore(self.accepts(scores)), scores, None, None, self, prediction, kind)
+
+    def accepts(self, scores: NDArray, /) -> NDArray[np.bool_]:
+        """Whether each score is accepted."""
+        return scores < self.limit if self.promises else scores <= self.threshold
+
+    def reasons(self, scores: NDArray, /) -> NDArray[np.int8]:
+        """Why each score is accepted or not, as a place in ``decisions.REASONS``."""
+        refused = np.where(scores > self.threshold, UNLIKE, RISKY)
+        return np.where(self.accepts(scores), LIKE, refused).astype(np.int8)
+
+    def save(self, path: str | os.PathLike[str], /) -> None:
+        """Write as JSON that a person can read; the file appears whole or not at all."""
+        FORMAT.write(path, self._fields())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], /) -> Guard:
+        """Read what :meth:`save` wrote, to the bit."""
+        return FORMAT.read(path, cls._restored)
+
+    def __repr__(self) -> str:
+        rate = "" if self.false_alarm_rate is None else f", false_alarm_rate={self.false_alarm_rate:g}"
+        promises = "".join(f", {promise.name} <= {promise.max_error:g}" for promise in self.promises)
+        return f"Guard(score={self.score!r}, n={self.n}{rate}{promises})"
+
+    def _fields(self) -> dict[str, Any]:
+        own = {name.name: getattr(self, name.name) for name in fields(self)}
+        promises = {promise.name: asdict(promise) for promise in self.promises}
+        return {**own, "promises": promises, "n": self.n, "scores": self.scores}
+
+    @classmethod
+    def _restored(cls, stored: dict[str, Any]) -> Guard:
+        rate = stored["false_alarm_rate"]
+        return cls(
+            score=check_choice(stored["score"], tuple(SCORES), "score"),
+            point=check_choice(stored["point"], POINTS, "point"),
+            base=check_base(stored["base"]),
+            classes=check_count(stored["classes"], "classes", least=2),
+            n_members=check_count(stored["n_members"], "n_members"),
+            trim=check_trim(stored["trim"]),
+            version=str(stored["version"]),
+            members=str(stored["members"]),
+            false_alarm_rate=None if rate is None else check_fraction(rate, "false_alarm_rate"),
+            threshold=number(stored["threshold"]),
+            limit=number(stored["limit"]),
+            promises=tuple(Promise(**fields) for fields in stored["promises"].values()),
+            scores=numbers(stored["scores"]),
+        )
+
+
+def _risk_limit(
+    calibration: Calibration, ordered: NDArray, threshold: float, risks: tuple[Risk, ...], confidence: float
+) -> tuple[float, tuple[Promise, ...]]:
+    """The loosest limit at which all risks are promised; infinite where there are none, an error where it fails."""
+    if not risks:
+        return math.inf, ()
+    limits = limits_of(ordered, threshold)
+    tested = risks_at(calibration, risks, limits, confidence)
+    place = last_passed(tested)
+    if place is None:
+        raise ValueError(shortfall(tested, limits, calibration.score))
+    return float(limits.values[place]), tuple(entry.promise(place) for entry in tested)
