@@ -63,6 +63,11 @@ def test_networks_give_plain_logits_at_any_size(name, size):
     assert torch.isfinite(logits).all()
 
 
+@pytest.mark.parametrize(("size", "patch"), [(224, 16), (64, 4), (32, 4), (8, 4)])
+def test_patches_are_a_fourteenth_of_the_image_and_at_least_four_pixels(size, patch):
+    assert narrow("vit_base", image_size=size).network.config.patch_size == patch
+
+
 @pytest.mark.parametrize("name", BACKBONES)
 def test_gradients_reach_every_parameter(name, images):
     network = narrow(name)
