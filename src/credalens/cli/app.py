@@ -100,7 +100,7 @@ def _bare_flags(params: list[Any]) -> list[Any]:
     return params
 
 
-app = typer.Typer(cls=LazyCommands, add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+app = typer.Typer(cls=LazyCommands, rich_markup_mode="markdown", pretty_exceptions_enable=False)
 
 
 def _show_version(wanted: bool) -> None:
