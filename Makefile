@@ -6,7 +6,7 @@ BIN := $(VENV)/$(SCRIPTS)
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench attack oldest newest wheel workflows clean
+.PHONY: help setup demo test check format bench attack oldest newest wheel tag workflows clean
 
 help:  ## show this list
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -85,6 +85,11 @@ smoke-%: wheel  ## try the wheel in a clean environment: smoke-base, -types, -cl
 	$(PYTHON) -m venv .venv-smoke-$*
 	$(CLEAN) -m pip install --quiet "$$(ls dist/credalens-*.whl)$(EXTRA)" $(ALSO)
 	$(if $(filter types,$*),$(CLEAN) -m mypy --config-file= --strict tests/smoke/typed,$(CLEAN) -I tests/smoke/$*.py)
+
+tag:  ## check that TAG=v1.2.3 names the version of the source and that the changelog has it
+	@version=$$(sed -n 's/^__version__ = "\(.*\)"$$/\1/p' src/credalens/__init__.py); \
+	test "$(TAG)" = "v$$version" || { echo "the tag is '$(TAG)', the source says v$$version"; exit 1; }; \
+	grep -q "^## $$version$$" CHANGELOG.md || { echo "CHANGELOG.md has no heading '## $$version'"; exit 1; }
 
 WORKFLOWS := $(wildcard .github/workflows/*.yml)
 workflows: .venv-tools/.installed  ## validate the workflows, templates and other files that a service reads
