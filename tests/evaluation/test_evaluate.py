@@ -18,12 +18,12 @@ from credalens.evaluation import (
     compare_auroc,
     evaluate,
     select_threshold,
-    sources,
 )
 from credalens.evaluation.members_needed import members_needed, subset_sizes, subsets
 from credalens.evaluation.samples import MOST_CLASSES, view_members
-from credalens.evaluation.sources import Source, open_sources
-from credalens.storage import open_predictions, save_predictions
+from credalens.evaluation.sources import open_sources
+from credalens.storage import open_predictions, save_predictions, source
+from credalens.storage.source import Source
 from tests.strategies import batch_of, make_members
 
 CLASSES = 4
@@ -316,7 +316,7 @@ def test_files_read_in_pieces_give_the_same_as_arrays(monkeypatch, tmp_path, dat
     files = {name: tmp_path / f"{name}.parquet" for name in others}
     for name, probs in others.items():
         save_predictions(files[name], probs)
-    monkeypatch.setattr(sources, "VALUES_A_CHUNK", 5 * CLASSES * 7)
+    monkeypatch.setattr(source, "VALUES_A_CHUNK", 5 * CLASSES * 7)
     opened = {name: open_predictions(path) for name, path in files.items()}
     again = evaluate(open_predictions(tmp_path / "id.npz"), opened, labels=labels, replicates=60)
     assert again.data.id.file == str(tmp_path / "id.npz")
@@ -391,13 +391,13 @@ def test_a_bad_row_in_a_file_is_named_by_its_place(monkeypatch, tmp_path, data):
     spoilt = known.copy()
     spoilt[3, 77, 2] = np.nan
     np.save(tmp_path / "id.npy", spoilt)
-    monkeypatch.setattr(sources, "VALUES_A_CHUNK", 5 * CLASSES * 10)
+    monkeypatch.setattr(source, "VALUES_A_CHUNK", 5 * CLASSES * 10)
     with pytest.raises(ValueError, match=r"id\.npy: row 77, member 3: class 2 is nan"):
         evaluate(open_predictions(tmp_path / "id.npy"), others)
 
 
 def test_take_reads_rows_across_chunks(monkeypatch, data):
     known, _, _ = data
-    monkeypatch.setattr(sources, "VALUES_A_CHUNK", 5 * CLASSES * 9)
+    monkeypatch.setattr(source, "VALUES_A_CHUNK", 5 * CLASSES * 9)
     rows = np.array([0, 8, 9, 44, 119])
     assert (Source("x", known, False).take(rows) == known[:, rows]).all()

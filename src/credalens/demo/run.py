@@ -14,9 +14,9 @@ import numpy as np
 from credalens.checks.packages import needing
 from credalens.demo import digits, ood_images
 from credalens.evaluation import Evaluation, evaluate
-from credalens.evaluation.sources import Progress
 from credalens.storage import save_predictions
 from credalens.storage.atomic_folder import atomic_folder
+from credalens.storage.source import Progress
 
 TITLE = "Credal report: five small networks on digits"
 LARGEST_SEED = 2**32 - 1  # of scikit-learn's random states

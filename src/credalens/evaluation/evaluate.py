@@ -23,8 +23,9 @@ from credalens.evaluation.prediction_quality import PredictionQuality, predictio
 from credalens.evaluation.samples import worst_samples
 from credalens.evaluation.score_quality import score_qualities, scores_of_mistakes
 from credalens.evaluation.scored_set import ScoredSet, score_names, score_source
-from credalens.evaluation.sources import Progress, Source, open_sources
+from credalens.evaluation.sources import open_sources
 from credalens.evaluation.statistics.bootstrap import Resampling
+from credalens.storage.source import Progress, Source
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 

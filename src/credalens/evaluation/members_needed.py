@@ -13,9 +13,9 @@ from credalens.evaluation.metrics.calibration import calibration_metrics
 from credalens.evaluation.metrics.ood import ood_metrics
 from credalens.evaluation.results import DETECTORS, METHODS, ByDetector, ByMethod, Result
 from credalens.evaluation.scored_set import score_name
-from credalens.evaluation.sources import Source
 from credalens.guard.calibration import read_score
 from credalens.prediction import CredalPrediction
+from credalens.storage.source import Source
 
 SIZES, SUBSETS = 7, 5
 VALUES_A_SET = 1_000_000  # rows x classes looked at: every subset of members is a prediction of its own

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from credalens.core.hartley import EXACT_CLASSES
 from credalens.core.scores import SCORES
 from credalens.evaluation.results import ByMeasure, ByMethod
-from credalens.evaluation.sources import Source
 from credalens.guard.calibration import read_score
 from credalens.prediction import CredalPrediction
+from credalens.storage.source import Source
 
 RULES: Final = ("interval_dominance", "maximality", "e_admissibility")
 Uncertainty = ByMethod[ByMeasure[NDArray]]

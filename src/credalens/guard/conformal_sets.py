@@ -89,15 +89,20 @@ class ConformalSets:
 
     def save(self, path: str | os.PathLike[str], /) -> None:
         """Write as JSON, whole or not at all."""
-        SAVED.write(path, {**vars(self), "score": asdict(self.score)})
+        SAVED.write(path, self.saved_fields())
+
+    def saved_fields(self) -> dict[str, Any]:
+        """What is saved, also within a guard."""
+        return {**vars(self), "score": asdict(self.score)}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], /) -> ConformalSets:
         """Read what :meth:`save` wrote; sets come back bit for bit."""
-        return SAVED.read(path, cls._restored)
+        return SAVED.read(path, cls.restored)
 
     @classmethod
-    def _restored(cls, fields: dict[str, Any]) -> ConformalSets:
+    def restored(cls, fields: dict[str, Any], /) -> ConformalSets:
+        """The sets of what :meth:`saved_fields` gave, as it came from a file."""
         read = {"score": SetScore(**fields["score"]), "thresholds": numbers(fields["thresholds"])}
         check_fraction(fields["alpha"], "alpha")
         return cls(**{**fields, **read})

@@ -5,23 +5,25 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens import __version__
-from credalens.arrays import array_kind_of
+from credalens.arrays import array_kind_of, to_numpy
 from credalens.checks.options import check_base, check_choice, check_count, check_fraction, check_trim
 from credalens.core.scores import DEFAULT, SCORES
 from credalens.guard.calibration import POINTS, Calibration, Signature, observe
-from credalens.guard.decisions import LIKE, RISKY, UNLIKE, Decisions
+from credalens.guard.conformal_sets import ConformalSets
+from credalens.guard.decisions import LIKE, MANY, NONE, RISKY, SEVERAL, UNLIKE, Decisions
 from credalens.guard.false_alarms import alarm_threshold
-from credalens.guard.risk_control import last_passed, limits_of, risks_at
-from credalens.guard.risks import Promise, Risk, read_risks
+from credalens.guard.observed import PromiseCheck, count_decisions
+from credalens.guard.risk.control import last_passed, limits_of, risks_at
+from credalens.guard.risk.promise import Promise, Risk, read_risks
+from credalens.guard.risk.shortfall import shortfall
 from credalens.guard.saved import SavedFormat, checksum, number, numbers, plain_fields
-from credalens.guard.shortfall import shortfall
 from credalens.prediction import CredalPrediction
 
 FORMAT: Final = SavedFormat("guard")
@@ -38,6 +40,8 @@ class Guard(Signature):
     :ivar threshold: scores above it are unlike the calibration data; infinite where there is no false-alarm rate.
     :ivar limit: scores from here on are too uncertain for ``promises``; infinite where there are none.
     :ivar promises: error rates among accepted inputs, as they were tested.
+    :ivar sets: sets of classes that are offered where no single class is accepted; or None.
+    :ivar largest_set: how many classes are offered at most.
     :ivar scores: of the calibration data, in order.
     """
 
@@ -47,7 +51,9 @@ class Guard(Signature):
     threshold: float
     limit: float
     promises: tuple[Promise, ...]
-    scores: NDArray[np.float64] = field(repr=False)
+    sets: ConformalSets | None
+    largest_set: int
+    scores: NDArray[np.float64]
 
     @classmethod
     def fit(
@@ -62,6 +68,8 @@ class Guard(Signature):
         class_by: str = "true",
         confidence: float = 0.95,
         point: str = "intersection",
+        sets: ConformalSets | None = None,
+        largest_set: int = 3,
         members: str = "",
     ) -> Guard:
         """Learn from predictions on data the model was not trained on, such as it will meet.
@@ -71,6 +79,10 @@ class Guard(Signature):
         that at most a share ``max_error`` of what it accepts is wrong, and at most ``max_class_error`` within a class (one
         number, or class -> number; ``class_by`` "true" or "predicted" class); all of it at once with probability
         ``confidence`` over the calibration data. ``point`` is the prediction that is judged, "intersection" or "mean".
+
+        ``sets`` lets it offer up to ``largest_set`` classes where it cannot accept a single one: where an error rate is
+        promised, what is too uncertain for that; where none is, what has not exactly the predicted class in its set.
+        ``members`` says in words what made the members.
 
         >>> from credalens import wrap
         >>> probs = np.random.default_rng(0).dirichlet([20, 2, 1], (5, 2000))
@@ -86,6 +98,8 @@ class Guard(Signature):
             false_alarm_rate=false_alarm_rate,
             risks=read_risks(max_error, max_class_error, class_by, calibration.classes),
             confidence=confidence,
+            sets=sets,
+            largest_set=largest_set,
             members=members,
         )
 
@@ -98,6 +112,8 @@ class Guard(Signature):
         false_alarm_rate: float | None = 0.05,
         risks: tuple[Risk, ...] = (),
         confidence: float = 0.95,
+        sets: ConformalSets | None = None,
+        largest_set: int = 3,
         members: str = "",
     ) -> Guard:
         """The same from what `observe` keeps of the calibration data, which may come in parts."""
@@ -118,6 +134,8 @@ class Guard(Signature):
             threshold=threshold,
             limit=limit,
             promises=promises,
+            sets=_check_sets(sets, calibration.classes),
+            largest_set=check_count(largest_set, "largest_set"),
             scores=ordered,
         )
 
@@ -141,7 +159,20 @@ class Guard(Signature):
     def decide_rows(self, prediction: CredalPrediction, /) -> Decisions:
         """`decide` without its checks, for parts of a table that was checked."""
         scores, kind = self.scores_of(prediction), array_kind_of(prediction.lower)
-        return Decisions(kind.restore(self.accepts(scores)), scores, None, None, self, prediction, kind)
+        if self.sets is None:
+            return Decisions(kind.restore(self.accepts(scores)), scores, None, None, self, prediction, kind)
+        mask = self.sets.predict_set(prediction)
+        codes = self._with_sets(self.reasons(scores), to_numpy(mask)[0], prediction)
+        return Decisions(kind.restore(codes == LIKE), scores, mask, codes, self, prediction, kind)
+
+    def _with_sets(self, codes: NDArray, mask: NDArray, prediction: CredalPrediction) -> NDArray[np.int8]:
+        """The reasons where a set stands in for a single class that is not accepted."""
+        sizes = mask.sum(axis=-1)
+        named = to_numpy(self.predicted(prediction))[0][..., None]
+        single = (sizes == 1) & np.take_along_axis(mask, named, axis=-1)[..., 0]
+        in_question = codes == RISKY if self.promises else (codes == LIKE) & ~single
+        by_size = np.where(sizes > self.largest_set, MANY, np.where(sizes > 0, SEVERAL, NONE))
+        return np.where(in_question, by_size, codes).astype(np.int8)
 
     def accepts(self, scores: NDArray, /) -> NDArray[np.bool_]:
         """Whether each score is accepted."""
@@ -161,6 +192,10 @@ class Guard(Signature):
         """Read what :meth:`save` wrote, to the bit."""
         return FORMAT.read(path, cls._restored)
 
+    def check_promises(self, prediction: CredalPrediction, labels: Any = None) -> tuple[PromiseCheck, ...]:
+        """Whether the promises hold on other data, with the observed rates and their exact intervals."""
+        return count_decisions(self, prediction, labels).checks(self)
+
     def __repr__(self) -> str:
         rate = "" if self.false_alarm_rate is None else f", false_alarm_rate={self.false_alarm_rate:g}"
         promises = "".join(f", {promise.name} <= {promise.max_error:g}" for promise in self.promises)
@@ -169,11 +204,12 @@ class Guard(Signature):
     def _fields(self) -> dict[str, Any]:
         own = {name.name: getattr(self, name.name) for name in fields(self)}
         promises = {promise.name: asdict(promise) for promise in self.promises}
-        return {**own, "promises": promises, "n": self.n, "scores": self.scores}
+        sets = None if self.sets is None else self.sets.saved_fields()
+        return {**own, "promises": promises, "sets": sets, "n": self.n, "scores": self.scores}
 
     @classmethod
     def _restored(cls, stored: dict[str, Any]) -> Guard:
-        rate = stored["false_alarm_rate"]
+        rate, sets = stored["false_alarm_rate"], stored["sets"]
         return cls(
             score=check_choice(stored["score"], tuple(SCORES), "score"),
             point=check_choice(stored["point"], POINTS, "point"),
@@ -187,8 +223,18 @@ class Guard(Signature):
             threshold=number(stored["threshold"]),
             limit=number(stored["limit"]),
             promises=tuple(Promise(**fields) for fields in stored["promises"].values()),
+            sets=None if sets is None else ConformalSets.restored(sets),
+            largest_set=check_count(stored["largest_set"], "largest_set"),
             scores=numbers(stored["scores"]),
         )
+
+
+def _check_sets(sets: Any, classes: int) -> ConformalSets | None:
+    if sets is not None and not isinstance(sets, ConformalSets):
+        raise TypeError(f"sets must be what ConformalSets.fit(prediction, labels) returns; got {type(sets).__name__}.")
+    if sets is not None and len(sets.thresholds) != classes:
+        raise ValueError(f"the sets are for {len(sets.thresholds)} classes and the prediction has {classes}.")
+    return sets
 
 
 def _risk_limit(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.guard.binomial import most_hits
+from credalens.guard.quantile import conformal_quantile, least_samples
 
 
 def p_values(ordered: NDArray, scores: NDArray, /) -> NDArray[np.float64]:
@@ -28,14 +26,9 @@ def p_values(ordered: NDArray, scores: NDArray, /) -> NDArray[np.float64]:
 
 
 def alarm_threshold(ordered: NDArray, rate: float, /) -> float:
-    r"""The calibration score t such that :math:`s > t` exactly where the p-value of s is at most ``rate``.
-
-    .. math:: t = \min\{s \in \mathrm{calibration} : |\{i : s_i > s\}| + 1 \le r (n + 1)\}
-    """
-    n, alarms = len(ordered), most_hits(rate, len(ordered) + 1) - 1
-    if alarms < 0:
+    """The calibration score t such that s > t exactly where the p-value of s is at most ``rate``."""
+    if len(ordered) < (least := least_samples(rate)):
         raise ValueError(
-            f"{n} samples cannot promise a false-alarm rate of {rate:g} on new data; "
-            f"at least {math.ceil(1 / rate) - 1} are needed."
+            f"{len(ordered)} samples cannot promise a false-alarm rate of {rate:g} on new data; at least {least} are needed."
         )
-    return float(ordered[n - 1 - alarms])
+    return conformal_quantile(ordered, rate)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from credalens.evaluation.outcome import Evaluation
-from credalens.evaluation.sources import Progress
 from credalens.report.page import render_html
 from credalens.storage.atomic_folder import atomic_folder
+from credalens.storage.source import Progress
 
 
 def write_report(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from credalens.guard.binomial import binomial_tail
-from credalens.guard.risk_control import TOLERANT, Limits, Tested
+from credalens.guard.risk.control import TOLERANT, Limits, Tested
 
 MOST = 2**20  # accepted inputs that one might still label
 

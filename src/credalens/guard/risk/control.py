@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from credalens.guard.binomial import binomial_tail, upper_bound
 from credalens.guard.calibration import Calibration
-from credalens.guard.risks import Promise, Risk
+from credalens.guard.risk.promise import Promise, Risk
 
 LIMITS: Final = 100
 """How many limits are tried: acceptance is found to about one percent of the inputs."""
