@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 
-from credalens import MemberSummary, approximate_intervals, generalized_hartley, lower_entropy, upper_entropy
+from credalens import MemberSummary, approximate_intervals, generalized_hartley, lower_entropy, upper_entropy, wrap
+from credalens.core.scores import SCORES
 from credalens_paper.measures.assessment import (
     Assessment,
+    Extras,
     assess_concentrations,
     assess_members,
     assess_summary,
@@ -23,6 +25,8 @@ from credalens_paper.measures.assessment import (
     prediction_numbers,
 )
 from credalens_paper.measures.solver import compare_solvers, slsqp_entropies
+
+GH = Extras(frozenset({"GH"}))
 
 
 def ensemble(members=4, inputs=30, classes=5, seed=0, sharpness=0.4):
@@ -36,7 +40,7 @@ def entropy(p):
 
 def test_scores_are_the_papers_formulas():
     members = ensemble()
-    scores = assess_members(members, hartley=True).scores
+    scores = assess_members(members, extras=GH).scores
     mean, lower, upper = members.mean(0), members.min(0), members.max(0)
     np.testing.assert_allclose(scores["classical.TU"], entropy(mean), atol=1e-9)
     np.testing.assert_allclose(scores["classical.EU"], entropy(mean) - entropy(members).mean(0), atol=1e-9)
@@ -58,7 +62,7 @@ def test_point_predictions_are_the_mean_and_the_intersection_probability():
 @settings(derandomize=True, deadline=None, max_examples=30)
 @given(st.integers(1, 6), st.integers(2, 8), st.integers(0, 1000), st.sampled_from(["float64", "float32", "float16"]))
 def test_the_credal_set_holds_the_mean_and_every_member(members, classes, seed, dtype):
-    scores = assess_members(ensemble(members, 10, classes, seed).astype(dtype), hartley=True).scores
+    scores = assess_members(ensemble(members, 10, classes, seed).astype(dtype), extras=GH).scores
     slack = 1e-5
     assert (scores["credal.TU"] >= scores["classical.TU"] - slack).all()
     assert (scores["credal.EU"] >= scores["classical.EU"] - slack).all()
@@ -101,7 +105,7 @@ def test_mean_uncertainties_add_up():
 def test_reduced_scores_are_those_of_the_reduced_intervals():
     members = ensemble(classes=8)
     lower, upper = approximate_intervals(members.min(0), members.max(0), 4)
-    scores = assess_members(members, J=4, hartley=True).scores
+    scores = assess_members(members, J=4, extras=GH).scores
     np.testing.assert_allclose(scores["credal.TU"], upper_entropy(lower, upper), atol=1e-9)
     expected = upper_entropy(lower, upper) - lower_entropy(lower, upper)
     np.testing.assert_allclose(scores["credal.EU"], expected, atol=1e-9)
@@ -111,7 +115,7 @@ def test_reduced_scores_are_those_of_the_reduced_intervals():
 def test_the_sums_over_members_give_what_the_members_give():
     members = ensemble(7)
     summary = MemberSummary().update(members)
-    expected, found = assess_members(members, hartley=True), assess_summary(summary, hartley=True)
+    expected, found = assess_members(members, extras=GH), assess_summary(summary, extras=GH)
     for name, values in expected.scores.items():
         np.testing.assert_allclose(found.scores[name], values, atol=1e-9)
     for variant, values in expected.points.items():
@@ -199,3 +203,17 @@ def test_comparing_solvers_tells_errors_time_and_detection():
     assert effect.low <= effect.difference <= effect.high
     again = compare_solvers(*intervals, samples=20)
     assert (replace(errors, ms_per_input=0.0), effect) == (replace(again[0], ms_per_input=0.0), again[1])
+
+
+def test_every_score_of_the_catalogue_and_trimmed_sets_on_request():
+    members = ensemble(10)
+    names = [f"{'classical' if score.averaging else 'credal'}.{name}.AUROC" for name, score in SCORES.items()]
+    assessment = assess_members(members, extras=Extras.of([*names, "trim10.ECE", "trim20.TU.AUROC"]))
+    for name, score in SCORES.items():
+        expected = wrap(members).score(name)
+        assert np.array_equal(assessment.scores[f"{'classical' if score.averaging else 'credal'}.{name}"], expected)
+    for share in (10, 20):
+        trimmed = wrap(members, trim=share / 100)
+        assert np.array_equal(assessment.points[f"trim{share}"], trimmed.probability)
+        assert np.array_equal(assessment.scores[f"trim{share}.EU"], trimmed.epistemic)
+    assert set(assess_members(members).points) == {"classical", "credal"}

@@ -9,6 +9,7 @@ import pytest
 
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import EvaluationSet
+from credalens_paper.measures.assessment import Extras
 from credalens_paper.pipeline.predict_missing import stored_members
 from credalens_paper.pipeline.runs import Run, assess
 from credalens_paper.results.store import Store
@@ -41,7 +42,7 @@ def test_a_thousand_samples_are_stored_as_sums_and_equal_the_samples(tmp_path):
     one, scores = EvaluationSet("digits"), []
     for work in (kept, summed):
         make_predictions(work, thousand, one)
-        scores.append(assess(work.job, Run(thousand, "digits"), one, hartley=True).scores)
+        scores.append(assess(work.job, Run(thousand, "digits"), one, extras=Extras(frozenset({"GH"}))).scores)
     assert not (tmp_path / "summed" / "predictions" / thousand.specs[0].key / "digits.npy").exists()
     for name, values in scores[0].items():
         np.testing.assert_allclose(scores[1][name], values, atol=1e-5)

@@ -7,9 +7,9 @@ ECE is a fraction, NLL in nats.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from credalens.core.entropy import lower_entropy, upper_entropy
 from credalens.core.hartley import generalized_hartley
 from credalens.core.intervals import approximate_intervals, intersection_probability, probability_intervals
 from credalens.core.members import MemberSummary
+from credalens.core.scores import SCORES
 from credalens.evaluation import calibration_metrics, ood_metrics
 from credalens.prediction import CredalPrediction, wrap
 
@@ -33,8 +34,35 @@ class Assessment:
     points: Mapping[str, Array]
 
 
+@dataclass(frozen=True)
+class Extras:
+    """What is computed only where a number asks for it.
+
+    `scores` of the catalogue, of which the generalized Hartley measure is called GH as in the paper, and `trims`, variants
+    such as "trim10": credal sets without a tenth of the members at each end.
+    """
+
+    scores: frozenset[str] = frozenset()
+    trims: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, names: Iterable[str], /) -> Extras:
+        """The extras that numbers of these names need.
+
+        >>> Extras.of(["credal.GH.AUROC", "trim10.ECE", "classical.mean_pairwise_kl.AUROC"]).scores
+        frozenset({'GH', 'mean_pairwise_kl'})
+        """
+        parts = [name.split(".") for name in names]
+        asked = {part[1] for part in parts if len(part) > 1}
+        return cls(frozenset(asked & {"GH", *SCORES}), frozenset(part[0] for part in parts if part[0].startswith(TRIM)))
+
+
+TRIM: Final = "trim"
+NO_EXTRAS: Final = Extras()
+
+
 def assess_members(
-    members: Array, /, *, J: int | None = None, hartley: bool = False, threads: int | None = None
+    members: Array, /, *, J: int | None = None, extras: Extras = NO_EXTRAS, threads: int | None = None
 ) -> Assessment:
     """Classical and credal uncertainty of members (N, n, classes); with `J` the credal one of the classes PIA keeps.
 
@@ -43,13 +71,14 @@ def assess_members(
     ['classical.EU', 'classical.TU', 'credal.EU', 'credal.TU']
     """
     if J is None or members.shape[-1] <= J:
-        return _assess(wrap(members, threads=threads), hartley)
+        trimmed = {name: _trimmed(members, name, threads) for name in sorted(extras.trims)}
+        return _assess(wrap(members, threads=threads), extras, trimmed)
     lower, upper = probability_intervals(members, threads=threads)
     reduced = approximate_intervals(lower, upper, J)
     total = upper_entropy(*reduced, threads=threads)
     epistemic = np.maximum(total - lower_entropy(*reduced, threads=threads), 0)
     scores = _scores(classical_uncertainty(members, threads=threads), total, epistemic)
-    if hartley:
+    if "GH" in extras.scores:
         scores["credal.GH"] = generalized_hartley(*reduced, threads=threads)
     points = {"classical": _rescaled_mean(members), "credal": intersection_probability(lower, upper)}
     return Assessment(scores, points)
@@ -61,16 +90,25 @@ def _rescaled_mean(members: Array) -> Array:
     return np.asarray((rows / rows.sum(axis=-1, keepdims=True)).mean(axis=0))
 
 
-def assess_summary(summary: MemberSummary, /, *, hartley: bool = False, threads: int | None = None) -> Assessment:
+def assess_summary(summary: MemberSummary, /, *, extras: Extras = NO_EXTRAS, threads: int | None = None) -> Assessment:
     """The same from the sums over many members."""
-    return _assess(summary.prediction(threads=threads), hartley)
+    return _assess(summary.prediction(threads=threads), extras, {})
 
 
-def _assess(prediction: CredalPrediction, hartley: bool) -> Assessment:
+def _trimmed(members: Array, name: str, threads: int | None) -> CredalPrediction:
+    return wrap(members, trim=int(name.removeprefix(TRIM)) / 100, threads=threads)
+
+
+def _assess(prediction: CredalPrediction, extras: Extras, trimmed: Mapping[str, CredalPrediction]) -> Assessment:
     scores = _scores(prediction.classical, prediction.total, prediction.epistemic)
-    if hartley:
-        scores["credal.GH"] = prediction.hartley
-    return Assessment(scores, {"classical": prediction.mean, "credal": prediction.probability})
+    points = {"classical": prediction.mean, "credal": prediction.probability}
+    for name in sorted(extras.scores):
+        score = SCORES["hartley" if name == "GH" else name]
+        scores[f"{'classical' if score.averaging else 'credal'}.{name}"] = prediction.score(score.name)
+    for variant, other in trimmed.items():
+        scores |= {f"{variant}.EU": other.epistemic, f"{variant}.TU": other.total}
+        points[variant] = other.probability
+    return Assessment(scores, points)
 
 
 def _scores(classical: ClassicalUncertainty, total: Array, epistemic: Array) -> dict[str, Array]:

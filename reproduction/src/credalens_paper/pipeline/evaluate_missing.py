@@ -12,7 +12,7 @@ from credalens.core.entropy import lower_entropy, upper_entropy
 from credalens.core.intervals import approximate_intervals, probability_intervals
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, spec_key
 from credalens_paper.json_records import to_json
-from credalens_paper.measures.assessment import Assessment, detection_numbers, mean_numbers, prediction_numbers
+from credalens_paper.measures.assessment import Assessment, Extras, detection_numbers, mean_numbers, prediction_numbers
 from credalens_paper.pipeline.job import Job
 from credalens_paper.pipeline.predict_missing import is_summed, training_record
 from credalens_paper.pipeline.runs import Run, assess, members_of
@@ -47,7 +47,7 @@ class Evaluator:
     job: Job
     _records: dict[str, dict[str, Any]] = field(default_factory=dict)
     _fingerprints: dict[tuple[str, str, bool], str] = field(default_factory=dict)
-    _inside: tuple[str, bool, Assessment] | None = None
+    _inside: tuple[str, Extras, Assessment] | None = None
 
     def numbers(self, run: Run, images: EvaluationSet, names: Iterable[str], /) -> Numbers | None:
         """The stored numbers of a run on a set, if all names are among them and they are of today's predictions."""
@@ -58,8 +58,8 @@ class Evaluator:
         return dict(entry["numbers"]) if today in (None, entry["fingerprint"]) else None
 
     def evaluate(self, run: Run, sets: Iterable[EvaluationSet], names: frozenset[str], /) -> None:
-        """Make the missing numbers; with a name of the Hartley measure among `names` that one too."""
-        hartley = any(".GH." in name for name in names)
+        """Make the missing numbers, with the scores and trimmed sets that `names` ask for."""
+        extras = Extras.of(names)
         record = self._record(run)
         record |= {"ensemble": _described(run.ensemble), "hardware": to_json(hardware())}
         record["training"] = [training_record(self.job, spec) for spec in run.ensemble.specs]
@@ -70,7 +70,7 @@ class Evaluator:
                 fingerprint = self.fingerprint(run.ensemble, images)
                 before = stored.get(images.key, {"fingerprint": None, "numbers": {}})
                 kept = before["numbers"] if before["fingerprint"] == fingerprint else {}
-                numbers = kept | self._numbers(run, images, hartley)
+                numbers = kept | self._numbers(run, images, extras)
                 stored[images.key] = {"fingerprint": fingerprint, "numbers": numbers}
         finally:
             self.job.store.write_json(f"evaluations/{run.key}.json", record)
@@ -121,21 +121,21 @@ class Evaluator:
             self._records[run.key] = self.job.store.read_json(f"evaluations/{run.key}.json") or {}
         return self._records[run.key]
 
-    def _numbers(self, run: Run, images: EvaluationSet, hartley: bool) -> Numbers:
-        inside = self._assess_inside(run, hartley)
+    def _numbers(self, run: Run, images: EvaluationSet, extras: Extras) -> Numbers:
+        inside = self._assess_inside(run, extras)
         if images == run.inside:
             assessment, numbers = inside, mean_numbers(inside) | self._time(run)
         else:
-            assessment = assess(self.job, run, images, hartley=hartley)
+            assessment = assess(self.job, run, images, extras=extras)
             numbers = detection_numbers(inside, assessment)
         if images.name.removesuffix("-c") == run.id_set:
             numbers |= prediction_numbers(assessment, self.job.images.labels(run.id_set))
         return numbers
 
-    def _assess_inside(self, run: Run, hartley: bool) -> Assessment:
+    def _assess_inside(self, run: Run, extras: Extras) -> Assessment:
         """The test set's scores, kept while the other sets of the same run are compared with them."""
-        if self._inside is None or self._inside[:2] != (run.key, hartley):
-            self._inside = run.key, hartley, assess(self.job, run, run.inside, hartley=hartley)
+        if self._inside is None or self._inside[:2] != (run.key, extras):
+            self._inside = run.key, extras, assess(self.job, run, run.inside, extras=extras)
         return self._inside[2]
 
     def _time(self, run: Run) -> Numbers:

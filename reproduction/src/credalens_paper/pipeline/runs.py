@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from credalens.core.intervals import approximate_intervals, probability_intervals
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet
 from credalens_paper.measures import assessment
-from credalens_paper.measures.assessment import Assessment
+from credalens_paper.measures.assessment import NO_EXTRAS, Assessment, Extras
 from credalens_paper.pipeline.job import Job
 from credalens_paper.pipeline.predict_missing import is_summed, stored_members, stored_summary
 
@@ -58,9 +58,9 @@ def intervals_of(job: Job, run: Run, images: EvaluationSet, /) -> tuple[Array, A
     return lower, upper
 
 
-def assess(job: Job, run: Run, images: EvaluationSet, /, *, hartley: bool = False) -> Assessment:
+def assess(job: Job, run: Run, images: EvaluationSet, /, *, extras: Extras = NO_EXTRAS) -> Assessment:
     """Scores and point predictions."""
-    options: dict[str, Any] = {"hartley": hartley, "threads": job.threads}
+    options: dict[str, Any] = {"extras": extras, "threads": job.threads}
     if run.ensemble.dirichlet:
         return assessment.assess_concentrations(stored_members(job, run.ensemble, images)[0])
     if is_summed(job, run.ensemble):
