@@ -83,6 +83,7 @@ def test_a_compressed_npz_is_said_to_be_loaded_whole(capsys, tmp_path):
     assert "loaded whole" in " ".join(out.split())
 
 
+@pytest.mark.filterwarnings("always:the members are nearly one-hot")
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet", ".safetensors", ""])
 @pytest.mark.parametrize("dtype", ["int64", "uint8"])
 def test_votes_are_scored_as_wrap_scores_them(capsys, tmp_path, suffix, dtype):
@@ -94,7 +95,9 @@ def test_votes_are_scored_as_wrap_scores_them(capsys, tmp_path, suffix, dtype):
     else:
         write_table(source, votes, (12, 8))
     code, out, err = run(capsys, source, "-o", tmp_path / ("out.parquet" if suffix else "out"), "--json")
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert err.startswith("warning: the members are nearly one-hot: ")
+    assert err.count("\n") == 1
     assert json.loads(out)["means"]["epistemic"] == pytest.approx(wrap(votes).epistemic.mean())
     scored = pq.read_table(tmp_path / ("out.parquet" if suffix else "out"))
     np.testing.assert_array_equal(scored["prediction"].to_numpy(), wrap(votes).predict())
@@ -301,3 +304,31 @@ def test_a_real_refusal_of_the_system(tmp_path):
     assert names(tmp_path) == ["in.npy", "out.npz.parts"]
     assert score_file(source, out, chunk_rows=40).resumed_rows == 800
     assert names(tmp_path) == ["in.npy", "out.npz"]
+
+
+@pytest.mark.filterwarnings("always::UserWarning")
+def test_mistakes_that_give_plausible_numbers_cause_a_line_on_stderr(capsys, tmp_path):
+    np.save(tmp_path / "rows_first.npy", VALUES.swapaxes(0, 1))
+    np.save(tmp_path / "probs.npy", VALUES)
+    np.save(tmp_path / "single.npy", VALUES[:1])
+    target = ["-o", tmp_path / "out.npz", "--json"]
+    code, out, err = run(capsys, tmp_path / "rows_first.npy", *target)
+    assert (code, json.loads(out)["members"]) == (0, 40)
+    assert err.startswith("warning: ")
+    assert "40 members, more than its 3 rows, and 4 classes. If the rows come first say" in err
+    code, out, err = run(capsys, tmp_path / "rows_first.npy", "--member-axis", 1, *target)
+    assert (code, err, json.loads(out)["members"], json.loads(out)["rows"]) == (0, "", 3, 40)
+    assert json.loads(out)["means"]["total"] == pytest.approx(wrap(VALUES).total.mean())
+    assert "warning: these logits are probabilities" in run(capsys, tmp_path / "probs.npy", "--logits", *target)[2]
+    assert "warning: there is a single member" in run(capsys, tmp_path / "single.npy", *target)[2]
+    assert "--member-axis is for arrays" in refused(capsys, tmp_path, "--member-axis", 1, "-o", tmp_path / "out")
+
+
+def test_scores_are_chosen_on_the_command_line(capsys, source, tmp_path):
+    code, out, _ = run(capsys, source, "-o", tmp_path / "out.npz", "--scores", "imprecision, mean_total")
+    assert code == 0
+    assert "maximum mean imprecision" in out
+    with np.load(tmp_path / "out.npz") as scored:
+        assert {"imprecision", "mean_total"} <= set(scored)
+        assert "total" not in scored
+    assert "a score must be one of 'total'" in refused(capsys, source, "-o", tmp_path / "b.npz", "--scores", "totl")

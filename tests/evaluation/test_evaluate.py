@@ -386,6 +386,33 @@ def test_bad_input_is_named(data, change, message):
         evaluate(known, ood, **options)
 
 
+@pytest.mark.parametrize("logits", [False, True])
+def test_logits_of_one_data_set_and_probabilities_of_another(data, logits):
+    probs, labels, _ = data
+    words = "{} holds logits, and {} probabilities; all data sets must hold the same"
+    with pytest.raises(ValueError, match=words.format("o", "in-distribution")):
+        evaluate(probs, {"o": np.log(probs + 1e-3)}, labels=labels, logits=logits)
+    with pytest.raises(ValueError, match=words.format("in-distribution", "o")):
+        evaluate(np.log(probs + 1e-3), {"o": probs}, labels=labels, logits=logits)
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        (
+            lambda probs: np.eye(CLASSES)[(probs + np.random.default_rng(0).random(probs.shape)).argmax(-1)],
+            "nearly one-hot",
+        ),
+        (lambda probs: probs[[0, 0]], "all members predict the same"),
+    ],
+)
+def test_members_that_say_little_cause_one_warning(data, members, words):
+    probs, labels, _ = data
+    with pytest.warns(UserWarning, match=words) as caught:
+        evaluate(members(probs), labels=labels, replicates=40)
+    assert len(caught) == 1
+
+
 def test_a_bad_row_in_a_file_is_named_by_its_place(monkeypatch, tmp_path, data):
     known, _, others = data
     spoilt = known.copy()

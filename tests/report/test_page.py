@@ -160,6 +160,7 @@ def test_without_ood_data_the_page_and_the_figures_leave_detection_out(members, 
     assert stems == {"reliability", "rejection", "bars", "simplex"}
 
 
+@pytest.mark.filterwarnings("ignore:the members are nearly one-hot", "ignore:all members predict the same")
 @pytest.mark.parametrize("kind", ["flat", "one_hot", "agreeing"])
 @pytest.mark.parametrize(("members", "classes"), [(1, 2), (1, 3), (2, 2), (12, 15)])
 def test_any_ensemble_makes_a_page(kind, members, classes):

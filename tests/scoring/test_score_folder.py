@@ -159,6 +159,7 @@ def test_memory_does_not_grow_with_a_part(tmp_path):
     assert int(done.stdout) < 0.4 * rows.nbytes * 600
 
 
+@pytest.mark.filterwarnings("ignore:the members are nearly one-hot")
 @pytest.mark.parametrize(
     ("dtype", "logits"), [("float16", False), ("float32", True), ("float64", False), ("int64", False)]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -45,7 +46,7 @@ def test_every_slice_comes_back_as_it_was_saved(tmp_path_factory, case):
     suffix, values, slices = case
     path = tmp_path_factory.mktemp("saved") / f"members{suffix}"
     save_predictions(path, values)
-    predictions = open_predictions(path)
+    predictions = open_predictions(path, member_axis=0)
     assert predictions.shape == values.shape
     assert predictions.dtype == values.dtype.name
     for start, stop in slices:
@@ -219,3 +220,34 @@ def test_wrap_does_not_copy_a_memory_map(tmp_path, dtype):
     tracemalloc.stop()
     assert peak < values.nbytes / 2
     np.testing.assert_array_equal(prediction.lower, wrap(values).lower)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors"])
+def test_rows_first_is_read_with_member_axis_1(tmp_path, suffix):
+    values = np.random.default_rng(0).dirichlet(np.ones(4), (3, 20))
+    save_predictions(tmp_path / f"m{suffix}", values.swapaxes(0, 1))
+    with pytest.warns(
+        UserWarning, match=r"20 members, more than its 3 rows, .*--member-axis 1.*member_axis=0 confirms"
+    ):
+        open_predictions(tmp_path / f"m{suffix}")
+    assert open_predictions(tmp_path / f"m{suffix}", member_axis=0).shape == (20, 3, 4)
+    predictions = open_predictions(tmp_path / f"m{suffix}", member_axis=1)
+    for found in (predictions, pickle.loads(pickle.dumps(predictions))):  # noqa: S301
+        assert (found.members, found.rows, found.classes) == (3, 20, 4)
+        np.testing.assert_array_equal(found.read(5, 12), values[:, 5:12])
+        np.testing.assert_array_equal(np.concatenate(list(found.chunks(7)), axis=1), values)
+
+
+def test_rows_of_parquet_are_rows(tmp_path):
+    save_predictions(tmp_path / "m.parquet", np.full((20, 3, 4), 0.25))
+    assert open_predictions(tmp_path / "m.parquet").shape == (20, 3, 4)
+    with pytest.raises(ValueError, match=r"Parquet, whose rows are rows, on none. Got member_axis=1"):
+        open_predictions(tmp_path / "m.parquet", member_axis=1)
+
+
+def test_a_file_of_probabilities_is_not_read_as_logits(tmp_path):
+    save_predictions(tmp_path / "m.npz", np.full((2, 3, 4), 0.25))
+    with pytest.raises(
+        ValueError, match=r"m\.npz: holds probabilities, not logits; leave out logits=True \(--logits\)"
+    ):
+        open_predictions(tmp_path / "m.npz", logits=True)

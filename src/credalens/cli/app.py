@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from credalens.cli.errors import exit_code_of
+from credalens.cli.errors import exit_code_of, warnings_as_lines
 from credalens.cli.interrupts import noting_interrupts
 
 COMMANDS: Final[dict[str, str]] = {
@@ -137,7 +137,7 @@ def main(args: Sequence[str] | None = None) -> None:
     """
     given = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in given
-    with noting_interrupts() as interrupts:
+    with noting_interrupts() as interrupts, warnings_as_lines():
         try:
             code = app([arg for arg in given if arg != "--debug"], prog_name="credalens", standalone_mode=False)
         except Exception as error:

@@ -26,6 +26,16 @@ MaxBytes = Annotated[
         rich_help_panel="Run",
     ),
 ]
+MemberAxis = Annotated[
+    int | None,
+    typer.Option(
+        metavar="0|1",
+        min=0,
+        max=1,
+        help="Which axis of an array holds the members: 1 for (rows, members, classes).",
+        show_default="0",
+    ),
+]
 Engine = Annotated[
     str, typer.Option(metavar="local|ray", help="This process, or a Ray cluster.", rich_help_panel=PANEL)
 ]

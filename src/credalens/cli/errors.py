@@ -1,12 +1,17 @@
-"""What an error means on the command line: one clear line on stderr and an exit code."""
+"""What an error or a warning means on the command line: one clear line on stderr, and an exit code for an error."""
 
 from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import typer
 
 from credalens.checks.control_characters import escaped
 
-__all__ = ["BAD_INPUT", "DEFECT", "exit_code_of"]
+__all__ = ["BAD_INPUT", "DEFECT", "exit_code_of", "warnings_as_lines"]
 
 BAD_INPUT, DEFECT = 2, 1
 OUT_OF_MEMORY = (
@@ -38,6 +43,18 @@ def exit_code_of(error: Exception, /) -> int:
     return _say(f"{type(error).__name__}: {error}. This is a defect of credalens; --debug shows where.", DEFECT)
 
 
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Show warnings without the place in the code, which is ours and not the user's."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        _line("warning: ", typer.colors.YELLOW, str(message))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
 def _out_of_memory(error: Exception) -> bool:
     """Of this process or of a GPU; torch raises a RuntimeError for both, by a name of its own for the GPU alone."""
     if isinstance(error, RuntimeError):
@@ -51,6 +68,10 @@ def _hint(error: Exception) -> str:
 
 
 def _say(message: str, code: int) -> int:
-    typer.secho("error: ", fg=typer.colors.RED, bold=True, nl=False, err=True)
-    typer.echo(escaped(" ".join(message.split())), err=True)
+    _line("error: ", typer.colors.RED, message)
     return code
+
+
+def _line(kind: str, colour: str, message: str) -> None:
+    typer.secho(kind, fg=colour, bold=True, nl=False, err=True)
+    typer.echo(escaped(" ".join(message.split())), err=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from credalens.checks.control_characters import escaped
-from credalens.cli.engine import MaxBytes
+from credalens.cli.engine import MaxBytes, MemberAxis
 from credalens.cli.progress import progress_bar
 from credalens.cli.score import parse_base
 
@@ -51,6 +52,7 @@ def evaluate(
         ),
     ] = None,
     logits: Annotated[bool, typer.Option("--logits", help="All predictions are logits, not probabilities.")] = False,
+    member_axis: MemberAxis = None,
     classes: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Names of the classes, a text file with one a line.", show_default=False),
@@ -102,8 +104,8 @@ def evaluate(
 
     check_folder(output)
     ood_files = _named_files(ood or [])
-    members = open_predictions(id_file, logits=logits, max_bytes=max_bytes)
-    ood_members = {name: open_predictions(path, logits=logits, max_bytes=max_bytes) for name, path in ood_files.items()}
+    open_file = partial(open_predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
+    members, ood_members = open_file(id_file), {name: open_file(path) for name, path in ood_files.items()}
     with progress_bar(hidden=as_json) as progress:
         evaluation = evaluate_members(
             members,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from credalens.checks.control_characters import escaped
-from credalens.cli.engine import PANEL, Address, Engine, MaxBytes, check_engine
+from credalens.cli.engine import PANEL, Address, Engine, MaxBytes, MemberAxis, check_engine
 from credalens.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def score(
         ),
     ],
     logits: Annotated[bool, typer.Option("--logits", help="They are logits, not probabilities.")] = False,
+    member_axis: MemberAxis = None,
     base: Annotated[
         float, typer.Option(parser=parse_base, metavar="NUMBER|e", help="Base of the logarithm: 2 is bits, e nats.")
     ] = "2",  # type: ignore[assignment]
@@ -153,13 +154,17 @@ def score(
     if scores is not None:
         options["scores"] = [name.strip() for name in scores.split(",")]
     folders = on_ray or len(predictions) > 1 or "://" in predictions[0] or Path(predictions[0]).is_dir()
+    if folders and member_axis is not None:
+        raise typer.BadParameter("--member-axis is for arrays; in Parquet rows are rows.")
     if folders:
         options |= {"id_column": row_id, "on_error": on_error or "fail", "join": join or "exact"}
     elif (row_id, on_error, join) != (None, None, None):
         raise typer.BadParameter(
             f"--id, --on-error and --join are for folders of Parquet files; {predictions[0]} is none."
         )
-    elif Path(output).is_dir():
+    else:
+        options["member_axis"] = member_axis
+    if not folders and Path(output).is_dir():
         raise IsADirectoryError(
             f"cannot write {output}: it is a folder, which is for folders of Parquet files; for {Path(predictions[0]).name} "
             "name a .parquet or .npz file."

@@ -136,6 +136,7 @@ def _score_all(
             source,
             names=names,
             labelled=labelled and source is sources[0],
+            in_distribution=source is sources[0],
             base=base,
             threads=threads,
             report=count,

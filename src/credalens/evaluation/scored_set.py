@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.checks.crude_members import warn_of_members
 from credalens.core.hartley import EXACT_CLASSES
 from credalens.core.scores import SCORES
 from credalens.evaluation.results import ByMeasure, ByMethod
@@ -80,14 +81,20 @@ def score_source(
     *,
     names: Sequence[str],
     labelled: bool,
+    in_distribution: bool,
     base: float,
     threads: int | None = None,
     report: Callable[[int], None] = lambda rows: None,
 ) -> ScoredSet:
-    """Score all rows, chunk by chunk; point predictions and sets only of data with labels."""
+    """Score all rows, chunk by chunk; point predictions and sets only of data with labels.
+
+    Warns of members that are nearly one-hot or the same, if the data are in distribution.
+    """
     parts = []
     for start, chunk in source.chunks():
         prediction = source.wrap(chunk, start=start, base=base, threads=threads)
+        if start == 0 and in_distribution and prediction.n_members > 1:  # of one alone the summary in words tells
+            warn_of_members(prediction)
         parts.append(_columns(prediction, names, labelled))
         report(chunk.shape[1])
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

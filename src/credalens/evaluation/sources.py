@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from credalens.arrays import to_numpy
+from credalens.checks.doubtful_logits import are_distributions
 from credalens.storage import Predictions
 from credalens.storage.source import Source
 
@@ -19,6 +20,7 @@ def open_sources(id_name: str, members: Any, ood: Mapping[str, Any], /, *, logit
     for source in ood_sources:
         _check_same(id_source, source, axis=0, what="members")
         _check_same(id_source, source, axis=2, what="classes")
+        _check_same_kind(id_source, source)
     return id_source, ood_sources
 
 
@@ -40,3 +42,22 @@ def _check_same(id_source: Source, source: Source, *, axis: int, what: str) -> N
             f"{source.name} has {source.shape[axis]} {what} and {id_source.name} has {id_source.shape[axis]}; "
             f"all data sets must be predicted by the same members over the same classes, (members, rows, classes)."
         )
+
+
+def _check_same_kind(id_source: Source, source: Source) -> None:
+    """Refuse logits of one data set with probabilities of another, as far as the first rows tell them apart."""
+    for one, other in ((id_source, source), (source, id_source)):
+        if _are_probabilities(one) and _are_logits(other):
+            raise ValueError(
+                f"{other.file or other.name} holds logits, and {one.file or one.name} probabilities; all data sets must hold "
+                "the same. Save the softmax of the logits over the classes."
+            )
+
+
+def _are_probabilities(source: Source) -> bool:
+    return bool(are_distributions(source.first_rows()).all())
+
+
+def _are_logits(source: Source) -> bool:
+    rows = source.first_rows()
+    return bool((rows < 0).any() and not are_distributions(rows).any())

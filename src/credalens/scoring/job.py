@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.bad_rows import naming_bad_row
+from credalens.checks.crude_members import warn_of_members
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.scoring.columns import score_columns, sums_of, table_of
 from credalens.scoring.inputs import Chunk, FileInput
@@ -178,6 +179,8 @@ def _scored_chunks(job: ScoringJob, part: int, scattered: Container[int]) -> Ite
     for chunk in job.input.chunks(part, job.chunk_rows, scattered):
         with naming_bad_row(job.input.path(part), chunk.start, row_name=partial(_row_name, job, chunk)):
             prediction = job.predict(chunk.values)
+        if part == chunk.start == 0:
+            warn_of_members(prediction)
         columns = score_columns(prediction, job.settings.rule, job.settings.scores, chunk.labels)
         table = table_of(columns)
         if chunk.ids is not None:

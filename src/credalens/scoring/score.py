@@ -39,6 +39,7 @@ def score_file(
     scores: Sequence[str] = DEFAULT_SCORES,
     chunk_rows: int | None = None,
     max_bytes: int | None = None,
+    member_axis: int | None = None,
     threads: int | None = None,
     restart: bool = False,
     executor: Executor = in_this_process,
@@ -50,19 +51,19 @@ def score_file(
     written. Rows are scored in chunks, so memory does not grow with the file.
     Finished chunks are kept in ``target``.parts until the whole output is written, which then appears at once: a run
     that was killed goes on where it stopped when it is started again with the same options; ``restart=True`` begins
-    anew. While it is being written the output takes its size on disk twice. ``max_bytes`` is that of
-    ``open_predictions``. ``progress`` is called with what is being done and the rows done and to do.
+    anew. While it is being written the output takes its size on disk twice. ``max_bytes`` and ``member_axis`` are
+    those of ``open_predictions``. ``progress`` is called with what is being done and the rows done and to do.
 
     >>> import tempfile, numpy as np
     >>> folder = tempfile.mkdtemp()
-    >>> np.save(f"{folder}/members.npy", [[[0.2, 0.8]], [[0.6, 0.4]]])
+    >>> np.save(f"{folder}/members.npy", [[[0.2, 0.8], [0.3, 0.7]], [[0.6, 0.4], [0.1, 0.9]]])
     >>> score_file(f"{folder}/members.npy", f"{folder}/scored.parquet").rows
-    1
+    2
     """
     file = check_file(target)
     format_of(file, OUTPUTS)
     check_threads(threads)
-    predictions = open_predictions(source, logits=logits, max_bytes=max_bytes)
+    predictions = open_predictions(source, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
     _check_not_the_source(file, predictions.path)
     members, rows, classes = predictions.shape
     part_rows = min(rows_at_a_time(members, classes, chunk_rows), rows)
@@ -79,6 +80,7 @@ def score_file(
         input=content,
         rows=rows,
         chunk_rows=part_rows,
+        member_axis=predictions.member_axis,
     )
     parts, output = FileInput(predictions, content, part_rows), FileOutput.at(file)
     job = ScoringJob(parts, output, settings, part_rows, threads)
@@ -137,7 +139,7 @@ def score_folder(
     ...     source, target = Path(folder, "in"), Path(folder, "out")
     ...     source.mkdir()
     ...     for part in ("a.parquet", "b.parquet"):
-    ...         save_predictions(source / part, np.full((5, 20, 4), 0.25))
+    ...         save_predictions(source / part, np.random.default_rng(0).dirichlet([1, 1, 1, 1], (5, 20)))
     ...     summary = score_folder(source, target)
     >>> summary.parts, summary.scores.rows
     (2, 40)

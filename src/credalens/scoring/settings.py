@@ -17,7 +17,7 @@ FOR_READERS: Final = ("version", "logits", "base", "rule", "scores", "members", 
 
 @dataclass(frozen=True)
 class ScoringSettings:
-    """The options, the shape of the predictions, and the code; the last three fields are those of a single file.
+    """The options, the shape of the predictions, and the code; the last four fields are those of a single file.
 
     :ivar kernels: a fingerprint of the compiled code, which decides the last digits.
     :ivar scores: the scores of the catalogue that are written.
@@ -40,6 +40,7 @@ class ScoringSettings:
     input: str | None = None
     rows: int | None = None
     chunk_rows: int | None = None
+    member_axis: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

@@ -38,6 +38,8 @@ def choose_predictions(names: Iterable[str], /, *, logits: bool) -> str:
         return wanted
     if arrays == ["logits"]:
         raise UnsuitableError("holds logits, not probabilities; say so with logits=True (--logits).")
+    if arrays == ["probs"]:
+        raise UnsuitableError("holds probabilities, not logits; leave out logits=True (--logits).")
     if len(arrays) != 1:
         raise UnsuitableError(
             f"predictions are looked for under {wanted!r}, or in the only array; found "

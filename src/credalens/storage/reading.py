@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,7 @@ from credalens.checks.arrays import check_classes, row_tolerance
 from credalens.checks.member_array import raise_no_members
 from credalens.storage.arrays_in_file import LABELS, arrays_in, choose_predictions
 from credalens.storage.formats.limits import check_unfolded
-from credalens.storage.formats.stored_array import BFLOAT16, Stored
+from credalens.storage.formats.stored_array import BFLOAT16, STREAMED, Stored
 from credalens.storage.formats.suffixes import UnsuitableError, readable, source_file
 from credalens.storage.labels import checked_labels
 
@@ -32,6 +33,7 @@ class Predictions:
     - ``logits``: whether they are logits, for ``wrap_logits``, or probabilities, for ``wrap``.
     - ``access``: "memory-mapped", "streamed", or "loaded whole" (a compressed .npz cannot be read in part).
     - ``has_labels``: whether the same file holds labels, for ``read_labels``.
+    - ``member_axis``: 0 where the array in the file has its members first, 1 where it has its rows first.
     """
 
     path: Path
@@ -41,6 +43,7 @@ class Predictions:
     access: str
     _stored: Stored = field(repr=False)
     _labels: Stored | None = field(repr=False)
+    member_axis: int = 0
 
     @property
     def has_labels(self) -> bool:
@@ -71,7 +74,9 @@ class Predictions:
         stop = self.rows if stop is None else stop
         if not 0 <= start <= stop <= self.rows:
             raise ValueError(f"{self.path} has rows 0 to {self.rows}; cannot read rows {start} to {stop}.")
-        values = self._stored.read(start, stop)
+        values = (
+            self._stored.read(start, stop, 0).swapaxes(0, 1) if self.member_axis else self._stored.read(start, stop)
+        )
         return renormalised(values) if self.dtype == BFLOAT16 and not self.logits else values
 
     def read_labels(self, start: int, stop: int, /) -> NDArray[np.int64]:
@@ -88,7 +93,8 @@ class Predictions:
     def __reduce__(self) -> tuple[Any, ...]:
         """Sent to another process, the file is opened there."""
         allowed = _unfolded_bytes(self._stored, self._labels)
-        return partial(open_predictions, logits=self.logits, max_bytes=allowed), (self.path,)
+        options = {"logits": self.logits, "max_bytes": allowed, "member_axis": self.member_axis}
+        return partial(open_predictions, **options), (self.path,)  # type: ignore[arg-type]
 
     def chunks(self, rows: int, /) -> Iterator[NDArray]:
         """All predictions in order, at most ``rows`` rows at a time."""
@@ -99,9 +105,17 @@ class Predictions:
 
 
 def open_predictions(
-    path: str | os.PathLike[str], /, *, logits: bool = False, max_bytes: int | None = None
+    path: str | os.PathLike[str],
+    /,
+    *,
+    logits: bool = False,
+    max_bytes: int | None = None,
+    member_axis: int | None = None,
 ) -> Predictions:
     """Find the predictions of all members, shape (members, rows, classes), in a file; none of them is read yet.
+
+    ``member_axis=1`` reads an array of shape (rows, members, classes). Without ``member_axis`` more members than rows cause
+    a warning; Parquet, whose rows are rows, needs none.
 
     - ``.npy``: one array.
     - ``.npz``, ``.safetensors``: the array ``probs`` (or ``logits``, with ``logits=True``), or the only one.
@@ -125,16 +139,34 @@ def open_predictions(
         arrays = arrays_in(source)
         name = choose_predictions(arrays, logits=logits)
     stored, labels = arrays[name], arrays.get(LABELS)
-    shape = check_predictions(
-        stored.shape, stored.dtype, f"{source}: array {name!r}" if name else f"{source}: the array"
-    )
+    what = f"{source}: array {name!r}" if name else f"{source}: the array"
+    first, second, classes = check_predictions(stored.shape, stored.dtype, what)
+    _check_member_axis(member_axis, stored, what)
+    shape = (second, first, classes) if member_axis else (first, second, classes)
     with readable(source):
         check_unfolded(_unfolded_bytes(stored, labels), source.stat().st_size, max_bytes)
-    return Predictions(source, shape, stored.dtype, logits, stored.access, stored, labels)
+    return Predictions(source, shape, stored.dtype, logits, stored.access, stored, labels, member_axis or 0)
 
 
 def _unfolded_bytes(*arrays: Stored | None) -> int:
     return sum(array.unfolded_bytes for array in arrays if array is not None)
+
+
+def _check_member_axis(member_axis: int | None, stored: Stored, what: str) -> None:
+    """Refuse an axis that the file cannot have; warn where nobody said which it is and it seems to be another one."""
+    table = stored.access == STREAMED
+    if member_axis not in (None, 0, 1) or (member_axis and table):
+        raise ValueError(
+            f"{what} has its members on axis 0, or with member_axis=1 (--member-axis 1) on axis 1; Parquet, whose rows are "
+            f"rows, on none. Got member_axis={member_axis}."
+        )
+    members, rows, classes = stored.shape
+    if member_axis is None and members > rows and not table:
+        warnings.warn(
+            f"{what} is read as (members, rows, classes): {members} members, more than its {rows} rows, and {classes} classes. "
+            "If the rows come first say member_axis=1 (--member-axis 1); member_axis=0 confirms what was read.",
+            stacklevel=3,
+        )
 
 
 def check_predictions(shape: tuple[int, ...], dtype: str, what: str, /) -> tuple[int, int, int]:

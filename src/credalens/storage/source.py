@@ -14,6 +14,7 @@ from credalens.storage.reading import Predictions
 
 Progress = Callable[[str, int, int], None]
 VALUES_A_CHUNK = 1 << 22
+FIRST_ROWS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,10 @@ class Source:
         if isinstance(self.predictions, Predictions):
             return self.predictions.read(start, stop)
         return self.predictions[:, start:stop]
+
+    def first_rows(self) -> NDArray:
+        """The first few rows."""
+        return self._read(0, min(FIRST_ROWS, self.rows))
 
     def take(self, rows: NDArray[np.intp], /) -> NDArray:
         """The predictions of these rows, in rising order."""

@@ -21,12 +21,15 @@ Order = Literal["C", "F"]
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """An array that was found but not read; ``read(start, stop)`` gives its rows (axis -2, or 0 for a list of labels)."""
+    """An array that was found but not read; ``read(start, stop)`` gives its rows (axis -2, or 0 for a list of labels).
+
+    Arrays of files that are no tables have ``read(start, stop, 0)`` too, where rows are on the first axis.
+    """
 
     shape: tuple[int, ...]
     dtype: str
     access: str
-    read: Callable[[int, int], NDArray]
+    read: Callable[..., NDArray]
 
     @property
     def rows(self) -> int:
@@ -60,11 +63,11 @@ def mapped(
     if needed > present:
         raise ValueError(f"an array of shape {shape} needs {needed} bytes, and the file has {present}")
 
-    def read(start: int, stop: int) -> NDArray:
+    def read(start: int, stop: int, axis: int = -2) -> NDArray:
         with readable(path):
             verify()
             whole = np.memmap(path, dtype, "r", offset, shape, order)
-        return _decoded(_rows(whole, start, stop), name)
+        return _decoded(_rows(whole, start, stop, axis), name)
 
     return Stored(shape, name or dtype.name, MAPPED, read)
 
@@ -73,16 +76,16 @@ def loaded(path: Path, dtype: np.dtype, shape: tuple[int, ...], load: Callable[[
     """An array in ``path`` that can only be read as a whole, by ``load``, which is called at the first read."""
     once = cache(load)
 
-    def read(start: int, stop: int) -> NDArray:
+    def read(start: int, stop: int, axis: int = -2) -> NDArray:
         with readable(path):
-            return _rows(once(), start, stop)
+            return _rows(once(), start, stop, axis)
 
     return Stored(shape, dtype.name, LOADED, read)
 
 
-def _rows(array: NDArray, start: int, stop: int) -> NDArray:
+def _rows(array: NDArray, start: int, stop: int, axis: int) -> NDArray:
     """A copy of rows start..stop in the byte order of this machine."""
-    part = array[..., start:stop, :] if array.ndim > 1 else array[start:stop]
+    part = array[start:stop] if array.ndim == 1 or axis == 0 else array[..., start:stop, :]
     return np.array(part, dtype=array.dtype.newbyteorder("="), order="C")
 
 
