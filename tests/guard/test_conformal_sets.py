@@ -296,3 +296,6 @@ def test_arrays_are_no_predictions_and_other_members_warn():
         ConformalSets.fit(prediction.mean, labels)
     with pytest.warns(UserWarning, match="fitted with 4 members and the prediction has 1"):
         ConformalSets.fit(prediction, labels).predict_set(wrap(prediction.mean[None]))
+    trimmed = wrap(np.random.default_rng(0).dirichlet([1, 1, 1], (4, 30)), trim=0.25)
+    with pytest.raises(ValueError, match=r"fitted with trim=0 and the prediction has trim=0\.25; use wrap"):
+        ConformalSets.fit(prediction, labels).predict_set(trimmed)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from credalens.arrays import to_numpy
 from credalens.checks.labels import read_labels
 from credalens.guard.binomial import most_hits
-from credalens.guard.conformal_sets import ConformalSets, check_prediction
+from credalens.guard.conformal_sets import ConformalSets
 from credalens.guard.nonconformity import NONCONFORMITY
+from credalens.guard.prediction_kind import PredictionKind
 from credalens.prediction import CredalPrediction
 
 
@@ -51,7 +52,7 @@ def compare_sets(
     Methods reach slightly different coverage on a finite test set. For ``equal_size`` each threshold is chosen on the test
     inputs such that the coverage is the same for all.
     """
-    check_prediction(test, classes=check_prediction(calibration))
+    PredictionKind.of(calibration).check(test)
     truth = read_labels(test_labels, "test_labels", np.broadcast_to(0, test.lower.shape)).ravel()
     return tuple(
         _quality(

@@ -14,6 +14,7 @@ from credalens.arrays import array_kind_of
 from credalens.checks.labels import read_labels
 from credalens.checks.options import check_fraction
 from credalens.guard.nonconformity import SetScore
+from credalens.guard.prediction_kind import PredictionKind
 from credalens.guard.quantile import conformal_quantile, least_samples
 from credalens.guard.saved import SavedFormat, numbers
 from credalens.prediction import CredalPrediction
@@ -35,7 +36,7 @@ class ConformalSets:
     alpha: float
     by_class: bool
     allow_empty: bool
-    n_members: int
+    fitted_on: PredictionKind
     n_samples: int
     thresholds: NDArray[np.float64]
 
@@ -68,19 +69,19 @@ class ConformalSets:
         >>> sets.predict_set(prediction[:2]).tolist()
         [[False, True, True], [False, True, True]]
         """
-        classes = check_prediction(prediction)
+        kind = PredictionKind.of(prediction)
         truth = read_labels(labels, "labels", np.broadcast_to(0, prediction.lower.shape)).ravel()
         rate, score = check_fraction(alpha, "alpha"), SetScore(method, seed, penalty, free_classes)
         own = np.take_along_axis(score.of(prediction), truth[:, None], axis=1)[:, 0]
-        groups = [own[truth == k] for k in range(classes)] if by_class else [own] * classes
+        groups = [own[truth == k] for k in range(kind.classes)] if by_class else [own]
         _warn_too_few([len(group) for group in groups], rate, by_class)
-        limits = np.array([conformal_quantile(group, rate) for group in (groups if by_class else groups[:1])])
-        thresholds = np.broadcast_to(limits, classes).copy()
-        return cls(score, rate, bool(by_class), bool(allow_empty), prediction.n_members, len(truth), thresholds)
+        limits = np.array([conformal_quantile(group, rate) for group in groups])
+        thresholds = np.broadcast_to(limits, kind.classes).copy()
+        return cls(score, rate, bool(by_class), bool(allow_empty), kind, len(truth), thresholds)
 
     def predict_set(self, prediction: CredalPrediction, /) -> Any:
         """The sets as masks (*batch, classes)."""
-        check_prediction(prediction, classes=len(self.thresholds), n_members=self.n_members)
+        self.fitted_on.check(prediction)
         scores = self.score.of(prediction)
         masks = scores <= self.thresholds
         if not self.allow_empty:
@@ -93,7 +94,7 @@ class ConformalSets:
 
     def saved_fields(self) -> dict[str, Any]:
         """What is saved, also within a guard."""
-        return {**vars(self), "score": asdict(self.score)}
+        return {**vars(self), "score": asdict(self.score), "fitted_on": asdict(self.fitted_on)}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], /) -> ConformalSets:
@@ -103,25 +104,9 @@ class ConformalSets:
     @classmethod
     def restored(cls, fields: dict[str, Any], /) -> ConformalSets:
         """The sets of what :meth:`saved_fields` gave, as it came from a file."""
-        read = {"score": SetScore(**fields["score"]), "thresholds": numbers(fields["thresholds"])}
+        score, kind = SetScore(**fields["score"]), PredictionKind(**fields["fitted_on"])
         check_fraction(fields["alpha"], "alpha")
-        return cls(**{**fields, **read})
-
-
-def check_prediction(prediction: CredalPrediction, *, classes: int | None = None, n_members: int | None = None) -> int:
-    """The number of classes of a prediction; refused where it is none or has other classes, a warning for other members."""
-    if not isinstance(prediction, CredalPrediction):
-        raise TypeError(f"expected a CredalPrediction; got {type(prediction).__name__}. Use wrap(probs).")
-    count = int(prediction.lower.shape[-1])
-    if count != (classes or count):
-        raise ValueError(f"this was fitted with {classes} classes and the prediction has {count}.")
-    if prediction.n_members != (n_members or prediction.n_members):
-        warnings.warn(
-            f"this was fitted with {n_members} members and the prediction has {prediction.n_members}: intervals depend on the "
-            "number of members, so that no promise holds. Fit it again.",
-            stacklevel=3,
-        )
-    return count
+        return cls(**{**fields, "score": score, "fitted_on": kind, "thresholds": numbers(fields["thresholds"])})
 
 
 def _warn_too_few(sizes: list[int], alpha: float, by_class: bool) -> None:

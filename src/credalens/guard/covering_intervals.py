@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,9 +15,9 @@ from credalens.checks.bad_values import refuse_values
 from credalens.checks.intervals import trusted_intervals
 from credalens.checks.options import check_fraction
 from credalens.core.intervals import ProbabilityIntervals, tightened
-from credalens.guard.conformal_sets import check_prediction
+from credalens.guard.prediction_kind import PredictionKind
 from credalens.guard.quantile import conformal_quantile, least_samples
-from credalens.guard.saved import SavedFormat, number
+from credalens.guard.saved import SavedFormat
 from credalens.prediction import CredalPrediction
 
 SAVED: Final = SavedFormat("covering-intervals")
@@ -39,8 +39,7 @@ class CoveringIntervals:
     alpha: float
     margin: float
     raw_coverage: float
-    classes: int
-    n_members: int
+    fitted_on: PredictionKind
     n_samples: int
 
     @classmethod
@@ -55,7 +54,7 @@ class CoveringIntervals:
         >>> round(covering.raw_coverage, 2), round(covering.margin, 2)
         (0.03, 0.18)
         """
-        classes, rate = check_prediction(prediction), check_fraction(alpha, "alpha")
+        kind, rate = PredictionKind.of(prediction), check_fraction(alpha, "alpha")
         violations = largest_violations(prediction, answers)
         least = least_samples(rate)
         if len(violations) < least:
@@ -65,23 +64,23 @@ class CoveringIntervals:
                 stacklevel=2,
             )
         margin, raw = min(1.0, conformal_quantile(violations, rate)), float((violations == 0).mean())
-        return cls(rate, margin, raw, classes, prediction.n_members, len(violations))
+        return cls(rate, margin, raw, kind, len(violations))
 
     def inflate(self, prediction: CredalPrediction, /) -> ProbabilityIntervals:
         """The intervals of a prediction, widened by the margin, clipped and tightened."""
-        check_prediction(prediction, classes=self.classes, n_members=self.n_members)
+        self.fitted_on.check(prediction)
         intervals, margin = trusted_intervals(prediction.lower, prediction.upper), self.margin + ROUNDING
         low, high = np.maximum(intervals.lower - margin, 0), np.minimum(intervals.upper + margin, 1)
         return ProbabilityIntervals._trusted(*map(intervals.restore, tightened(low, high)))
 
     def save(self, path: str | os.PathLike[str], /) -> None:
         """Write as JSON, whole or not at all."""
-        SAVED.write(path, vars(self))
+        SAVED.write(path, asdict(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], /) -> CoveringIntervals:
         """Read what :meth:`save` wrote."""
-        return SAVED.read(path, lambda fields: cls(**{**fields, "margin": number(fields["margin"])}))
+        return SAVED.read(path, lambda fields: cls(**{**fields, "fitted_on": PredictionKind(**fields["fitted_on"])}))
 
 
 def largest_violations(prediction: CredalPrediction, answers: Any, /) -> NDArray[np.float64]:

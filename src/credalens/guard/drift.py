@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from credalens.checks.options import check_choice, check_count, check_fraction
 from credalens.checks.scores import read_sample_scores, read_scores
-from credalens.guard.martingale import Wealth
 from credalens.guard.saved import SavedFormat, number, numbers
-from credalens.guard.stream_p_values import FixedReference, RankedScores
+from credalens.guard.stream.martingale import Wealth
+from credalens.guard.stream.p_values import FixedReference, RankedScores
 
 LARGEST: Final = math.log(np.finfo(np.float64).max)
 METHODS: Final = {"online": RankedScores, "fixed": FixedReference}
@@ -25,9 +25,9 @@ class DriftAlarm:
     r"""Raises an alarm when the scores of a stream become higher than those of the calibration data.
 
     While all scores are exchangeable, calibration and stream together, the probability that it is *ever* raised is at most
-    ``alpha``, however long the stream is: the value is a test martingale (:mod:`credalens.guard.martingale`) on p-values of the
-    stream, and the alarm is raised once it reaches ``1 / alpha`` (Ville's inequality). Correlated inputs, such as the frames of
-    a video, are not exchangeable and count as drift.
+    ``alpha``, however long the stream is. The value is a test martingale on p-values of the stream
+    (:mod:`credalens.guard.stream`), and the alarm is raised once it reaches ``1 / alpha`` (Ville's inequality). Correlated
+    inputs, such as the frames of a video, are not exchangeable and count as drift.
 
     - ``method="online"`` ranks each score among the calibration scores and the whole stream so far; a generator with ``seed``
       breaks ties. Keeps all scores: 8 bytes each.
@@ -37,8 +37,8 @@ class DriftAlarm:
     ``value`` is the evidence so far and ``log_value`` its natural logarithm, which does not overflow; ``alarm_at`` is how many
     inputs had been seen when the alarm was raised, or None.
 
-    Inputs until the alarm, median of 400 streams, 5,000 calibration scores of 5 ResNet-18 on CIFAR-10, SVHN mixed in:
-    see ``results/drift.json``.
+    Where 5, 10, 20, 50 % of the inputs come from the top tenth of 2,000 calibration scores, the median delay is 988, 147, 49,
+    12 inputs online; fixed it is none, 2072, 163, 22. More in ``docs/guard.md``, also of real images and of late drifts.
 
     >>> rng = np.random.default_rng(0)
     >>> alarm = DriftAlarm(rng.normal(size=1000))

@@ -1,0 +1,41 @@
+"""What predictions must have in common with those that something was fitted on."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+from credalens.prediction import CredalPrediction
+
+
+@dataclass(frozen=True)
+class PredictionKind:
+    """Classes, and what the width of intervals depends on."""
+
+    classes: int
+    n_members: int
+    trim: float
+
+    @classmethod
+    def of(cls, prediction: CredalPrediction, /) -> PredictionKind:
+        """The kind of a prediction."""
+        if not isinstance(prediction, CredalPrediction):
+            raise TypeError(f"expected a CredalPrediction; got {type(prediction).__name__}. Use wrap(probs).")
+        return cls(int(prediction.lower.shape[-1]), prediction.n_members, float(prediction.trim))
+
+    def check(self, prediction: CredalPrediction, /) -> None:
+        """Refuse a prediction with other classes or another trim; warn of another number of members."""
+        other = PredictionKind.of(prediction)
+        if other.classes != self.classes:
+            raise ValueError(f"this was fitted with {self.classes} classes and the prediction has {other.classes}.")
+        if other.trim != self.trim:
+            raise ValueError(
+                f"this was fitted with trim={self.trim:g} and the prediction has trim={other.trim:g}; "
+                f"use wrap(..., trim={self.trim:g})."
+            )
+        if other.n_members != self.n_members:
+            warnings.warn(
+                f"this was fitted with {self.n_members} members and the prediction has {other.n_members}: intervals depend "
+                "on the number of members, so that no promise holds. Fit it again.",
+                stacklevel=3,
+            )
