@@ -1,8 +1,13 @@
 """Fixtures of both packages. GPU kernels are collected only where Triton is installed; CUDA builds of PyTorch bring it."""
 
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
+
+from tests.platforms import reason_to_skip
 
 # Two test processes share the cores: with more threads each, small networks mostly wait for one another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -12,7 +17,7 @@ pytest_plugins = ["tests.engines.cluster"]  # a Ray cluster, for whoever asks fo
 CUDA = Path(__file__).parent / "src" / "credalens" / "cuda"
 
 collect_ignore = (
-    [] if find_spec("triton") else [path for path in CUDA.glob("*.py") if "import triton" in path.read_text()]
+    [] if find_spec("triton") else [path for path in CUDA.glob("*.py") if "import triton" in path.read_text("utf-8")]
 )
 
 COSTLY = ("smoke_run", "cluster")
@@ -20,4 +25,7 @@ COSTLY = ("smoke_run", "cluster")
 
 def pytest_collection_modifyitems(items):
     """Tests that share something costly come first: one process makes it once, and the others take what follows."""
+    for item in items:
+        if reason := reason_to_skip(item.nodeid):
+            item.add_marker(pytest.mark.skip(f"not on {sys.platform}: {reason}"))
     items.sort(key=lambda item: [name not in getattr(item, "fixturenames", ()) for name in COSTLY])

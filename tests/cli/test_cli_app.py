@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import io
 import subprocess
 import sys
 from importlib.metadata import entry_points
 
+import numpy as np
 import pytest
 import torch
 import typer
@@ -15,6 +17,8 @@ import credalens
 from credalens.cli import main
 from credalens.cli.app import COMMANDS
 from credalens.cli.errors import exit_code_of
+from credalens.storage import save_predictions
+from tests.strategies import batch_of
 
 
 def run(capsys, *args: object) -> tuple[int, str, str]:
@@ -171,3 +175,16 @@ def test_it_runs_as_a_module(module):
     failed = subprocess.run([sys.executable, "-m", module, "scor"], capture_output=True, text=True, check=False)
     assert failed.returncode == 2
     assert "did you mean 'score'? Try 'credalens --help'" in failed.stderr
+
+
+def test_what_the_output_cannot_show_is_escaped(tmp_path, monkeypatch):
+    """As in a pipe on Windows, whose encoding has no minus sign and few letters."""
+    (tmp_path / "classes.txt").write_text("α\nβ\nγ\n", encoding="utf-8")
+    save_predictions(tmp_path / "id.npz", batch_of("mixed", 3, 40, 3), np.arange(40) % 3)
+    options = ["--classes", tmp_path / "classes.txt", "--replicates", "40", "-o", tmp_path / "report"]
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written := io.BytesIO(), encoding="ascii"))
+    with pytest.raises(SystemExit) as left:
+        main([*map(str, ["evaluate", "--id", tmp_path / "id.npz", "--ood", f"δ={tmp_path / 'id.npz'}", *options])])
+    sys.stdout.flush()
+    assert left.value.code == 0
+    assert rb"\u03b4" in written.getvalue()

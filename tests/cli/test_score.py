@@ -6,7 +6,6 @@ import errno
 import json
 import math
 import os
-import resource
 import subprocess
 import sys
 
@@ -289,6 +288,8 @@ def test_a_full_disk_at_any_step_leaves_no_half_output(capsys, tmp_path, monkeyp
 
 
 def limit_files() -> None:
+    import resource  # POSIX only
+
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 

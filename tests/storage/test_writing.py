@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -33,6 +34,21 @@ def test_the_name_appears_at_the_end(tmp_path):
         assert not (tmp_path / "file").exists()
     assert (tmp_path / "file").read_bytes() == b"half"
     assert names(tmp_path) == ["file"]
+
+
+def test_bytes_of_a_folder_are_put_on_disk_through_files_open_for_writing(tmp_path, monkeypatch):
+    """Windows refuses the others with EBADF."""
+    import fcntl
+
+    def fsync(handle):
+        if fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY and not stat.S_ISDIR(
+            os.fstat(handle).st_mode
+        ):
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_report(tmp_path / "out", "whole")
+    assert names(tmp_path / "out") == ["report.txt"]
 
 
 def test_writers_of_one_file_do_not_mix(tmp_path):

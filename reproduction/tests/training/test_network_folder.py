@@ -1,6 +1,5 @@
 """Checkpoints: whole or not there, readable back, and never those of another configuration."""
 
-import resource
 from contextlib import contextmanager
 
 import pytest
@@ -14,6 +13,8 @@ from reproduction.tests.training.tiny import SPEC, blobs, build
 @contextmanager
 def little_room(size):
     """Files may not grow beyond so many bytes: what a full disk does to a write."""
+    import resource  # POSIX only
+
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
@@ -130,6 +131,13 @@ def credalens(
         typer.echo(context.get_help())
 
 
+def _escape_what_cannot_be_printed() -> None:
+    """A minus sign or a name that the output's encoding lacks, as in a pipe on Windows, is no reason to fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 when all went well, 2 for bad input, 130 when interrupted, 1 for a defect of credalens.
 
@@ -137,6 +145,7 @@ def main(args: Sequence[str] | None = None) -> None:
     """
     given = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in given
+    _escape_what_cannot_be_printed()
     with noting_interrupts() as interrupts, warnings_as_lines():
         try:
             code = app([arg for arg in given if arg != "--debug"], prog_name="credalens", standalone_mode=False)

@@ -66,7 +66,7 @@ class ArrowPath:
 
     def resolve(self) -> str:
         """The path without links and dots; an object store has neither."""
-        return os.path.realpath(self.path) if self.is_local else self.path
+        return _real(self.path) if self.is_local else self.path
 
     def open(self) -> Any:
         """Open the file for reading at any position."""
@@ -111,7 +111,7 @@ class ArrowPath:
         Links of this machine are followed; a folder that they lead to a second time is left out.
         """
         if self.is_local:
-            found = _local_files(self.path, "", {os.path.realpath(self.path)}) if Path(self.path).is_dir() else ()
+            found = _local_files(self.path, "", {_real(self.path)}) if Path(self.path).is_dir() else ()
             return sorted(found)
         selector = fs.FileSelector(self.path, recursive=True, allow_not_found=True)
         entries = (info for info in self.filesystem.get_file_info(selector) if info.is_file)
@@ -128,9 +128,9 @@ def _local_files(folder: str, prefix: str, seen: set[str]) -> Iterator[FileState
         if entry.is_file():
             status = entry.stat()
             yield FileState(prefix + entry.name, status.st_size, status.st_mtime_ns)
-    here = os.path.realpath(folder)
+    here = _real(folder)
     for entry in entries:
-        real = os.path.realpath(entry.path)
+        real = _real(entry.path)
         if entry.is_dir() and real not in seen and not f"{here}/".startswith(f"{real}/"):
             seen.add(real)
             yield from _local_files(entry.path, f"{prefix}{entry.name}/", seen)
@@ -146,7 +146,7 @@ def arrow_path(where: str | os.PathLike[str], /, filesystem: Any = None) -> Arro
     if filesystem is not None:
         return ArrowPath(text.rstrip("/"), filesystem)
     if "://" not in text:
-        return ArrowPath(str(Path(text).absolute()), fs.LocalFileSystem())
+        return ArrowPath(Path(text).absolute().as_posix(), fs.LocalFileSystem())
     try:
         filesystem, path = fs.FileSystem.from_uri(text)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -154,6 +154,11 @@ def arrow_path(where: str | os.PathLike[str], /, filesystem: Any = None) -> Arro
             f"{text}: no file system for this address ({error}); use a path, s3://, gs:// or abfs://."
         ) from error
     return ArrowPath(path.rstrip("/"), filesystem)
+
+
+def _real(path: str) -> str:
+    """Without links and dots, steps separated by "/" on every system, as in Arrow."""
+    return Path(os.path.realpath(path)).as_posix()
 
 
 def _state(info: Any, name: str) -> FileState:

@@ -53,7 +53,7 @@ def _settle(scratch: Path, target: Path) -> None:
     """Put all bytes on disk, then rename the folder, or the files one by one where there is a folder already."""
     written = sorted(path for path in scratch.rglob("*") if path.is_file())
     for path in written:
-        with path.open("rb") as file:
+        with path.open("r+b") as file:  # Windows puts only files that are open for writing on disk
             os.fsync(file.fileno())
     if not target.exists():
         scratch.rename(target)

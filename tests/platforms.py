@@ -1,0 +1,44 @@
+"""Tests that cannot run on every system: the reason, and their names or folders."""
+
+from __future__ import annotations
+
+import sys
+
+LINUX_ONLY = {
+    "Ray forms clusters on Linux": ("tests/engines/",),
+    "bounds memory through /proc": ("tests/attack/",),
+    "asks for a folder below /proc": ("tests/report/test_page.py::test_a_folder_that_cannot_be_written",),
+}
+POSIX_ONLY = {
+    "limits the size of files by setrlimit": (
+        "tests/cli/test_score.py::test_a_real_refusal_of_the_system",
+        "reproduction/tests/training/test_train_networks.py::test_a_full_disk_stops_and_the_training_goes_on_later",
+    ),
+    "makes symbolic links": (
+        "tests/cli/test_score.py::test_the_input_is_not_overwritten",
+        "tests/scoring/test_score_folder.py::test_links_may_lead_elsewhere_but_never_multiply_rows",
+        "tests/scoring/test_score_folder_refusals.py::test_bad_targets_are_refused",
+        "tests/storage/test_writing.py::test_two_atomic_folders_of_one_name_do_not_mix",
+        "reproduction/tests/training/test_train_networks.py::test_a_network_in_the_wrong_folder_is_refused",
+    ),
+    "sends SIGKILL": (
+        "tests/scoring/test_score_file_resume.py::test_killed_runs_lose_and_double_nothing",
+        "tests/storage/test_lock.py::test_a_killed_holder_is_followed_at_once",
+        "tests/storage/test_writing.py::test_the_next_run_removes_what_a_killed_one_left",
+        "tests/torch/test_predicting.py::test_a_run_that_was_killed_resumes",
+        "reproduction/tests/training/test_train_networks.py::test_a_killed_training_goes_on_exactly",
+    ),
+    "uses fcntl": (
+        "tests/storage/test_writing.py::test_bytes_of_a_folder_are_put_on_disk_through_files_open_for_writing",
+    ),
+    "forks": ("tests/torch/test_distributed.py",),
+    "kills a process": (
+        "reproduction/tests/pipeline/test_stopped.py::test_a_run_killed_without_warning_goes_on_and_ends_with_the_same_numbers",
+    ),
+}
+
+
+def reason_to_skip(name: str, system: str = sys.platform, /) -> str | None:
+    """Why the test of that name cannot run on a system; None where it can."""
+    lacking = ({} if system == "linux" else LINUX_ONLY) | (POSIX_ONLY if system == "win32" else {})
+    return next((reason for reason, names in lacking.items() if name.startswith(names)), None)
