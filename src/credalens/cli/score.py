@@ -71,6 +71,12 @@ def score(
             show_default="total, aleatoric and epistemic, credal and of averaging",
         ),
     ] = None,
+    guard: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Let this guard decide about every row (credalens guard fit).", show_default=False
+        ),
+    ] = None,
     chunk_rows: Annotated[
         int | None,
         typer.Option(
@@ -135,7 +141,8 @@ def score(
     The input may be larger than memory. A run that is interrupted or killed goes on where it stopped when the same
     command is given again. A file appears only when it is whole; a folder gets one part for each part of the input,
     each of them whole. Paths of folders may be addresses such as s3://bucket/folder. Labels in the input are kept, in
-    the column label.
+    the column label. A guard adds its decision, the p-value of being like its calibration data and, where it has sets,
+    the set of classes.
 
     **Examples**
 
@@ -143,6 +150,7 @@ def score(
         credalens score logits.safetensors --logits --base e -o scored.npz
         credalens score members.parquet -o scored.parquet --rule interval_dominance --json
         credalens score members.npz -o scored.parquet --scores total,imprecision,mean_total
+        credalens score members.npz -o scored.parquet --guard guard.json
         credalens score members/ -o scored/ --engine ray --on-error skip
         credalens score model_a/ model_b/ model_c/ -o scored/ --id image --engine ray --address head:6379
     """
@@ -153,6 +161,10 @@ def score(
     }  # fmt: skip
     if scores is not None:
         options["scores"] = [name.strip() for name in scores.split(",")]
+    if guard is not None:
+        from credalens.guard import Guard
+
+        options["guard"] = Guard.load(guard)
     folders = on_ray or len(predictions) > 1 or "://" in predictions[0] or Path(predictions[0]).is_dir()
     if folders and member_axis is not None:
         raise typer.BadParameter("--member-axis is for arrays; in Parquet rows are rows.")
@@ -226,6 +238,9 @@ def _print(summary: ScoreSummary, seconds: float) -> None:
         f"Set ({summary.rule}): {summary.mean_set_size:.2f} classes on average, a single one in "
         f"{summary.determinacy:.1%} of the rows."
     )
+    if summary.decisions is not None:
+        shares = ", ".join(f"{name} {share:.1%}" for name, share in summary.decisions.items())
+        console.print(f"Guard: {shares} of the rows.")
     console.print(escaped(f"Written to {summary.output}"), soft_wrap=True, markup=False)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,16 +11,24 @@ from numpy.typing import NDArray
 
 from credalens.checks.options import check_choice
 from credalens.core.scores import SCORES
+from credalens.guard import Guard
+from credalens.guard.decisions import DECISIONS
 from credalens.prediction import CredalPrediction
-from credalens.storage.formats.parquet import fixed_lists
+from credalens.storage.formats.parquet import fixed_lists, from_fixed_lists
 
 DEFAULT_SCORES: Final = ("total", "aleatoric", "epistemic", "mean_total", "mean_aleatoric", "mean_epistemic")
+GUARD: Final = ("decision", "p_value", "guard_set")
+ENCODED: Final = ["prediction", "label", "decision"]  # by a dictionary, since values repeat
+WORDS: Final = "<U7"  # of decisions, the longest is "abstain"
 FIXED: Final = ("prediction", "label", "probability", "lower", "upper", "set", "aleatoric_bound")
 
 
-def column_names(scores: Sequence[str] = DEFAULT_SCORES, /, *, labels: bool = False) -> tuple[str, ...]:
-    """The columns of a scored file in their order; ``label`` only where the input has labels."""
-    return (*(name for name in FIXED if labels or name != "label"), *scores)
+def column_names(
+    scores: Sequence[str] = DEFAULT_SCORES, /, *, labels: bool = False, guard: Guard | None = None
+) -> tuple[str, ...]:
+    """The columns of a scored file in their order; ``label`` only where the input has labels, decisions with a guard."""
+    decided = () if guard is None else GUARD if guard.sets else GUARD[:2]
+    return (*(name for name in FIXED if labels or name != "label"), *scores, *decided)
 
 
 def check_scores(names: Sequence[str], /) -> tuple[str, ...]:
@@ -36,6 +44,7 @@ def score_columns(
     rule: str,
     scores: Sequence[str] = DEFAULT_SCORES,
     labels: NDArray | None = None,
+    guard: Guard | None = None,
     /,
 ) -> dict[str, NDArray]:
     """The columns of a prediction's rows, those of ``column_names``.
@@ -45,6 +54,7 @@ def score_columns(
     - ``set``: the classes that ``rule`` leaves possible.
     - ``aleatoric_bound``: a certified lower bound of ``aleatoric``.
     - each of ``scores`` under its name in the catalogue.
+    - with a guard its ``decision`` and ``p_value``, and ``guard_set`` where it has sets.
     """
     fixed = {
         "prediction": prediction.predict().astype(np.int32),
@@ -56,7 +66,15 @@ def score_columns(
         "aleatoric_bound": prediction.aleatoric_bound,
     }
     written = {name: column for name, column in fixed.items() if column is not None}
-    return written | {name: prediction.score(name) for name in scores}
+    return written | {name: prediction.score(name) for name in scores} | _decided(prediction, guard)
+
+
+def _decided(prediction: CredalPrediction, guard: Guard | None) -> dict[str, NDArray]:
+    if guard is None:
+        return {}
+    decided = guard.decide_rows(prediction)
+    columns = {"decision": decided.decision.astype(WORDS), "p_value": decided.p_value}
+    return columns if decided.set is None else columns | {"guard_set": decided.set}
 
 
 def table_of(columns: dict[str, NDArray], /) -> pa.Table:
@@ -64,8 +82,17 @@ def table_of(columns: dict[str, NDArray], /) -> pa.Table:
     return pa.table({name: fixed_lists(column) for name, column in columns.items()})
 
 
+def values_of(column: Any, /) -> NDArray:
+    """The values of a column, flat; decisions as text of one width."""
+    if pa.types.is_string(column.type):
+        return np.array(column.to_pylist(), WORDS)
+    return from_fixed_lists(column)
+
+
 def sums_of(columns: dict[str, NDArray], /) -> dict[str, float]:
     """Sums over the rows, so that means over all parts need no second pass over them."""
     sums = {name: float(column.sum(dtype=np.float64)) for name, column in columns.items() if name in SCORES}
     sizes = columns["set"].sum(axis=-1)
+    decisions = columns.get("decision", np.array([], WORDS))
+    sums |= {name: int((decisions == name).sum()) for name in DECISIONS}
     return sums | {"classes in sets": int(sizes.sum()), "determinate": int((sizes == 1).sum())}

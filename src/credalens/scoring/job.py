@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from credalens.checks.bad_rows import naming_bad_row
 from credalens.checks.crude_members import warn_of_members
+from credalens.guard import Guard
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.scoring.columns import score_columns, sums_of, table_of
 from credalens.scoring.inputs import Chunk, FileInput
@@ -62,6 +63,7 @@ class ScoringJob:
     settings: ScoringSettings
     chunk_rows: int
     threads: int | None
+    guard: Guard | None = None
 
     def part_names(self) -> list[str]:
         """The names of all parts in the output."""
@@ -93,9 +95,21 @@ class ScoringJob:
 
     def rehearse(self) -> None:
         """Score one row of certain members and forget it: kernels and libraries are loaded before the first part comes."""
+        table_of(self.columns(self._certain_row()))
+
+    def check_guard(self) -> None:
+        """Refuse a guard that is for predictions of another kind, before anything is written."""
+        if self.guard is not None:
+            self.guard.check(self._certain_row())
+
+    def columns(self, prediction: CredalPrediction, labels: NDArray | None = None, /) -> dict[str, NDArray]:
+        """What is written about some rows."""
+        return score_columns(prediction, self.settings.rule, self.settings.scores, labels, self.guard)
+
+    def _certain_row(self) -> CredalPrediction:
         values = np.zeros((self.settings.members, 1, self.settings.classes), self.settings.dtype)
         values[..., 0] = 10 if self.settings.logits else 1
-        table_of(score_columns(self.predict(values), self.settings.rule, self.settings.scores))
+        return self.predict(values)
 
 
 Executor = Callable[[ScoringJob, Sequence[int]], Iterable[PartReport]]
@@ -181,7 +195,7 @@ def _scored_chunks(job: ScoringJob, part: int, scattered: Container[int]) -> Ite
             prediction = job.predict(chunk.values)
         if part == chunk.start == 0:
             warn_of_members(prediction)
-        columns = score_columns(prediction, job.settings.rule, job.settings.scores, chunk.labels)
+        columns = job.columns(prediction, chunk.labels)
         table = table_of(columns)
         if chunk.ids is not None:
             table = table.add_column(0, str(job.settings.id), chunk.ids)

@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.lib import format as npy
 
-from credalens.scoring.columns import column_names
+from credalens.scoring.columns import ENCODED, values_of
 from credalens.scoring.settings import ScoringSettings
-from credalens.storage.formats.parquet import from_fixed_lists
 
 GROUP_ROWS: Final = 1 << 16
 Written = Callable[[int], None]
@@ -83,12 +82,17 @@ def _read(part: Path, columns: list[int] | None = None) -> pa.Table:
         return file.read_all().replace_schema_metadata()
 
 
+def _column_names(part: Path) -> list[str]:
+    with pa.OSFile(str(part)) as source, pa.ipc.open_file(source) as file:
+        return list(file.schema.names)
+
+
 def _write_parquet(parts: Iterable[Path], settings: ScoringSettings, file: BinaryIO, written: Written) -> None:
     metadata = {"credalens": json.dumps(settings.for_readers())}
     groups = _row_groups(parts)
     first = next(groups)
     done = 0
-    with pq.ParquetWriter(file, first.schema.with_metadata(metadata), use_dictionary=["prediction", "label"]) as writer:
+    with pq.ParquetWriter(file, first.schema.with_metadata(metadata), use_dictionary=ENCODED) as writer:
         for table in chain([first], groups):
             writer.write_table(table.replace_schema_metadata(metadata), row_group_size=len(table))
             written(done := done + len(table))
@@ -109,7 +113,7 @@ def _row_groups(parts: Iterable[Path]) -> Iterator[pa.Table]:
 def _write_npz(parts: Iterable[Path], settings: ScoringSettings, file: BinaryIO, written: Written) -> None:
     """A .npz that ``np.load`` maps: each column is an entry, uncompressed, with a fixed date so that runs are equal."""
     paths, rows = list(parts), settings.rows or 0
-    names = column_names(settings.scores, labels=settings.labels)
+    names = _column_names(paths[0])
     with zipfile.ZipFile(file, "w") as archive:
         for number, name in enumerate(names):
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
@@ -122,7 +126,7 @@ def _write_npz(parts: Iterable[Path], settings: ScoringSettings, file: BinaryIO,
 def _write_column(parts: Sequence[Path], rows: int, number: int, entry: BinaryIO) -> None:
     for part in parts:
         column = _read(part, [number]).column(0)
-        values = from_fixed_lists(column)
+        values = values_of(column)
         if part == parts[0]:
             width = len(values) // len(column)
             shape = (rows, width) if width > 1 else (rows,)

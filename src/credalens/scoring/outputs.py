@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from credalens.scoring.columns import ENCODED, values_of
 from credalens.scoring.merge_parts import Merger
 from credalens.scoring.settings import ScoringSettings
 from credalens.storage.arrow_path import ArrowPath
 from credalens.storage.atomic import atomic_file
-from credalens.storage.formats.parquet import from_fixed_lists
 from credalens.storage.lock import Lock
 from credalens.storage.run_folder import RunFolder
 
@@ -67,7 +67,7 @@ def _checksum(table: pa.Table, footer: str) -> str:
     """Of the footer, the schema and all values: a disk may change what is still to be merged."""
     crc = zlib.crc32(f"{footer} {table.schema.remove_metadata()}".encode())
     for column in table.columns:
-        crc = zlib.crc32(np.ascontiguousarray(from_fixed_lists(column)).data, crc)
+        crc = zlib.crc32(np.ascontiguousarray(values_of(column)).data, crc)
     return str(crc)
 
 
@@ -107,7 +107,7 @@ class FolderOutput:
         rows, total = 0, dict.fromkeys(first[1], 0.0)
         with (
             self.run.writing(name) as file,
-            pq.ParquetWriter(file, schema, use_dictionary=["prediction", "label"]) as writer,
+            pq.ParquetWriter(file, schema, use_dictionary=ENCODED) as writer,
         ):
             for table, sums in chain([first], chunks):
                 writer.write_table(table.replace_schema_metadata(metadata), row_group_size=max(1, len(table)))

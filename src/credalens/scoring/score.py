@@ -9,7 +9,8 @@ from typing import Any
 
 from credalens.checks.options import check_choice, check_threads
 from credalens.core.scores import SCORES
-from credalens.scoring.columns import DEFAULT_SCORES, FIXED
+from credalens.guard import Guard
+from credalens.scoring.columns import DEFAULT_SCORES, FIXED, GUARD
 from credalens.scoring.compare_ids import JOINS, compare_ids
 from credalens.scoring.inputs import FileInput, fingerprint
 from credalens.scoring.job import Executor, Progress, ScoringJob, in_this_process, run_job
@@ -37,6 +38,7 @@ def score_file(
     base: float = 2,
     rule: str = "maximality",
     scores: Sequence[str] = DEFAULT_SCORES,
+    guard: Guard | None = None,
     chunk_rows: int | None = None,
     max_bytes: int | None = None,
     member_axis: int | None = None,
@@ -48,7 +50,8 @@ def score_file(
     """Score the member predictions in ``source`` (see ``open_predictions``) and write ``target``, .parquet or .npz.
 
     The columns are those of ``score_columns``; ``scores`` names those of the catalogue ``credalens.core.scores`` that are
-    written. Rows are scored in chunks, so memory does not grow with the file.
+    written, and ``guard`` adds its decision about every row. Rows are scored in chunks, so memory does not grow with the
+    file.
     Finished chunks are kept in ``target``.parts until the whole output is written, which then appears at once: a run
     that was killed goes on where it stopped when it is started again with the same options; ``restart=True`` begins
     anew. While it is being written the output takes its size on disk twice. ``max_bytes`` and ``member_axis`` are
@@ -73,6 +76,7 @@ def score_file(
         rule=rule,
         scores=scores,
         labels=predictions.has_labels,
+        guard=guard and guard.digest,
         logits=logits,
         members=members,
         classes=classes,
@@ -83,7 +87,8 @@ def score_file(
         member_axis=predictions.member_axis,
     )
     parts, output = FileInput(predictions, content, part_rows), FileOutput.at(file)
-    job = ScoringJob(parts, output, settings, part_rows, threads)
+    job = ScoringJob(parts, output, settings, part_rows, threads, guard)
+    job.check_guard()
     names = job.part_names()
     with output.begun(settings, names, restart=restart) as lock:
         with output.merging(names, settings) as merger:
@@ -106,6 +111,7 @@ def score_folder(
     base: float = 2,
     rule: str = "maximality",
     scores: Sequence[str] = DEFAULT_SCORES,
+    guard: Guard | None = None,
     id_column: str | None = None,
     chunk_rows: int | None = None,
     max_bytes: int | None = None,
@@ -119,13 +125,13 @@ def score_folder(
 ) -> FolderSummary:
     """Score a table of member predictions, a folder of Parquet files, into a folder with one part for each of its parts.
 
-    The columns of members are found as by ``open_predictions``, and those of the output are those of ``score_columns``, with
-    the labels of the first source; ``scores`` as in ``score_file``. Several sources are tables of one model each with the
-    same row ids, in the column ``id_column`` ("id" by default), which the output has too; they are joined part by part
-    where parts line up, and elsewhere by looking up ids. Every table must have the same ids, each once; with
-    ``join="first"`` the rows are those of the first table, whose ids may repeat, and the summary counts them and the rows
-    of others that were left out. Paths may be URIs (s3://bucket/folder), or belong to the ``filesystem`` of Arrow that is
-    given. ``max_bytes`` is that of ``open_predictions``, for each file.
+    The columns of members are found as by ``open_predictions``, and those of the output are those of ``score_columns``,
+    with the labels of the first source; ``scores`` and ``guard`` as in ``score_file``. Several sources are tables of one
+    model each with the same row ids, in the column ``id_column`` ("id" by default), which the output has too; they are
+    joined part by part where parts line up, and elsewhere by looking up ids. Every table must have the same ids, each once;
+    with ``join="first"`` the rows are those of the first table, whose ids may repeat, and the summary counts them and the
+    rows of others that were left out. Paths may be URIs (s3://bucket/folder), or belong to the ``filesystem`` of Arrow that
+    is given. ``max_bytes`` is that of ``open_predictions``, for each file.
 
     A part appears whole or not at all, so the same call goes on after a kill. A part that is damaged or holds a bad row
     is named by file and row: ``on_error="fail"`` stops there, ``"skip"`` leaves it out and goes on. ``executor`` scores
@@ -157,6 +163,7 @@ def score_folder(
         rule=rule,
         scores=scores,
         labels=columns[0].label is not None,
+        guard=guard and guard.digest,
         logits=logits,
         members=members,
         classes=classes,
@@ -165,7 +172,8 @@ def score_folder(
     )
     differences = compare_ids(tables, row_ids, join)
     parts, output = TableInput(tables, columns, row_ids, logits, max_bytes), FolderOutput.at(path)
-    job = ScoringJob(parts, output, settings, rows_at_a_time(members, classes, chunk_rows), threads)
+    job = ScoringJob(parts, output, settings, rows_at_a_time(members, classes, chunk_rows), threads, guard)
+    job.check_guard()
     with output.begun(settings, job.part_names(), restart=restart) as lock:
         finished, attempted = run_job(job, executor, progress, lock, skip_bad=on_error == "skip")
         output.run.remove_partial_files()
@@ -201,6 +209,6 @@ def _check_apart(target: ArrowPath, tables: Sequence[ParquetTable]) -> None:
 
 
 def _check_id(name: str | None) -> str | None:
-    if name in FIXED or name in SCORES:
+    if name in (*FIXED, *SCORES, *GUARD):
         raise ValueError(f"the row ids cannot be in {name!r}, which is a column of the output; rename it in the input.")
     return name

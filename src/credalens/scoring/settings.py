@@ -12,7 +12,7 @@ from credalens.core.decisions import RULES
 from credalens.scoring.columns import check_scores
 
 MEMORY: Final = 128 * 2**20  # bytes that one chunk may take while it is scored
-FOR_READERS: Final = ("version", "logits", "base", "rule", "scores", "members", "rows", "classes", "dtype")
+FOR_READERS: Final = ("version", "logits", "base", "rule", "scores", "guard", "members", "rows", "classes", "dtype")
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class ScoringSettings:
     :ivar kernels: a fingerprint of the compiled code, which decides the last digits.
     :ivar scores: the scores of the catalogue that are written.
     :ivar labels: whether the input has labels, which are written too.
+    :ivar guard: the digest of the guard that decides about every row.
     :ivar id: the column of row ids.
     :ivar input: a fingerprint of the file.
     """
@@ -36,6 +37,7 @@ class ScoringSettings:
     members: int
     classes: int
     dtype: str
+    guard: str | None = None
     id: str | None = None
     input: str | None = None
     rows: int | None = None

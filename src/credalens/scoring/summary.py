@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from credalens.guard.decisions import DECISIONS
 from credalens.scoring.compare_ids import IdDifferences
 from credalens.scoring.job import PartReport, ScoringJob
 
@@ -18,6 +19,7 @@ class ScoreSummary:
     :ivar means: mean of each score.
     :ivar mean_set_size: mean number of classes that the rule leaves possible.
     :ivar determinacy: share of rows where it leaves one.
+    :ivar decisions: decision -> share of rows; None without a guard.
     """
 
     output: str
@@ -33,6 +35,7 @@ class ScoreSummary:
     means: dict[str, float]
     mean_set_size: float
     determinacy: float
+    decisions: dict[str, float] | None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -91,6 +94,7 @@ def summarise(
         means={name: sums[name] / rows for name in job.settings.scores},
         mean_set_size=sums["classes in sets"] / rows,
         determinacy=sums["determinate"] / rows,
+        decisions={name: sums[name] / rows for name in DECISIONS} if job.guard else None,
         members=job.settings.members,
         classes=job.settings.classes,
         dtype=job.settings.dtype,
