@@ -91,18 +91,19 @@ def _mean_row(first: Any, rows: Sequence[Any], runs: Sequence[Sequence[Any]]) ->
     return {"method": first.method, "alpha": first.alpha, "halves": len(rows), **means, **spread}
 
 
-def covering(ensemble: Ensemble, counts: NDArray) -> dict[str, Any]:
+def covering(ensemble: Ensemble, counts: NDArray, *, adaptive: bool) -> dict[str, Any]:
     """Joint coverage of people's label distributions, and the mean width of the intervals, raw and inflated."""
     rows = []
     for a, b in ensemble.halves(HALVES):
-        fitted = CoveringIntervals.fit(ensemble.known[a], counts[a])
+        fitted = CoveringIntervals.fit(ensemble.known[a], counts[a], adaptive=adaptive)
         test, h = ensemble.known[b], counts[b] / counts[b].sum(axis=1, keepdims=True)
         low, high = fitted.inflate(test)
         held = ((low <= h) & (h <= high)).all(axis=1).mean()
         raw = (largest_violations(test, counts[b]) == 0).mean()
         rows.append([raw, held, fitted.margin, (test.upper - test.lower).mean(), (high - low).mean()])
     names = ("raw_coverage", "coverage", "margin", "raw_width", "width")
-    return dict(zip(names, np.mean(rows, axis=0).round(4).tolist(), strict=True)) | {"alpha": 0.1, "halves": HALVES}
+    means = dict(zip(names, np.mean(rows, axis=0).round(4).tolist(), strict=True))
+    return {"adaptive": adaptive, "alpha": fitted.alpha, "halves": HALVES, **means}
 
 
 def streams(known: NDArray, ood: NDArray, rng: np.random.Generator) -> tuple[NDArray, NDArray, NDArray]:
@@ -133,7 +134,7 @@ def main() -> None:
         "provenance": provenance(),
         "sets": {name: set_sizes(each, ALPHAS[name], by_class=False) for name, each in ensembles.items()},
         "sets_by_class": {"CIFAR-10": set_sizes(ensembles["CIFAR-10"], ALPHAS["CIFAR-10"], by_class=True)},
-        "covering": covering(ensembles["CIFAR-10"][0], counts),
+        "covering": [covering(ensembles["CIFAR-10"][0], counts, adaptive=adaptive) for adaptive in (False, True)],
         "drift": {name: drift(each[0]) for name, each in ensembles.items()},
     }
     TARGET.parent.mkdir(exist_ok=True)

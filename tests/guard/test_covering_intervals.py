@@ -40,12 +40,14 @@ def test_the_promise_holds_and_is_not_far_exceeded(people):
     assert low <= 0.8 + 1 / 41
 
 
+@pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-def test_inflated_intervals_hold_what_their_margin_says(dtype):
+def test_inflated_intervals_hold_what_their_margin_says(dtype, adaptive):
     prediction, counts = answered(600, 5, seed=2, dtype=dtype)
-    covering = CoveringIntervals.fit(prediction, counts, alpha=0.1)
+    covering = CoveringIntervals.fit(prediction, counts, alpha=0.1, adaptive=adaptive)
     held = inside(covering.inflate(prediction), counts)
-    assert (held >= (largest_violations(prediction, counts) <= covering.margin)).all(), "rounding must not lose any"
+    violations = largest_violations(prediction, counts, adaptive=adaptive)
+    assert (held >= (violations <= covering.margin)).all(), "rounding must not lose any"
     assert 0.9 <= held.mean() <= 0.92
     assert covering.raw_coverage == inside(prediction.intervals, counts).mean() < 0.5
 
@@ -58,6 +60,14 @@ def test_inflated_intervals_are_reachable_and_hold_the_old_ones(members, seed):
     assert intervals.is_reachable.all()
     assert (intervals.lower <= prediction.lower + 1e-12).all()
     assert (intervals.upper >= prediction.upper - 1e-12).all()
+
+
+def test_an_adaptive_margin_is_narrower_near_zero_and_one():
+    prediction, counts = answered(600, 5, seed=8, people=50)
+    equal, adaptive = (CoveringIntervals.fit(prediction, counts, adaptive=a).inflate(prediction) for a in (False, True))
+    certain = prediction.probability.max(axis=-1) > 0.8
+    widths = [(x.upper - x.lower)[certain].mean() for x in (equal, adaptive)]
+    assert widths[1] < widths[0]
 
 
 def test_counts_and_shares_are_the_same():
@@ -73,15 +83,16 @@ def test_intervals_that_cover_stay_as_they_are():
 
 
 def test_saved_ones_come_back(tmp_path):
-    covering = CoveringIntervals.fit(*answered(50, 3, seed=5))
+    covering = CoveringIntervals.fit(*answered(50, 3, seed=5), adaptive=True)
     covering.save(tmp_path / "covering.json")
     assert CoveringIntervals.load(tmp_path / "covering.json") == covering
 
 
-def test_too_few_samples_give_vacuous_intervals():
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_too_few_samples_give_vacuous_intervals(adaptive):
     prediction, counts = answered(8, 3, seed=6)
     with pytest.warns(UserWarning, match="8 samples, fewer than the 9 that a coverage of 0.9 needs: every interval"):
-        covering = CoveringIntervals.fit(prediction, counts)
+        covering = CoveringIntervals.fit(prediction, counts, adaptive=adaptive)
     lower, upper = covering.inflate(prediction)
     assert (lower == 0).all()
     assert (upper == 1).all()
