@@ -34,8 +34,8 @@ class CoveringIntervals:
     q is the conformal quantile on calibration inputs of the largest violation
     :math:`\max_k \max(l_k - h_k, h_k - u_k, 0) / s_k`. For inputs exchangeable with these
     :math:`P(l - q s \le h \le u + q s) \ge 1 - \alpha`. The intervals are clipped to [0, 1] and tightened, which loses no
-    distribution. s is 1, or with ``adaptive`` :math:`s_k = \sqrt{p^*_k (1 - p^*_k)} + 0.1`: shares near 0 and 1 vary less, hence
-    intervals are narrower on average.
+    distribution. s is 1, or with ``adaptive`` :math:`s_k = \sqrt{p^*_k (1 - p^*_k)} + 0.1`: shares near 0 and 1 vary less,
+    hence intervals are narrower on average.
 
     :ivar margin: q.
     :ivar raw_coverage: the share of calibration inputs that the intervals hold as they are.
