@@ -18,7 +18,7 @@ LAYERS = [
     {"kernels"},
     {"core"},
     {"cuda"},
-    {"prediction", "datasets"},
+    {"prediction", "datasets", "look"},
     {"storage"},
     {"guard"},
     {"evaluation", "scoring", "bayes", "sklearn"},

@@ -14,7 +14,7 @@ from credalens.evaluation.prediction_quality import Calibration
 from credalens.evaluation.words import numbers, remarks
 from credalens.evaluation.words import verdicts as words
 from credalens.evaluation.words.glossary import GLOSSARY
-from credalens.report.charts import gain_chart
+from credalens.report.charts.detection import ranking_chart
 from tests.strategies import batch_of
 
 STRANGE = "another data set"
@@ -182,7 +182,8 @@ def test_too_few_inputs_are_not_compared_anywhere(result):
     finding = few.words.detection[0]
     assert finding.verdict == "undecided"
     assert finding.epistemic.endswith("not compared with averaging, for too few inputs.")
-    assert "points (too few samples): undecided" in gain_chart(few.ood)
+    ranked = [replace(one, difference=gain) if one.difference else one for one in result.recommended.ranking]
+    assert "points (too few samples): undecided" in ranking_chart(replace(result.recommended, ranking=ranked)).label
     assert few.words.remarks[0].startswith("flat: with only 12 OOD inputs")
 
 

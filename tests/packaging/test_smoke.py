@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 SCRIPTS = Path(__file__).parents[1] / "smoke"
-BLOCKED = ("scipy", "sklearn", "matplotlib", "pyarrow", "pandas", "typer", "rich", "torch", "ray", "triton")
+BLOCKED = (
+    "jinja2", "vl_convert", "PIL", "scipy", "sklearn", "matplotlib", "pyarrow", "pandas", "typer", "rich", "torch", "ray", "triton",
+)  # fmt: skip
 
 
 def test_the_numbers_need_numpy_and_numba_only():

@@ -10,25 +10,18 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from credalens import plots
+from credalens import look, plots
 from credalens.plots import (
     axes,
-    curves,
     distributions,
     member_bars,
     new_figure,
-    plot_accuracy_rejection,
     plot_against_severity,
     plot_member_bars,
-    plot_members_needed,
     plot_pia,
-    plot_pr,
-    plot_reliability,
-    plot_roc,
     plot_simplex,
     plot_simplex_panel,
     plot_uncertainty_histograms,
-    reliability,
     style,
     themed,
     trends,
@@ -52,12 +45,7 @@ def every_figure(**options):
             rng.gamma(1, 0.3, 500), {"SVHN": rng.gamma(3, 0.4, 300), "Tiny-ImageNet": rng.gamma(2, 0.5, 200)}, **options
         ),
         "pia": plot_pia({10: {"ID": rng.random(50), "SVHN": rng.random(50)}, 20: {"ID": rng.random(50)}}, **options),
-        "roc": plot_roc({"classical": (line, line**0.5), "credal": (line, line**0.3)}, **options),
-        "pr": plot_pr({"classical": (line, 1 - line / 2)}, prevalence=0.5, **options),
-        "rejection": plot_accuracy_rejection({"EU": (line, 0.9 + line / 10)}, **options),
-        "reliability": plot_reliability([0.25, 0.75], [0.2, 0.8], [30, 70], **options),
         "severity": plot_against_severity(dict.fromkeys("abcd", (line[:5], line[:5] / 9)), "ECE", **options),
-        "members": plot_members_needed([1, 5, 25], {"AUROC": ([0.8, 0.88, 0.9], [0.02, 0.01, 0])}, **options),
     }
 
 
@@ -66,7 +54,7 @@ def test_every_figure_fits_its_page_in_its_theme(theme, caplog):
     caplog.set_level(logging.WARNING)
     for name, ax in every_figure(theme=theme, title="A title of usual length").items():
         figure = ax.figure
-        assert mpl.colors.to_hex(figure.get_facecolor()) == style.THEMES[theme].background.lower()
+        assert mpl.colors.to_hex(figure.get_facecolor()) == look.THEMES[theme].background.lower()
         figure.draw_without_rendering()
         drawn, page = figure.get_tightbbox(), figure.bbox_inches
         assert page.x0 - 0.02 <= drawn.x0, name
@@ -82,12 +70,7 @@ def test_figures_draw_on_the_axes_they_are_given():
         (plot_member_bars, (ensemble(2, 3),), {"class_names": ("a", "b", "c")}),
         (plot_uncertainty_histograms, ([0, 1], {"a": [1, 2]}), {}),
         (plot_pia, ({2: {"a": [1]}},), {}),
-        (plot_roc, ({"a": ([0, 1], [0, 1])},), {}),
-        (plot_pr, ({"a": ([0, 1], [1, 1])},), {}),
-        (plot_accuracy_rejection, ({"a": ([0], [1])},), {}),
-        (plot_reliability, ([0.5], [0.5], [1]), {}),
         (plot_against_severity, ({"a": ([1], [0])}, "ECE"), {}),
-        (plot_members_needed, ([1], {"a": ([1], [0])}), {}),
     ]:
         given_axes = new_figure().add_subplot()
         assert plot(*args, ax=given_axes, **options) is given_axes
@@ -109,7 +92,7 @@ def test_settings_of_the_user_do_not_change_the_figure():
     plain = axes.new_figure().get_facecolor()
     with mpl.rc_context({"figure.facecolor": "pink", "axes.facecolor": "pink"}):
         assert axes.new_figure().get_facecolor() == plain
-        assert mpl.colors.to_hex(every_figure()["roc"].get_facecolor()) == "#ffffff"
+        assert mpl.colors.to_hex(every_figure()["severity"].get_facecolor()) == "#ffffff"
 
 
 def test_no_window_and_no_pyplot():
@@ -124,12 +107,11 @@ def test_no_window_and_no_pyplot():
 
 
 def test_names_are_shown_as_written():
-    ax = plot_roc({r"$\broken": ([0, 1], [0, 1]), "_hidden": ([0, 1], [0, 1])})
+    ax = plot_against_severity({r"$\broken": ([0, 1], [0, 1]), "_hidden": ([0, 1], [0, 1])}, "ECE")
     assert [name.strip("\u200b") for name in legend_of(ax)] == [r"$\broken", "_hidden"]
     ax.figure.draw_without_rendering()
     plot_member_bars([[0.5, 0.5]], class_names=("$x$ and $", r"$\x$")).figure.draw_without_rendering()
-    plot_roc({"a": ([0, 1], [0, 1])}, title=r"$\broken$").figure.draw_without_rendering()
-    plot_reliability([0.5], [0.5], [1], name=r"$\b$", title=r"$\broken$").figure.draw_without_rendering()
+    plot_against_severity({"a": ([0, 1], [0, 1])}, "ECE", title=r"$\broken$").figure.draw_without_rendering()
     scores = [0.0, 0.1]
     histograms = plot_uncertainty_histograms(scores, {r"$\b$": scores}, id_name=r"$\i$", measure=r"$\m$")
     histograms.figure.draw_without_rendering()
@@ -139,13 +121,17 @@ def test_names_are_shown_as_written():
 def test_control_characters_in_names_make_no_broken_svg():
     names = ("a\x1b", "b\x00", "c\n")
     ax = plot_simplex([[0.2, 0.3, 0.5]], labels=names, title="t\x1b")
-    for drawn in (ax, plot_roc({"r\x1b": ([0, 1], [0, 1])}), plot_member_bars([[0.2, 0.3, 0.5]], class_names=names)):
+    for drawn in (
+        ax,
+        plot_against_severity({"r\x1b": ([0, 1], [0, 1])}, "ECE"),
+        plot_member_bars([[0.2, 0.3, 0.5]], class_names=names),
+    ):
         assert not {"\x00", "\x1b"} & set(render_figure(drawn.figure, "svg").decode())
 
 
 @pytest.mark.parametrize(
     "module",
-    [curves, reliability, trends, distributions, member_bars, style, axes],
+    [look, trends, distributions, member_bars, style, axes],
 )
 def test_examples_run(module):
     result = doctest.testmod(module)

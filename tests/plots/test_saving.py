@@ -8,8 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from credalens.plots import saving
-from credalens.plots.curves import plot_roc
 from credalens.plots.saving import render_figure, save_figure
+from credalens.plots.trends import plot_against_severity
 
 STARTS = {"png": b"\x89PNG\r\n\x1a\n", "svg": b"<?xml", "pdf": b"%PDF-"}
 
@@ -20,7 +20,7 @@ def names_in(folder):
 
 @pytest.fixture
 def figure():
-    return plot_roc({"EU": ([0, 0.2, 1], [0, 0.9, 1])}).figure
+    return plot_against_severity({"EU": ([0, 0.2, 1], [0, 0.1, 0.1])}, "ECE").figure
 
 
 @pytest.mark.parametrize("form", STARTS)
@@ -37,7 +37,9 @@ def test_suffix_in_capitals_and_path_as_text(figure, tmp_path):
 
 @pytest.mark.parametrize("form", STARTS)
 def test_equal_figures_give_equal_bytes(form):
-    first, second = (render_figure(plot_roc({"EU": ([0, 1], [0, 1])}).figure, form) for _ in range(2))
+    first, second = (
+        render_figure(plot_against_severity({"EU": ([0, 1], [0, 1])}, "ECE").figure, form) for _ in range(2)
+    )
     assert first == second
 
 
@@ -49,7 +51,7 @@ def test_more_dots_per_inch_make_a_larger_image(figure):
 
 
 def test_a_figure_keeps_the_colour_of_its_theme(tmp_path):
-    image = render_figure(plot_roc({"EU": ([0, 1], [0, 1])}, theme="dark").figure, "svg")
+    image = render_figure(plot_against_severity({"EU": ([0, 1], [0, 1])}, "ECE", theme="dark").figure, "svg")
     assert b"fill: #14181f" in image.lower()
 
 

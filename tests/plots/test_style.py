@@ -4,7 +4,9 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from credalens.plots import plot_against_severity, plot_roc, style
+from credalens import look
+from credalens.core.scores import SCORES
+from credalens.plots import plot_against_severity, style
 
 PROTAN = [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
 DEUTAN = [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
@@ -30,14 +32,14 @@ def lab(rgb):
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-@pytest.mark.parametrize("theme", style.THEMES.values(), ids=lambda theme: theme.name)
+@pytest.mark.parametrize("theme", look.THEMES.values(), ids=lambda theme: theme.name)
 def test_colours_stand_out_from_the_background(theme):
     assert min(contrast(color, theme.background) for color in theme.palette) >= 3
     assert contrast(theme.text, theme.background) >= 7
     assert contrast(theme.muted, theme.background) >= 4.5
 
 
-@pytest.mark.parametrize("theme", style.THEMES.values(), ids=lambda theme: theme.name)
+@pytest.mark.parametrize("theme", look.THEMES.values(), ids=lambda theme: theme.name)
 @pytest.mark.parametrize("vision", [np.eye(3), PROTAN, DEUTAN, TRITAN], ids=["all", "protan", "deutan", "tritan"])
 def test_colours_differ_for_every_eye(theme, vision):
     seen = np.array([lab(np.array(vision) @ linear(color)) for color in theme.palette])
@@ -48,9 +50,14 @@ def test_colours_differ_for_every_eye(theme, vision):
 def test_series_differ_without_colour():
     assert len({(style.dash(k), style.marker(k)) for k in range(35)}) == 35
     ax = plot_against_severity({str(k): ([k], [0]) for k in range(7)}, "ECE")
-    assert len({line.get_marker() for line in ax.lines if line.get_marker() in style.MARKERS}) == 7
+    assert len({line.get_marker() for line in ax.lines if line.get_marker() in look.MARKERS}) == 7
+
+
+def test_every_score_has_a_line_of_its_own():
+    assert set(SCORES) < set(look.STROKES)
+    assert len(set(map(tuple, (look.STROKES[name] for name in SCORES)))) == len(SCORES)
 
 
 def test_an_unknown_theme_is_named():
     with pytest.raises(ValueError, match=r"\['dark', 'light'\] or a Theme, got 'sepia'"):
-        plot_roc({"a": ([0, 1], [0, 1])}, theme="sepia")
+        plot_against_severity({"a": ([0, 1], [0, 1])}, "ECE", theme="sepia")

@@ -1,9 +1,10 @@
-"""Trends over severities and members: means, spreads, axes, and the errors."""
+"""Trends over severities: means, spreads, axes, and the errors."""
 
 import numpy as np
 import pytest
 
-from credalens.plots import plot_against_severity, plot_members_needed
+from credalens.look import LIGHT
+from credalens.plots import plot_against_severity
 from tests.plots.drawing import legend_of
 
 
@@ -30,23 +31,17 @@ def test_severities_may_be_given_and_the_metric_names_the_axis():
     assert [text.get_text() for text in ax.get_xticklabels()] == ["0", "3"]
 
 
-def test_many_members_need_a_logarithmic_axis():
-    metric = {"AUROC": ([0.8, 0.9], [0, 0])}
-    wide, narrow = (plot_members_needed(n, metric) for n in ([1, 1000], [2, 25]))
-    assert (wide.get_xscale(), narrow.get_xscale()) == ("log", "linear")
-    assert [text.get_text() for text in wide.get_xticklabels()] == ["1", "1000"]
+def test_what_a_line_stands_for_has_its_colour_in_every_figure():
+    names = ["Averaged probability", "Intersection probability", "Credal", "Classical", "EDD"]
+    ax = plot_against_severity({name: ([0.1], [0]) for name in names}, "ECE")
+    drawn = [line.get_color() for line in ax.lines if line.get_color() in LIGHT.palette]
+    assert drawn[:4] == [LIGHT.averaged, LIGHT.intersection, LIGHT.credal, LIGHT.averaged]
 
 
 def test_trends_refuse_what_they_cannot_show():
     one = {"a": ([0.8, 0.9], [0, 0])}
-    with pytest.raises(ValueError, match="n_members must increase"):
-        plot_members_needed([5, 2], one)
-    with pytest.raises(ValueError, match="series 'a' has 2 values for 3 n_members"):
-        plot_members_needed([1, 2, 3], one)
-    with pytest.raises(ValueError, match="whole numbers of at least 1"):
-        plot_members_needed([0, 2], one)
-    with pytest.raises(ValueError, match="whole numbers of at least 1"):
-        plot_members_needed([1, 2.5], one)
+    with pytest.raises(ValueError, match="severities must increase"):
+        plot_against_severity(one, "ECE", severities=[5, 2])
     with pytest.raises(ValueError, match=r"std of series 'a' are negative, the first at index \(1,\): -1"):
         plot_against_severity({"a": ([0.8, 0.9], [0, -1])}, "ECE")
     with pytest.raises(ValueError, match="series 'b' has 1 values for 2 severities"):

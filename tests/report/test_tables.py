@@ -12,7 +12,6 @@ from rich.console import Console
 from credalens.evaluation import evaluate
 from credalens.evaluation.words.glossary import GLOSSARY
 from credalens.report import tables
-from credalens.report.elements import to_html
 from credalens.report.tables import Cell, Column, Table, mark_best
 from credalens.report.terminal import print_result, to_rich
 from tests.strategies import batch_of
@@ -107,23 +106,6 @@ def test_the_terminal_without_labels(result):
     bare = printed(replace(result, calibration=None), 80)
     assert "Point prediction" not in bare
     assert "No labels were given" in bare
-
-
-def test_html_cells_carry_values_to_sort_by():
-    table = Table(
-        "A & B",
-        (Column("Name", text=True), Column("AUROC", "AUROC")),
-        ((Cell("<i>", "<i>"), Cell("0.50", 0.5, "0.4 to 0.6", best=True)), (Cell("b", "b"), Cell("", None))),
-    )
-    page = to_html(table)
-    assert "<caption>A &amp; B</caption>" in page
-    assert "&lt;i&gt;" in page
-    assert "<i>" not in page
-    assert 'data-value="0.5"' in page
-    assert 'data-value=""' in page
-    assert f'title="{GLOSSARY["AUROC"]}"' in page
-    assert "<strong" in page
-    assert "<small>0.4 to 0.6</small>" in page
 
 
 def test_rich_cells_are_no_markup():

@@ -1,19 +1,23 @@
-"""What is drawn about detection: ROC and precision-recall curves, and histograms of each uncertainty."""
+"""What is drawn about detection: ROC and precision-recall curves, and histograms of scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.evaluation.metrics.ood import pr_curve, roc_curve
-from credalens.evaluation.results import ByDetector, ByMethod, Result
+from credalens.evaluation.results import Result
 from credalens.evaluation.scored_set import ScoredSet
 
 POINTS, BINS = 160, 40
+SHOWN: Final = 0.995
+"""Share of a data set that a histogram spreads out; what lies above is in its last bin."""
+ALWAYS: Final = ("total", "epistemic", "mean_total", "mean_epistemic")
+"""The scores that are drawn beside the recommended one."""
 
 
 class Line(NamedTuple):
@@ -31,9 +35,6 @@ class DetectionLines(Result):
     pr: Line
 
 
-LinesByScore = ByDetector[ByMethod[DetectionLines]]
-
-
 @dataclass(frozen=True)
 class Histogram(Result):
     """Data set -> share of its inputs in each bin, the bins shared by all data sets."""
@@ -44,42 +45,36 @@ class Histogram(Result):
 
 @dataclass(frozen=True, eq=False)
 class Curves(Result):
-    """What is drawn about detection: lines by OOD data set, and histograms, which need OOD data (paper, entropy_plots)."""
+    """What is drawn about detection.
 
-    detection: dict[str, LinesByScore]
-    histograms: ByDetector[ByMethod[Histogram]] | None
+    :ivar detection: OOD data set -> score -> its lines; :ivar histograms: score -> all data sets (paper, entropy_plots).
+    """
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values; without histograms an empty mapping."""
-        return super().as_dict() | ({} if self.histograms else {"histograms": {}})
-
-
-def detection_curves(id_set: ScoredSet, ood_sets: list[ScoredSet], /) -> Curves:
-    """ROC and PR curves and histograms of EU and TU, credal and classical."""
-
-    def lines(ood_set: ScoredSet) -> LinesByScore:
-        return _for_each(lambda *names: _lines(id_set.of(*names), ood_set.of(*names)))
-
-    def histogram(method: str, measure: str) -> Histogram:
-        return _histogram({scored.name: scored.of(method, measure) for scored in (id_set, *ood_sets)})
-
-    return Curves({ood_set.name: lines(ood_set) for ood_set in ood_sets}, _for_each(histogram) if ood_sets else None)
+    detection: dict[str, dict[str, DetectionLines]]
+    histograms: dict[str, Histogram]
 
 
-def _for_each(make: Callable[[str, str], Any]) -> ByDetector[ByMethod[Any]]:
-    return ByDetector.make(lambda measure: ByMethod.make(lambda method: make(method, measure)))
+def detection_curves(id_set: ScoredSet, ood_sets: list[ScoredSet], recommended: str, /) -> Curves:
+    """ROC and PR curves and histograms of the recommended score, and of EU and TU by both methods."""
+    names = [*dict.fromkeys((recommended, *ALWAYS))] if ood_sets else []
+    return Curves(
+        {one.name: {name: _lines(id_set, one, name) for name in names} for one in ood_sets},
+        {name: _histogram([id_set, *ood_sets], name) for name in names},
+    )
 
 
-def _lines(id_scores: NDArray, ood_scores: NDArray) -> DetectionLines:
-    roc, pr = roc_curve(id_scores, ood_scores, points=POINTS), pr_curve(id_scores, ood_scores, points=POINTS)
+def _lines(id_set: ScoredSet, ood_set: ScoredSet, name: str) -> DetectionLines:
+    scores = id_set.scores[name], ood_set.scores[name]
+    roc, pr = roc_curve(*scores, points=POINTS), pr_curve(*scores, points=POINTS)
     return DetectionLines(Line(_short(roc.fpr), _short(roc.tpr)), Line(_short(pr.recall), _short(pr.precision)))
 
 
-def _histogram(scores: dict[str, NDArray]) -> Histogram:
-    top = max(float(values.max()) for values in scores.values())
+def _histogram(sets: Sequence[ScoredSet], name: str) -> Histogram:
+    scores = {one.name: one.scores[name] for one in sets}
+    top = max(float(np.quantile(values, SHOWN)) for values in scores.values())
     edges = np.linspace(0.0, top if top > 0 else 1.0, BINS + 1)
-    shares = {name: np.histogram(values, edges)[0] / len(values) for name, values in scores.items()}
-    return Histogram(_short(edges), {name: _short(share) for name, share in shares.items()})
+    shares = {of: np.histogram(np.minimum(values, edges[-1]), edges)[0] / len(values) for of, values in scores.items()}
+    return Histogram(_short(edges), {of: _short(share) for of, share in shares.items()})
 
 
 def _short(values: NDArray) -> list[float]:

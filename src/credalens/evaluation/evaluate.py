@@ -97,7 +97,7 @@ def evaluate(
         sets=quality.sets if quality else None,
         mean_set_size=id_set.mean_set_size(),
         thresholds=alarms(id_set, ood_sets, settings.false_alarm_rate, settings.base),
-        curves=detection_curves(id_set, ood_sets),
+        curves=detection_curves(id_set, ood_sets, choices.detection.score),
         members_needed=members_needed(
             id_source, ood_sources, truth, threads=threads, report=lambda done, of: report("members", done, of)
         ),

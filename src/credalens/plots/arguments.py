@@ -23,13 +23,6 @@ def as_numbers(values: Any, what: str, /) -> NDArray[np.float64]:
     return array
 
 
-def as_shares(values: Any, what: str, /) -> NDArray[np.float64]:
-    """`values` as numbers from 0 to 1."""
-    array = as_numbers(values, what)
-    refuse_values((array < 0) | (array > 1), array, what, "not from 0 to 1", "Divide percentages by 100.")
-    return array
-
-
 def as_members(members: Any, /) -> NDArray[np.float64]:
     """One input's member distributions, (members, classes), each renormalised in float64."""
     read = read_distributions(members, name="members")

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.container import Container
@@ -15,8 +14,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
+from credalens.look import Theme, get_theme
 from credalens.plots.arguments import as_text
-from credalens.plots.style import Theme, dash, get_theme, themed
+from credalens.plots.style import themed
 
 Entry = Artist | Container
 ABOVE = 22.0
@@ -54,17 +54,6 @@ def dress(ax: Axes, theme: str | Theme, /) -> None:
     for side, spine in ax.spines.items():
         spine.set_visible(side in {"left", "bottom"})
         spine.set_color(look.muted)
-
-
-def draw_diagonal(ax: Axes, theme: Theme, /) -> None:
-    """The dotted line from (0, 0) to (1, 1): pure chance, or perfect calibration."""
-    ax.plot([0, 1], [0, 1], color=theme.muted, linewidth=0.9, linestyle=dash(2), zorder=1)
-
-
-def frame_unit_square(ax: Axes, /) -> None:
-    """Limits and ticks for two shares from 0 to 1."""
-    ticks = np.linspace(0, 1, 6)
-    ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), xticks=ticks, yticks=ticks)
 
 
 def name_axes(

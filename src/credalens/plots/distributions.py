@@ -12,9 +12,10 @@ from matplotlib.colors import to_rgba
 from numpy.typing import NDArray
 
 from credalens.checks.options import check_bins
+from credalens.look import Theme
 from credalens.plots.arguments import as_mapping, as_numbers
 from credalens.plots.axes import ABOVE, add_legend, add_legend_above, name_axes, open_axes
-from credalens.plots.style import Theme, dash, marker
+from credalens.plots.style import dash, marker
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 

@@ -25,10 +25,10 @@ def save_figure(fig: Figure, path: str | os.PathLike[str], /, *, dpi: float = 20
 
     The file appears complete under its name, or, after an error, not at all; an older file of that name then stays.
 
-    >>> from credalens.plots.curves import plot_roc
-    >>> ax = plot_roc({"chance": ([0, 1], [0, 1])})
-    >>> save_figure(ax.figure, "roc.svg")  # doctest: +SKIP
-    PosixPath('roc.svg')
+    >>> from credalens.plots.trends import plot_against_severity
+    >>> ax = plot_against_severity({"Averaged": ([0.03, 0.05], [0.01, 0.01])}, "ECE")
+    >>> save_figure(ax.figure, "ece.svg")  # doctest: +SKIP
+    PosixPath('ece.svg')
     """
     target = Path(path)
     suffix = target.suffix.lower().removeprefix(".")

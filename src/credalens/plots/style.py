@@ -1,101 +1,22 @@
-"""The look of every figure: two themes, one colour-blind-safe palette, dashes and markers that work without colour.
-
-The hues follow Okabe and Ito; lightness is tuned so that every colour has a contrast of at least 3:1 with its
-background and any two differ by at least 18 in CIELAB for normal, protan, deutan and tritan vision.
-"""
+"""Themes for matplotlib: its settings inside a block, line styles and markers by place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import matplotlib as mpl
 
-Dash = str | tuple[float, tuple[float, ...]]
+from credalens.look import DASHES, MARKERS, Theme, get_theme
 
-DASHES: Final[tuple[Dash, ...]] = (
-    "solid",
-    (0.0, (5.0, 1.8)),
-    (0.0, (1.2, 1.4)),
-    (0.0, (6.0, 1.6, 1.2, 1.6)),
-    (0.0, (9.0, 2.2)),
-)
-MARKERS: Final[tuple[str, ...]] = ("o", "s", "^", "D", "v", "P", "X")
+LineStyle = str | tuple[float, tuple[float, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Theme:
-    """Colours by role; `palette` is the order in which named series take theirs."""
-
-    name: str
-    background: str
-    text: str
-    muted: str
-    grid: str
-    palette: tuple[str, ...]
-
-    @property
-    def credal(self) -> str:
-        """The colour of the credal set and its bounds."""
-        return self.palette[0]
-
-    @property
-    def intersection(self) -> str:
-        """The colour of the intersection probability (red in the paper)."""
-        return self.palette[1]
-
-    @property
-    def averaged(self) -> str:
-        """The colour of the averaged probability."""
-        return self.palette[2]
-
-    @property
-    def hull(self) -> str:
-        """The colour of the convex hull of the members."""
-        return self.palette[3]
-
-    def color(self, order: int, /) -> str:
-        """The colour of the series at place `order`."""
-        return self.palette[order % len(self.palette)]
-
-
-LIGHT: Final = Theme(
-    name="light",
-    background="#FFFFFF",
-    text="#1B1F24",
-    muted="#5F6670",
-    grid="#E3E6EA",
-    palette=("#1F4E9E", "#D55E00", "#009E6A", "#93306E", "#6A86EA", "#1B1F24"),
-)
-DARK: Final = Theme(
-    name="dark",
-    background="#14181F",
-    text="#E8EBEF",
-    muted="#9AA4B2",
-    grid="#2B323C",
-    palette=("#58B7FD", "#F2793A", "#17966F", "#DD95C4", "#7A6FEA", "#E8EBEF"),
-)
-THEMES: Final[dict[str, Theme]] = {theme.name: theme for theme in (LIGHT, DARK)}
-
-
-def get_theme(theme: str | Theme, /) -> Theme:
-    """The theme of that name; a `Theme` is handed back as it is.
-
-    >>> get_theme("dark").background
-    '#14181F'
-    """
-    if isinstance(theme, Theme):
-        return theme
-    if theme not in THEMES:
-        raise ValueError(f"theme must be one of {sorted(THEMES)} or a Theme, got {theme!r}.")
-    return THEMES[theme]
-
-
-def dash(order: int, /) -> Dash:
+def dash(order: int, /) -> LineStyle:
     """The line style of the series at place `order`."""
-    return DASHES[order % len(DASHES)]
+    lengths = DASHES[order % len(DASHES)]
+    return (0.0, lengths) if lengths else "solid"
 
 
 def marker(order: int, /) -> str:

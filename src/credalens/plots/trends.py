@@ -1,4 +1,4 @@
-"""Metrics against a quantity that grows: corruption severity, number of members."""
+"""Metrics against corruption severity."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
-from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 
 from credalens.checks.bad_values import refuse_values
+from credalens.look import Theme
 from credalens.plots.arguments import as_mapping, as_numbers, as_pair
 from credalens.plots.axes import add_legend, name_axes, open_axes
-from credalens.plots.style import Theme, dash, marker
+from credalens.plots.style import dash, marker
 
 Array = NDArray[np.float64]
 Bands = dict[str, tuple[Array, Array]]
@@ -24,8 +24,6 @@ SIZE = (4.8, 3.4)
 MOST_BANDS = 3
 """More shaded bands than this run together, and error bars take their place."""
 MOST_TICKS = 12
-WIDE = 16
-"""From this ratio of most to fewest members on, the axis is logarithmic."""
 
 
 def plot_against_severity(
@@ -53,35 +51,6 @@ def plot_against_severity(
     return ax
 
 
-def plot_members_needed(
-    n_members: Sequence[int],
-    metrics: Mapping[str, Any],
-    /,
-    *,
-    ylabel: str = "",
-    title: str | None = None,
-    theme: str | Theme = "light",
-    ax: Axes | None = None,
-) -> Axes:
-    """How metrics change with the members used, metric -> (mean, standard deviation) at each of `n_members`.
-
-    All metrics share one axis, so give those of one scale together.
-
-    >>> ax = plot_members_needed([2, 5, 10], {"AUROC": ([0.85, 0.88, 0.89], [0.01, 0.01, 0.01])})
-    """
-    bands = _read_bands(metrics)
-    x = _read_places(n_members, bands, "n_members")
-    if x[0] < 1 or (x != np.round(x)).any():
-        raise ValueError(f"n_members must be whole numbers of at least 1, got {x.tolist()}.")
-    with open_axes(ax, theme=theme, size=SIZE) as (ax, look):
-        if x[-1] >= WIDE * x[0]:
-            ax.set_xscale("log")
-            ax.xaxis.set_minor_locator(NullLocator())
-        _draw(ax, look, x, bands)
-        name_axes(ax, look, xlabel="Number of members", ylabel=ylabel, title=title)
-    return ax
-
-
 def _read_bands(series: Any) -> Bands:
     named = as_mapping(series, "series", "(mean, std)")
     bands = {name: as_pair(pair, f"series {name!r}", ("mean", "std")) for name, pair in named.items()}
@@ -103,7 +72,7 @@ def _read_places(values: Any, bands: Bands, what: str) -> Array:
 def _draw(ax: Axes, look: Theme, x: Array, bands: Bands) -> None:
     entries: dict[str, Artist] = {}
     for order, (name, (mean, std)) in enumerate(bands.items()):
-        color = look.color(order)
+        color = look.color_of(name, order)
         (entries[name],) = ax.plot(x, mean, color=color, linestyle=dash(order), marker=marker(order), zorder=3)
         if len(bands) <= MOST_BANDS:
             shade = to_rgba(color, 0.15)

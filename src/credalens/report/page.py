@@ -2,100 +2,238 @@
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Mapping
-from html import escape
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
 
-import numpy as np
+from credalens.checks.packages import needing
+from credalens.evaluation.outcome import Evaluation
+from credalens.evaluation.results import MEASURES, METHODS
+from credalens.evaluation.samples import Sample
+from credalens.evaluation.scored_set import score_name
+from credalens.evaluation.words.glossary import GLOSSARY
+from credalens.evaluation.words.names import GROUP_MEANINGS, GROUPS
+from credalens.evaluation.words.numbers import unit
+from credalens.evaluation.words.remarks import NO_LABELS, ONE_MEMBER
+from credalens.evaluation.words.verdicts import Finding
+from credalens.look import PAGE, STROKES, css_variables
+from credalens.report import tables
+from credalens.report.charts.all import Charts, input_charts
+from credalens.report.charts.chart import Chart, names_of
+from credalens.report.charts.detection import X_AXES
+from credalens.report.footer import facts, footer, promise
+from credalens.report.images import png_uri, read_images
+from credalens.report.live import alarm_rates, live_texts
+from credalens.report.tables import Table
 
-from credalens.evaluation.outcome import DataSets, Evaluation
-from credalens.evaluation.words.numbers import percent, unit
-from credalens.report.elements import tag
-from credalens.report.images import check_images, png_uri
-from credalens.report.sections import NEED_OOD, SECTIONS, glossary
-from credalens.report.worst_inputs import Pictures, worst_inputs
+with needing("jinja2", part="the report", extra="report"):
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-"""Tells the browser to load nothing from anywhere."""
+    from credalens.report.drawing import interactive_script
+    from credalens.report.figures import Figures
+
+POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+"""Tells the browser to load nothing from anywhere, and to make no code of text."""
+LINKS: Final = {
+    "short": "In short",
+    "scores": "Scores",
+    "detection": "Finding OOD",
+    "alarm": "Threshold",
+    "prediction": "Accuracy",
+    "groups": "Groups",
+    "members": "Members",
+    "inputs": "Inputs",
+    "words": "Glossary",
+}
 
 
-def render_html(evaluation: Evaluation, /, *, title: str = "", images: Mapping[str, Any] | None = None) -> str:
-    """The page for an evaluation; ``images``, data set -> (rows, height, width[, 3]) of bytes, shows the inputs themselves."""
+def render_html(
+    evaluation: Evaluation, /, *, title: str = "", images: Mapping[str, Any] | None = None, made: Sequence[str] = ()
+) -> str:
+    """The page for an evaluation.
+
+    ``images``, data set -> one image for each input, shows the inputs themselves; ``made`` are lines of the footer, such
+    as the date and the command.
+    """
     pictures = _pictures(evaluation, images or {})
-    name = title or f"Credal report: {evaluation.data.id.name}"
-    sections = {
-        key: (short, heading, build(evaluation))
-        for key, (short, heading, build) in SECTIONS.items()
-        if evaluation.ood or key not in NEED_OOD
+    figures, charts = Figures(), Charts.of(evaluation)
+    context = {
+        "evaluation": evaluation,
+        "tables": _tables(evaluation),
+        "charts": charts,
+        "sets": _sets(evaluation, charts),
+        "inputs": [_input(evaluation, sample, pictures, figures) for sample in evaluation.samples],
+        "rates": alarm_rates(evaluation),
+        "rate": evaluation.settings.false_alarm_rate,
+        "promise": promise(evaluation),
+        **_legends(evaluation),
+        **_words(evaluation),
     }
-    sections["inputs"] = ("Inputs", "Which inputs are worst?", worst_inputs(evaluation, pictures))
-    sections["words"] = ("Glossary", "What the words mean", glossary())
-    body = "".join(
-        tag("section", tag("h2", escape(heading), id=f"{key}-title") + content, id=key, aria_labelledby=f"{key}-title")
-        for key, (_, heading, content) in sections.items()
+    live = live_texts(evaluation)
+    name = title or f"Credal report: {evaluation.data.id.name}"
+    links = {key: text for key, text in LINKS.items() if evaluation.ood or key not in ("scores", "detection")}
+    if not context["tables"]["groups"]:
+        del links["groups"]
+    return render_page(
+        "report.html", name, facts(evaluation.data), [*footer(evaluation), *made], links, figures, live, **context
     )
-    links = "".join(tag("li", tag("a", escape(short), href=f"#{key}")) for key, (short, *_) in sections.items())
-    return _page(name, _header(name, evaluation.data), links, body, _footer(evaluation))
+
+
+def render_page(
+    template: str, title: str, facts: str, footer: Sequence[str], links: Mapping[str, str], figures: Figures,
+    live: Sequence[Any] = (), **context: Any,
+) -> str:  # fmt: skip
+    """A page of a template, with the style, the scripts and the charts that it shows."""
+    return _templates().get_template(template).render(
+        title=title,
+        facts=facts,
+        footer=footer,
+        links=links,
+        draw=figures.draw,
+        data=lambda: {"specs": figures.specs, "charts": figures.charts, "live": live},
+        policy=POLICY,
+        variables=css_variables(),
+        css=_asset("report.css"),
+        js=_asset("report.js"),
+        library=lambda: Markup(interactive_script()),  # noqa: S704
+        glossary=GLOSSARY,
+        **context,
+    )  # fmt: skip
+
+
+@cache
+def _templates() -> Environment:
+    loader = PackageLoader("credalens.report")
+    made = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    made.policies["json.dumps_kwargs"] = {"sort_keys": False, "separators": (",", ":")}
+    return made
+
+
+def _asset(name: str) -> Markup:
+    return Markup(files("credalens.report").joinpath("assets", name).read_text(encoding="utf-8"))  # noqa: S704
+
+
+def _tables(evaluation: Evaluation) -> dict[str, Any]:
+    calibration, selective, sets = evaluation.calibration, evaluation.selective, evaluation.sets
+    needed, rate = evaluation.members_needed, evaluation.settings.false_alarm_rate
+    return {
+        "outcomes": tables.outcome_table(evaluation, evaluation.alarm),
+        "scores": tables.scores_table(evaluation),
+        "detection": tables.detection_table(evaluation),
+        "thresholds": tables.threshold_table(evaluation, rate),
+        "calibration": tables.calibration_table(calibration, evaluation.data.id.name) if calibration else None,
+        "selective": tables.selective_table(selective) if selective else None,
+        "sets": tables.sets_table(evaluation, sets) if sets else None,
+        "members": tables.members_table(needed) if needed else None,
+        "groups": [],
+    }
+
+
+@dataclass(frozen=True)
+class OODSet:
+    """One OOD data set of the page; the hardest is open."""
+
+    finding: Finding
+    charts: list[Chart]
+    open: bool
+
+
+def _sets(evaluation: Evaluation, charts: Charts) -> list[OODSet]:
+    score = next(quality for quality in evaluation.scores if quality.name == evaluation.recommended.score)
+    findings = sorted(evaluation.words.detection, key=lambda finding: score.ood[finding.name].auroc)
+    return [OODSet(finding, charts.detection[finding.name], not place) for place, finding in enumerate(findings)]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A series in a legend."""
+
+    name: str
+    label: str
+    color: str
+    dash: str
+
+
+def _legend(series: Iterable[str]) -> list[Entry]:
+    names = names_of(list(series))
+    strokes = {name: STROKES[name] for name in names}
+    return [
+        Entry(name, names[name], stroke.color(PAGE), " ".join(f"{2 * length:g}" for length in stroke.dash))
+        for name, stroke in strokes.items()
+    ]
+
+
+def _legends(evaluation: Evaluation) -> dict[str, Any]:
+    drawn = names_of(list(evaluation.curves.histograms))
+    of_members = ("epistemic", "mean_epistemic") if evaluation.ood else ()
+    of_points = ("intersection", "averaged")
+    return {
+        "legend": _legend(drawn),
+        "point_legend": _legend(of_points),
+        "rejection_legend": _legend(score_name(method, measure) for measure in MEASURES for method in METHODS),
+        "members_legend": _legend((*of_members, *(of_points if evaluation.calibration else ()))),
+        "axes": {name: name for name in X_AXES},
+        "histogram_scores": drawn,
+    }
+
+
+def _words(evaluation: Evaluation) -> dict[str, Any]:
+    used = {group for sample in evaluation.samples for group in sample.groups}
+    data = evaluation.data
+    return {
+        "kinds": {group: name for group, name in GROUPS.items() if group in used},
+        "kind_meanings": GROUP_MEANINGS,
+        "set_names": [one.name for one in (data.id, *data.ood)],
+        "unit": unit(evaluation.settings.base),
+        "no_labels": NO_LABELS,
+        "one_member": ONE_MEMBER,
+    }
+
+
+Pictures = dict[tuple[str, int], str]
+"""Data set and row -> the picture of the input as a ``data:`` address."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of the page."""
+
+    sample: Sample
+    picture: str | None
+    why: str
+    truth: str
+    predicted: str
+    averaged: str
+    numbers: tuple[float, ...]
+    charts: list[str]
+    values: Table
+
+
+def _input(evaluation: Evaluation, sample: Sample, pictures: Pictures, figures: Figures) -> Input:
+    names, scores = evaluation.data.class_names, sample.scores.credal
+    return Input(
+        sample,
+        pictures.get((sample.set, sample.row)),
+        ", ".join(GROUPS[group] for group in sample.groups),
+        "–" if sample.label is None else names[sample.label],
+        names[sample.predicted],
+        names[sample.averaged],
+        (scores.total, scores.aleatoric, scores.epistemic, sample.dispute),
+        [figures.add(chart) for chart in input_charts(sample, names)],
+        tables.input_table(sample, names),
+    )
 
 
 def _pictures(evaluation: Evaluation, images: Mapping[str, Any]) -> Pictures:
     data = evaluation.data
-    rows = {data_set.name: data_set.rows for data_set in (data.id, *data.ood)}
+    rows = {one.name: one.rows for one in (data.id, *data.ood)}
     unknown = sorted(set(images) - set(rows))
     if unknown:
-        raise ValueError(
-            f"images were given for {unknown[0]!r}, which is no data set; there are {', '.join(map(repr, rows))}."
-        )
-    checked = {name: check_images(array, rows[name], name) for name, array in images.items()}
-    shown = [(sample.set, sample.row) for sample in evaluation.samples if sample.set in checked]
-    return {(name, row): png_uri(checked[name][row]) for name, row in shown}
-
-
-def _header(title: str, data: DataSets) -> str:
-    labels = "" if data.id.labelled else " (without labels)"
-    ood = ", ".join(f"{data_set.rows:,} of {data_set.name}" for data_set in data.ood) or "no data given"
-    members = f"{data.members} members" if data.members > 1 else "1 member"
-    facts = (
-        f"{members}, {data.classes} classes. In distribution: {data.id.rows:,} inputs of {data.id.name}{labels}. "
-        f"Out of distribution: {ood}."
-    )
-    toggle = '<button id="theme" type="button" hidden>Dark</button>'
-    return tag(
-        "header", tag("div", tag("h1", escape(title)) + toggle, class_="title") + tag("p", escape(facts)), class_="page"
-    )
-
-
-def _footer(evaluation: Evaluation) -> str:
-    settings = evaluation.settings
-    versions = f"credalens {evaluation.version}, Python {platform.python_version()}, NumPy {np.__version__}"
-    intervals = (
-        f"Intervals hold {percent(settings.level, 0)}: those of the AUROC by DeLong's variance, with two extreme samples added "
-        f"to each kind, the others by {settings.replicates} bootstrap draws with seed {settings.seed}. "
-    )
-    text = (
-        f"Made by {versions} from {'logits' if settings.logits else 'probabilities'}. Uncertainty is in "
-        f"{unit(settings.base)}; the ECE has {settings.bins} bins of equal width. {intervals if evaluation.ood else ''}"
-        "All numbers are in report.json next to this page."
-    )
-    return tag("footer", tag("p", escape(text)))
-
-
-def _page(title: str, header: str, links: str, body: str, footer: str) -> str:
-    return (
-        "<!DOCTYPE html>\n"
-        '<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)}</title><style>{_asset('report.css')}</style></head>\n"
-        '<body><a class="skip" href="#main">Skip to the report</a>'
-        f'{header}<nav aria-label="Sections"><ol>{links}</ol></nav>'
-        f'<main id="main" tabindex="-1">{body}</main>{footer}'
-        f"<script>{_asset('report.js')}</script></body></html>\n"
-    )
-
-
-def _asset(name: str) -> str:
-    return files("credalens.report").joinpath("assets", name).read_text(encoding="utf-8")
+        known = ", ".join(map(repr, rows))
+        raise ValueError(f"images were given for {unknown[0]!r}, which is no data set; there are {known} (--images).")
+    read = {name: read_images(array, rows[name], name) for name, array in images.items()}
+    shown = [(sample.set, sample.row) for sample in evaluation.samples if sample.set in read]
+    return {(name, row): png_uri(read[name][row]) for name, row in shown}

@@ -16,6 +16,7 @@ from credalens.evaluation.metrics.sets import SetMetrics
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.prediction_quality import Calibration
 from credalens.evaluation.results import TOO_FEW, ByMeasure, ByMethod, Interval
+from credalens.evaluation.samples import MemberView
 from credalens.evaluation.words.names import METHOD_NAMES, RULE_NAMES, SHORT, SIGNS
 from credalens.evaluation.words.numbers import number, percent, points, unit
 from credalens.evaluation.words.verdicts import verdict
@@ -42,6 +43,15 @@ class Cell:
     best: bool = False
     tone: str | None = None
     """ "better", "worse" or "undecided", where the cell says so."""
+    live: str = ""
+    """What the slider of the page knows this cell by."""
+    score: str = ""
+    """The score of the catalogue that the row of this cell is about."""
+
+    @property
+    def key(self) -> str:
+        """What the page sorts by; empty cells come last."""
+        return "" if self.value is None else self.value if isinstance(self.value, str) else repr(float(self.value))
 
 
 @dataclass(frozen=True)
@@ -190,24 +200,38 @@ def selective_table(selective: ByMeasure[ByMethod[RejectionCurve]], /) -> Table:
 def threshold_table(evaluation: Evaluation, rate: float, /) -> Table:
     """The thresholds for one false-alarm rate and the share of each OOD data set that they catch."""
     alarms = [alarm for alarm in evaluation.thresholds if alarm.threshold.false_alarm_rate == rate]
-    names = [detection.name for detection in evaluation.ood]
     columns = (
         Column("Score", text=True),
         Column("Threshold", "threshold"),
         Column("ID flagged (%)", "false-alarm rate"),
-        *(Column(f"{name} caught (%)") for name in names),
+        *(Column(f"{one.name} caught (%)") for one in evaluation.ood),
     )
-    caught = {name: mark_best([_share(alarm.caught[name]) for alarm in alarms]) for name in names}
-    rows = [
-        (
-            Cell(SCORES[alarm.score].label, best=alarm.score == evaluation.recommended.score),
-            Cell(_with_unit(alarm, evaluation.settings.base), alarm.threshold.value),
-            _share(alarm.threshold.achieved_rate),
-            *(caught[name][place] for name in names),
-        )
-        for place, alarm in enumerate(alarms)
-    ]
-    return Table(f"Alarm for at most {100 * rate:g} % of ID inputs", columns, tuple(rows))
+    rows = tuple(_alarm_row(alarm, evaluation) for alarm in alarms)
+    return Table("Thresholds of all scores; bold: recommended", columns, rows)
+
+
+def _alarm_row(alarm: Alarm, evaluation: Evaluation) -> tuple[Cell, ...]:
+    score, threshold = SCORES[alarm.score], alarm.threshold
+    cells = [Cell(_with_unit(alarm, evaluation.settings.base), threshold.value), _share(threshold.achieved_rate)]
+    cells += [_share(share) for share in alarm.caught.values()]
+    named = Cell(score.label, score.label, best=score.name == evaluation.recommended.score, score=score.name)
+    return named, *(replace(cell, live=f"{score.name} {place}") for place, cell in enumerate(cells))
+
+
+def outcome_table(evaluation: Evaluation, alarm: Alarm, /) -> Table:
+    """What the alarm would have done with every data set: accepted or flagged."""
+    titles = ("Data", "Kind", "Inputs", "Accepted", "Flagged", "Flagged (%)")
+    columns = tuple(Column(title, text=place < 2) for place, title in enumerate(titles))
+    data = evaluation.data
+    flagged = [(data.id, alarm.threshold.achieved_rate), *((one, alarm.caught[one.name]) for one in data.ood)]
+    rows = []
+    for place, (one, share) in enumerate(flagged):
+        count = round(share * one.rows)
+        cells = [Cell(f"{one.rows - count:,}", one.rows - count), Cell(f"{count:,}", count), _share(share)]
+        live = [replace(cell, live=f"outcome {place} {k}") for k, cell in enumerate(cells)]
+        kind = _text("OOD" if place else "ID")
+        rows.append((_text(one.name), kind, Cell(f"{one.rows:,}", one.rows), *live))
+    return Table("What it would have done", columns, tuple(rows))
 
 
 def _with_unit(alarm: Alarm, base: float) -> str:
@@ -233,7 +257,9 @@ def scores_table(evaluation: Evaluation, /) -> Table:
     rejection = mark_best([Cell(f"{100 * x.augrc:.3f}", x.augrc) for x in wrong if x], lower=True)
     rows = tuple(
         (
-            Cell(qualities[score].label, best=score == evaluation.recommended.score),
+            Cell(
+                qualities[score].label, qualities[score].label, best=score == evaluation.recommended.score, score=score
+            ),
             Cell(f"{ranks[score]:.1f}", ranks[score]) if score in ranks else Cell("–"),
             *(aurocs[name][place] for name in names),
             *([rejection[place]] if labelled else []),
@@ -269,3 +295,16 @@ def members_table(needed: MembersNeeded, /) -> Table:
         (Cell(str(size), size), *row) for size, row in zip(needed.sizes, zip(*cells, strict=True), strict=True)
     )
     return Table("Credal prediction with fewer members", (Column("Members", "member"), *map(Column, trends)), rows)
+
+
+def input_table(view: MemberView, names: list[str], /) -> Table:
+    """The interval and both point predictions of each class of one input."""
+    classes = [names[k] for k in view.classes] + ([f"{view.others} others"] if view.others else [])
+    columns = tuple(
+        Column(t, text=not n) for n, t in enumerate(("Class", "Lower", "Upper", "Averaged", "Intersection"))
+    )
+    parts = (view.lower, view.upper, view.mean, view.probability)
+    rows = [
+        (_text(name), *(Cell(number(v, 3)) for v in of_class)) for name, *of_class in zip(classes, *parts, strict=True)
+    ]
+    return Table("Probabilities", columns, tuple(rows))

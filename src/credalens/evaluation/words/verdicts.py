@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from credalens.core.scores import SCORES
 from credalens.evaluation.advice.which_point import PointChoice
 from credalens.evaluation.advice.which_score import Recommendation
+from credalens.evaluation.alarms import Alarm
 from credalens.evaluation.detection import Detection
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.outcome import Evaluation
@@ -16,6 +17,8 @@ from credalens.evaluation.words.numbers import SPACE, joined, number, percent, p
 from credalens.evaluation.words.remarks import about, remarks
 
 CLOSE_ENOUGH = 0.005
+MOST_NAMED = 4
+"""OOD data sets that a sentence names one by one."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def summary(evaluation: Evaluation, /) -> Summary:
         remarks=remarks(evaluation),
         prediction=None if calibration is None else _prediction(calibration, evaluation),
         rejection=_rejection(evaluation.rejection),
-        threshold=_threshold(evaluation),
+        threshold=alarm_sentence(evaluation, evaluation.alarm),
         members=_members(needed, _mean_auroc_by_size(needed)) if needed and needed.auroc else None,
     )
 
@@ -202,18 +205,28 @@ def _rejection(recommended: Recommendation | None) -> str | None:
     )
 
 
-def _threshold(evaluation: Evaluation) -> str:
-    alarm = evaluation.alarm
-    expected = {one.name: f" ({100 * one.low:.0f} to {100 * one.high:.0f})" for one in evaluation.recommended.held_out}
-    caught = [f"{percent(share, 0)} of {name}{expected.get(name, '')}" for name, share in alarm.caught.items()]
+def alarm_sentence(evaluation: Evaluation, alarm: Alarm, /) -> str:
+    """What a threshold does, in one sentence; of many OOD data sets it names the two ends."""
     score = SCORES[alarm.score]
     in_unit = f" {unit(evaluation.settings.base)}" if score.unit == "information" else ""
     rate = f"{100 * alarm.threshold.false_alarm_rate:g}{SPACE}%"
+    caught = _caught(evaluation, alarm)
     return (
         f"To raise the alarm for at most {rate} of in-distribution inputs, flag {score.label} above "
-        f"{number(alarm.threshold.value)}{in_unit}"
-        f"{f': that catches {joined(caught)}' if caught else ''}."
+        f"{number(alarm.threshold.value)}{in_unit}{f': that catches {caught}' if caught else ''}."
     )
+
+
+def _caught(evaluation: Evaluation, alarm: Alarm) -> str:
+    recommended = evaluation.recommended
+    measured = alarm.threshold.false_alarm_rate == recommended.false_alarm_rate
+    expected = {one.name: f" ({100 * one.low:.0f} to {100 * one.high:.0f})" for one in recommended.held_out if measured}
+    shares = [f"{percent(share, 0)} of {name}{expected.get(name, '')}" for name, share in alarm.caught.items()]
+    if len(shares) > MOST_NAMED:
+        order = sorted(alarm.caught, key=lambda name: alarm.caught[name])
+        least, most = (shares[list(alarm.caught).index(name)] for name in (order[0], order[-1]))
+        return f"from {least} to {most}, of {len(shares)} OOD data sets"
+    return joined(shares) if shares else ""
 
 
 def _members(needed: MembersNeeded, curve: list[float]) -> str:

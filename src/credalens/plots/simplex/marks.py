@@ -12,8 +12,9 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Polygon
 
 from credalens.evaluation.three_class_geometry import CORNERS, Array, Triangle, level_ends, to_plane
+from credalens.look import Theme
 from credalens.plots.axes import plain
-from credalens.plots.style import Theme, dash, marker
+from credalens.plots.style import dash, marker
 
 Entries = list[tuple[str, Artist]]
 FRAME: Final = ((-0.04, -0.19), (1.04, CORNERS[2, 1] + 0.17))

@@ -10,11 +10,12 @@ from matplotlib.figure import Figure
 
 from credalens.evaluation.merged_classes import two_and_rest
 from credalens.evaluation.three_class_geometry import Array, Triangle
+from credalens.look import Theme
 from credalens.plots.arguments import as_mapping, as_members, as_names
 from credalens.plots.axes import add_legend, name_axes, new_figure, open_axes
 from credalens.plots.simplex import marks
 from credalens.plots.simplex.marks import Entries
-from credalens.plots.style import Theme, themed
+from credalens.plots.style import themed
 
 OPTIONAL_LAYERS: Final = {
     "points": marks.draw_points,

@@ -33,70 +33,161 @@
     }));
   }
 
-  /* Charts that can be read off, by mouse, touch, or the arrow keys. */
+  /* Charts: drawn when they come into view, in the state that the reader chose. */
+  const data = JSON.parse(one("#data").textContent), views = new Map();
+  const state = { hidden: new Set(), axis: null, score: null, place: null };
   const shown = (value, unit) => unit === "%" ? `${(100 * value).toFixed(1)} %` : Number(value.toPrecision(3)).toString();
-  for (const chart of all("svg.plot[data-x]")) {
-    const lines = all("polyline[data-name]", chart).reverse();
-    if (!lines.length) continue;
-    const [x0, x1, left, right] = chart.dataset.x.split(" ").map(Number);
-    const [y0, y1, bottom, top] = chart.dataset.y.split(" ").map(Number);
-    const series = lines.map((line) => ({ name: line.dataset.name, points: line.getAttribute("points").split(" ").map((p) => p.split(",").map(Number)) }));
-    const cursor = document.createElementNS(chart.namespaceURI, "line");
-    cursor.setAttribute("class", "cursor");
-    const readout = document.createElement("p");
-    readout.className = "readout";
-    chart.after(readout);
-    const at = (points, x) => {
-      const place = points.findIndex((p) => p[0] >= x);
-      if (place <= 0) return points[place === 0 ? 0 : points.length - 1][1];
-      const [a, b] = [points[place - 1], points[place]];
-      return b[0] === a[0] ? b[1] : a[1] + (b[1] - a[1]) * (x - a[0]) / (b[0] - a[0]);
+  const rowsOf = (columns) => {
+    const names = Object.keys(columns);
+    return (columns[names[0]] ?? []).map((_, n) => Object.fromEntries(names.filter((k) => columns[k][n] !== null).map((k) => [k, columns[k][n]])));
+  };
+  const setting = (params) => {
+    const live = data.live[state.place], score = state.score ?? params.score;
+    return { ...params, hidden: [...state.hidden], score, rate: live?.rate ?? params.rate, threshold: live?.thresholds[score] ?? params.threshold };
+  };
+  const specOf = ({ kind, height, params, rows }, width) => {
+    const spec = structuredClone(data.specs[kind]), values = setting(params), axis = spec.usermeta.axes?.[state.axis];
+    if (axis) spec.layer.forEach((layer) => { if (layer.encoding?.x?.scale) layer.encoding.x.scale = { nice: false, clamp: false, ...axis }; });
+    const named = (spec.params ?? []).map((param) => ({ ...param, value: values[param.name] ?? null }));
+    return { ...spec, width, height, params: named, datasets: { values: rows } };
+  };
+  const render = async (node) => {
+    const chart = data.charts[node.dataset.chart], drawing = node.matches(".drawing") ? node : one(".drawing", node);
+    chart.rows ??= rowsOf(chart.columns);
+    const spec = specOf(chart, drawing.clientWidth), old = views.get(node);
+    const { view } = await vegaEmbed(drawing, spec, { ast: true, actions: false, renderer: "svg", tooltip: false, defaultStyle: false });
+    old?.view.finalize();
+    const entry = { view, chart, drawing, meta: spec.usermeta, signals: new Set(spec.params.map((param) => param.name)), at: null };
+    views.set(node, entry);
+    drawing.removeAttribute("aria-hidden");
+    node.dataset.ready = "";
+    if (!old) listen(node);
+  };
+  const update = () => { for (const { view, chart, signals } of views.values()) {
+    for (const [name, value] of Object.entries(setting(chart.params))) if (signals.has(name)) view.signal(name, value);
+    view.runAsync();
+  } };
+  const watch = new IntersectionObserver((entries) => entries.filter((entry) => entry.isIntersecting).forEach(({ target }) => { watch.unobserve(target); render(target); }), { rootMargin: "200px" });
+  all("[data-chart]").forEach((node) => watch.observe(node));
+  const resized = new ResizeObserver((entries) => entries.forEach(({ target, contentRect }) => {
+    const entry = views.get(target.closest("[data-chart]")), width = Math.floor(contentRect.width);
+    if (entry && width > 40 && Math.abs(entry.view.width() - width) > 2 && Math.abs((entry.asked ?? 0) - width) > 2) { entry.asked = width; entry.view.width(width).runAsync(); }
+  }));
+
+  /* Reading off: what lies under the pointer, or where the arrow keys went. */
+  const seriesRows = ({ chart, view, signals }, name) => chart.rows.filter((row) => row.series === name && (!signals.has("score") || row.score === view.signal("score")));
+  const valueAt = (rows, x, kind) => {
+    const after = rows.findIndex((row) => row.x > x), before = rows[(after < 0 ? rows.length : after) - 1], next = rows[after];
+    if (!before) return next?.y;
+    if (!next || kind === "bin") return before.y;
+    return kind === "step" ? next.y : next.x === before.x ? next.y : before.y + (next.y - before.y) * (x - before.x) / (next.x - before.x);
+  };
+  const say = (node, entry, text, left) => {
+    one(".readout", node).textContent = text;
+    const cursor = one(".cursor", entry.drawing) ?? entry.drawing.appendChild(Object.assign(document.createElement("i"), { className: "cursor" }));
+    cursor.hidden = left === null;
+    if (left !== null) Object.assign(cursor.style, { left: `${left}px`, top: `${entry.view.origin()[1]}px`, height: `${entry.view.signal("height")}px` });
+  };
+  const readLines = (node, entry, x) => {
+    const { meta, view } = entry, [low, high] = view.scale("x").domain();
+    entry.at = Math.min(Math.max(x, low), high);
+    const parts = Object.entries(meta.names).filter(([name]) => !state.hidden.has(name)).map(([name, label]) => [label, valueAt(seriesRows(entry, name), entry.at, meta.kind)]);
+    const read = parts.filter(([, y]) => y !== undefined).map(([label, y]) => `${label} ${shown(y, meta.y)}`);
+    say(node, entry, `${meta.at} ${shown(entry.at, meta.x)}: ${read.join("; ")}`.trim(), view.origin()[0] + view.scale("x")(entry.at));
+  };
+  const items = (entry) => entry.chart.rows.filter((row) => row.text && !state.hidden.has(row.series));
+  const placeOf = ({ view }, row) => {
+    const y = view.scale("y"), named = row.y ?? row.label ?? row.name;
+    return { x: view.origin()[0] + view.scale("x")(row.x), y: view.origin()[1] + y(named) + (y.bandwidth ? y.bandwidth() / 2 : 0), band: !!y.bandwidth };
+  };
+  const readItem = (node, entry, n) => {
+    const list = items(entry);
+    if (!list.length) return;
+    entry.at = Math.min(Math.max(n, 0), list.length - 1);
+    say(node, entry, list[entry.at].text, null);
+  };
+  const nearest = (entry, x, y) => {
+    const far = items(entry).map((row) => { const at = placeOf(entry, row); return Math.hypot(at.band ? 0 : at.x - x, at.y - y); });
+    return far.indexOf(Math.min(...far));
+  };
+  const zoom = ({ view, at }, factor) => {
+    try { view.signal("zoom_x"); } catch { return; }  // a chart that does not zoom
+    const scale = view.scale("x"), log = scale.type === "log", [a, b] = scale.domain().map((v) => log ? Math.log(v) : v);
+    const middle = typeof at === "number" ? (log ? Math.log(at) : at) : (a + b) / 2;
+    view.signal("zoom_x", [a, b].map((v) => middle + (v - middle) * factor).map((v) => log ? Math.exp(v) : v));
+    try { view.signal("zoom_y", view.scale("y").domain()); } catch { /* zooms across only */ }
+    view.runAsync();
+  };
+  function listen(node) {
+    const readout = one(".readout", node), kind = () => views.get(node).meta.kind;
+    resized.observe(views.get(node).drawing);
+    if (!readout || kind() === "none") return;
+    const clear = () => { const entry = views.get(node); readout.textContent = ""; entry.at = null; one(".cursor", entry.drawing)?.remove(); };
+    const point = (event) => {
+      const entry = views.get(node), box = entry.drawing.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+      if (kind() === "items") readItem(node, entry, nearest(entry, x, y));
+      else readLines(node, entry, entry.view.scale("x").invert(x - entry.view.origin()[0]));
     };
-    let here = null;
-    const show = (x) => {
-      here = Math.min(Math.max(x, left), right);
-      const value = x0 + (here - left) / (right - left) * (x1 - x0);
-      const read = (y) => { const up = (y - bottom) / (top - bottom); return y0 + (chart.hasAttribute("data-root") ? up * up : up) * (y1 - y0); };
-      const parts = series.map((s) => `${s.name} ${shown(read(at(s.points, here)), chart.dataset.yunit)}`);
-      readout.textContent = `At ${shown(value, chart.dataset.xunit)}: ${parts.join("; ")}`;
-      for (const [name, number] of Object.entries({ x1: here, x2: here, y1: bottom, y2: top })) cursor.setAttribute(name, number);
-      if (!cursor.parentNode) chart.append(cursor);
-    };
-    const clear = () => { cursor.remove(); readout.textContent = ""; here = null; };
-    chart.addEventListener("pointermove", (event) => { const box = chart.getBoundingClientRect(); show((event.clientX - box.left) / box.width * chart.viewBox.baseVal.width); });
-    chart.addEventListener("pointerleave", clear);
-    chart.addEventListener("blur", clear);
-    chart.setAttribute("tabindex", "0");
-    chart.addEventListener("focus", () => { if (here === null && chart.matches(":focus-visible")) { show((left + right) / 2); readout.setAttribute("aria-live", "polite"); } });
-    chart.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (!step) return;
+    const drawing = views.get(node).drawing;
+    drawing.addEventListener("pointermove", point);
+    drawing.addEventListener("pointerdown", point);
+    drawing.addEventListener("pointerleave", clear);
+    node.tabIndex = 0;
+    node.addEventListener("blur", clear);
+    node.addEventListener("keydown", (event) => {
+      const entry = views.get(node), step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key], factor = { "+": 0.5, "-": 2, "0": 0 }[event.key];
+      if (event.target !== node || (step === undefined && factor === undefined)) return;
       event.preventDefault();
-      show((here ?? left) + step * (right - left) / 40);
+      readout.setAttribute("aria-live", "polite");
+      if (factor === 0) render(node);
+      else if (factor) zoom(entry, factor);
+      else if (kind() === "items") readItem(node, entry, (entry.at ?? (step > 0 ? -1 : items(entry).length)) + step);
+      else {
+        const scale = entry.view.scale("x"), [left, right] = scale.range(), here = entry.at === null ? (left + right) / 2 : scale(entry.at);
+        readLines(node, entry, scale.invert(Math.min(Math.max(here + step * (right - left) / 40, left), right)));
+      }
     });
   }
 
-  /* Which kind of histogram is shown. */
+  /* Choices that hold for all charts: series on and off, the axis of false alarms, the score of the histograms. */
+  const boxes = all("input[data-series]");
+  boxes.forEach((box) => { box.disabled = false; box.addEventListener("change", () => {
+    const name = box.dataset.series;
+    state.hidden[box.checked ? "delete" : "add"](name);
+    boxes.filter((other) => other.dataset.series === name).forEach((other) => { other.checked = box.checked; });
+    all("tr[data-score]").forEach((row) => row.classList.toggle("off", state.hidden.has(row.dataset.score)));
+    update();
+  }); });
   for (const choice of all("fieldset.choice")) {
-    const cards = all(`[data-filter="${choice.dataset.for}"] > *`);
-    const apply = () => { const wanted = one("input:checked", choice).value; cards.forEach((card) => { card.hidden = wanted !== "" && card.dataset.kind !== wanted; }); };
-    choice.addEventListener("change", apply);
-    apply();
+    choice.hidden = false;
+    choice.addEventListener("change", () => {
+      state[choice.dataset.choice] = one("input:checked", choice).value;
+      if (choice.dataset.choice === "axis") [...views].filter(([, entry]) => entry.meta.axes).forEach(([node]) => render(node));
+      else update();
+    });
   }
 
-  /* The false-alarm rate. */
-  const slider = one(".slider"), tables = all("#rates > *");
+  /* The false-alarm rate: every sentence, cell and line that depends on it. */
+  const slider = one(".slider");
   const setRate = () => {
-    const place = Number(one("input", slider).value);
-    tables.forEach((table, number) => { table.hidden = number !== place; });
-    one("output", slider).textContent = tables[place].dataset.rate;
-    one("input", slider).setAttribute("aria-valuetext", tables[place].dataset.rate);
+    state.place = Number(one("input", slider).value);
+    const texts = data.live[state.place].texts;
+    for (const node of all("[data-live]")) {
+      const text = texts[node.dataset.live];
+      if (text === undefined) continue;
+      node.textContent = text;
+      if (node.matches("td")) node.dataset.value = Number.parseFloat(text.replaceAll(",", ""));
+    }
+    one("input", slider).setAttribute("aria-valuetext", texts.rate);
+    update();
   };
-  slider.hidden = false;
-  one("input", slider).addEventListener("input", setRate);
-  setRate();
+  if (slider) { slider.hidden = false; one("input", slider).addEventListener("input", setRate); }
+
+  /* Paper shows everything; without a printer folds stay as they are. */
+  addEventListener("beforeprint", () => all("details:not(.values)").forEach((fold) => { fold.open = true; }));
 
   /* Single inputs: filter the list, show the one that is pointed at, keep the one that is clicked. */
+  if (!one("#samples")) return;
   const rows = all("#samples tbody tr"), details = all("#details > *");
   let kept = null;
   const choose = (number) => {

@@ -1,0 +1,135 @@
+"""A chart: its values, and how they are drawn in a theme, as a Vega-Lite specification."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from credalens.core.scores import SCORES
+from credalens.look import PAGE, STROKES, Theme
+
+Spec = dict[str, Any]
+Row = dict[str, Any]
+WIDTH, HEIGHT, SQUARE, ROW_HEIGHT = 340, 230, 300, 27
+FONT: Final = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif"
+POINT_NAMES: Final = {"intersection": "intersection probability", "averaged": "averaged probability"}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Values under a title, drawn by ``draw``; charts of one ``kind`` differ in their values alone.
+
+    :ivar label: what it says, for those who cannot see it.
+    :ivar values: rows of ``series``, ``x`` and ``y``, and what else the kind needs.
+    :ivar params: values of the parameters of the specification that are not the usual ones.
+    :ivar rows: how many rows of names it shows, if it does; its height follows.
+    """
+
+    kind: str
+    title: str
+    label: str
+    values: list[Row]
+    draw: Callable[[Theme], Spec]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    rows: int | None = None
+
+    def spec(self, theme: Theme, /) -> Spec:
+        """The whole specification, with its values."""
+        drawn = self.draw(theme)
+        params = [{**one, "value": self.params.get(one["name"], one.get("value"))} for one in drawn.get("params", ())]
+        named = [one if one["value"] is not None else {k: v for k, v in one.items() if k != "value"} for one in params]
+        return {**drawn, "height": self.height(drawn), "params": named, "datasets": {"values": self.values}}
+
+    def height(self, drawn: Spec, /) -> int:
+        """In pixels."""
+        height: int = drawn["height"]
+        return height if self.rows is None else ROW_HEIGHT * self.rows + 50
+
+
+def frame(theme: Theme, layers: Sequence[Spec], /, *, height: int = HEIGHT, readout: Spec, **parts: Any) -> Spec:
+    """Layers that share ``values`` in the look of a theme; ``readout`` tells the page how to read values off."""
+    axis = {"labelColor": theme.muted, "titleColor": theme.text, "gridColor": theme.grid, "domainColor": theme.muted}
+    size = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": 170}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": WIDTH,
+        "height": height,
+        "autosize": {"type": "fit", "contains": "padding"},
+        "background": theme.background,
+        "config": {
+            "font": FONT,
+            "view": {"stroke": None},
+            "axis": axis | size | {"tickColor": theme.muted, "titlePadding": 6, "domain": True, "ticks": False},
+            "rule": {"color": theme.muted},
+            "text": {"color": theme.text, "fontSize": 12},
+        },
+        "data": {"name": "values"},
+        "layer": list(layers),
+        "usermeta": readout,
+        **parts,
+    }
+
+
+def percent_axis(title: str, /, **scale: Any) -> Spec:
+    """A share from 0 to 1, written in percent."""
+    return {
+        "type": "quantitative",
+        "title": title,
+        "axis": {"format": "~%", "tickCount": 5},
+        "scale": {"nice": False, **scale},
+    }
+
+
+def shown(series: str = "series", /) -> list[Spec]:
+    """Leave out what the reader switched off."""
+    return [{"filter": f"indexof(hidden, datum.{series}) < 0"}]
+
+
+HIDDEN: Final[Spec] = {"name": "hidden", "value": []}
+ZOOM: Final[Spec] = {
+    "name": "zoom",
+    "select": {"type": "interval", "encodings": ["x", "y"], "zoom": "wheel![event.ctrlKey || event.shiftKey]"},
+    "bind": "scales",
+}
+
+
+def strokes(names: Sequence[str], theme: Theme, /) -> Spec:
+    """The colour and the dashes of each series by its name, the same in every chart."""
+    colors = [STROKES[name].color(theme) for name in names]
+    dashes = [list(STROKES[name].dash) or [1, 0] for name in names]
+    return {"color": by_series(names_of(names), colors, theme), "strokeDash": by_series(names_of(names), dashes, theme)}
+
+
+def by_series(names: Mapping[str, str], values: Sequence[Any], theme: Theme, /) -> Spec:
+    """What each series has, with a legend unless a page shows one for all charts."""
+    written = " : ".join(f"datum.value == {json.dumps(name)} ? {json.dumps(label)}" for name, label in names.items())
+    key = {"title": None, "orient": "top", "columns": 2, "labelColor": theme.text, "labelExpr": f"{written} : ''"}
+    legend = None if theme is PAGE else key | {"symbolStrokeWidth": 2, "symbolSize": 300, "labelFontSize": 11}
+    scale = {"domain": list(names), "range": list(values)}
+    return {"field": "series", "type": "nominal", "legend": legend, "scale": scale}
+
+
+def names_of(series: Sequence[str], /) -> dict[str, str]:
+    """What legends and read-outs call each series."""
+    return {name: SCORES[name].label if name in SCORES else POINT_NAMES[name] for name in series}
+
+
+def guide(theme: Theme, *points: tuple[float, float]) -> Spec:
+    """A dotted line of reference."""
+    return {
+        "data": {"values": [{"x": x, "y": y} for x, y in points]},
+        "mark": {"type": "line", "clip": True, "strokeDash": [2, 3], "strokeWidth": 1, "color": theme.muted},
+        "encoding": {axis: {"field": axis, "type": "quantitative"} for axis in "xy"},
+    }
+
+
+def upright(param: str, theme: Theme, /) -> Spec:
+    """A thin upright line where a parameter says, such as the false-alarm rate of the slider."""
+    return {
+        "data": {"values": [{}]},
+        "transform": [{"calculate": param, "as": "at"}],
+        "mark": {"type": "rule", "clip": True, "color": theme.text, "strokeWidth": 1, "opacity": 0.7},
+        "encoding": {"x": {"field": "at", "type": "quantitative"}},
+    }

@@ -1,0 +1,53 @@
+"""How an evaluation was made, in sentences: the head of the page, its foot, and what a threshold promises."""
+
+from __future__ import annotations
+
+import platform
+
+import numpy as np
+
+from credalens.evaluation.outcome import DataSets, Evaluation
+from credalens.evaluation.words.numbers import percent, unit
+
+MOST_NAMED = 4
+
+
+def facts(data: DataSets, /) -> str:
+    """What was evaluated."""
+    labels = "" if data.id.labelled else " (without labels)"
+    ood = ", ".join(f"{one.rows:,} of {one.name}" for one in data.ood[:MOST_NAMED]) or "no data given"
+    if len(data.ood) > MOST_NAMED:
+        ood += f" and {len(data.ood) - MOST_NAMED} more data sets"
+    members = f"{data.members} members" if data.members > 1 else "1 member"
+    return (
+        f"{members}, {data.classes} classes. In distribution: {data.id.rows:,} inputs of {data.id.name}{labels}. "
+        f"Out of distribution: {ood}."
+    )
+
+
+def footer(evaluation: Evaluation, /) -> list[str]:
+    """Versions and settings, and the files that were read."""
+    settings, data = evaluation.settings, evaluation.data
+    intervals = (
+        f"Intervals hold {percent(settings.level, 0)}: those of the AUROC by DeLong's variance, with two extreme samples added "
+        f"to each kind, the others by {settings.replicates} bootstrap draws with seed {settings.seed}. "
+    )
+    made = (
+        f"Made by credalens {evaluation.version}, Python {platform.python_version()}, NumPy {np.__version__} from "
+        f"{'logits' if settings.logits else 'probabilities'}. Uncertainty is in {unit(settings.base)}; the ECE has "
+        f"{settings.bins} bins of equal width. {intervals if evaluation.ood else ''}"
+        "All numbers are in report.json next to this page."
+    )
+    read = [f"{one.name}: {one.file}" for one in (data.id, *data.ood) if one.file]
+    return [made, *([f"Files: {'; '.join(read)}."] if read else [])]
+
+
+def promise(evaluation: Evaluation, /) -> str:
+    """What a threshold promises."""
+    text = (
+        "Thresholds are set so that a new ID input is flagged with at most the wanted probability, whatever the "
+        "distribution of its uncertainty, as long as the ID data were not used for training."
+    )
+    if all(alarm.threshold.guarantee == "new" for alarm in evaluation.thresholds):
+        return text
+    return f"{text} For the lowest rates there are too few ID inputs to promise that; there the rate is that of these inputs."

@@ -1,0 +1,151 @@
+"""A real browser, driven as a reader would: Chromium by its debugging pipe, without further packages."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import time
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+OPTIONS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync",
+    "--disable-component-update", "--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe",
+)  # fmt: skip
+
+
+class Chromium:
+    """One browser with one page."""
+
+    def __init__(self, profile):
+        here, there = os.pipe(), os.pipe()  # the browser reads from 3 and writes to 4
+        self._to, self._from = here[1], there[0]
+
+        def connect():
+            read, write = os.dup(here[0]), os.dup(there[1])  # out of the way of 3 and 4
+            os.dup2(read, 3)
+            os.dup2(write, 4)
+
+        self.process = subprocess.Popen(
+            [BROWSER, *OPTIONS, f"--user-data-dir={profile}", "about:blank"],
+            preexec_fn=connect, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(here[0])
+        os.close(there[1])
+        self._number, self._buffer, self._session, self.events = 0, b"", None, []
+        target = self.send("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.send(f"{domain}.enable")
+
+    def send(self, method, **params):
+        """Call a method of the protocol and wait for its result."""
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        while (answer := self._read()).get("id") != self._number:
+            self.events.append(answer)
+        assert "error" not in answer, f"{method}: {answer['error']}"
+        return answer["result"]
+
+    def _read(self):
+        while b"\0" not in self._buffer:
+            part = os.read(self._from, 1 << 16)
+            assert part, "the browser went away"
+            self._buffer += part
+        message, _, self._buffer = self._buffer.partition(b"\0")
+        return json.loads(message)
+
+    def open(self, path, *, width=1400, height=900, dark=False, scripts=True):
+        """Show a file, in a window of this size."""
+        self.events.clear()
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.send("Emulation.setEmulatedMedia", features=scheme)
+        self.send("Emulation.setScriptExecutionDisabled", value=not scripts)
+        self.send(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
+        )
+        self.send("Page.navigate", url=path.as_uri())
+        self.until("document.readyState == 'complete'")
+
+    def js(self, code):
+        """The value of an expression, promises awaited."""
+        done = self.send("Runtime.evaluate", expression=code, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in done, done["exceptionDetails"]
+        return done["result"].get("value")
+
+    def until(self, code, seconds=30):
+        """Wait until an expression is true."""
+        end = time.monotonic() + seconds
+        while not self.js(code):
+            assert time.monotonic() < end, f"never true: {code}"
+            time.sleep(0.05)
+
+    def ready(self, selector):
+        """Scroll to a chart and wait until it is alive."""
+        self.js(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
+        self.until(f"document.querySelector({json.dumps(selector)}).dataset.ready !== undefined")
+
+    def box(self, selector):
+        """Left, top, width and height in the window."""
+        return self.js(
+            f"(() => {{ const b = document.querySelector({json.dumps(selector)}).getBoundingClientRect();"
+            " return [b.left, b.top, b.width, b.height]; })()"
+        )
+
+    def mouse(self, kind, x, y, **more):
+        """Move, press or release the mouse."""
+        self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def click(self, selector):
+        """Scroll to an element and click in its middle."""
+        self.js(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
+        left, top, width, height = self.box(selector)
+        place = {"x": left + width / 2, "y": top + height / 2, "button": "left", "clickCount": 1}
+        for kind in ("mousePressed", "mouseReleased"):
+            self.mouse(kind, **place)
+
+    def press(self, key):
+        """Press a key."""
+        text = {"text": key} if len(key) == 1 else {}
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
+        self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def screenshot(self, path, *, whole=False):
+        """Write what is seen, or the whole page."""
+        image = self.send("Page.captureScreenshot", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(image["data"]))
+
+    def pdf(self):
+        """The page on paper."""
+        return base64.b64decode(self.send("Page.printToPDF", printBackground=True)["data"])
+
+    def problems(self):
+        """Errors of scripts, what the policy blocked, warnings."""
+        found = []
+        for event in self.events:
+            method, params = event.get("method"), event.get("params", {})
+            if method == "Runtime.exceptionThrown":
+                found.append(params["exceptionDetails"]["text"] + str(params["exceptionDetails"].get("exception")))
+            if method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):
+                found.append(str(params["args"]))
+            if method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+                found.append(params["entry"]["text"])
+        return found
+
+    def requests(self):
+        """The addresses of everything that was asked for."""
+        sent = [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
+        return [url for url in sent if not url.startswith("data:")]
+
+    def close(self):
+        """End the browser."""
+        self._session = None
+        self.send("Browser.close")
+        self.process.wait(20)
+        os.close(self._to)
+        os.close(self._from)
