@@ -11,7 +11,8 @@ import pytest
 
 SCRIPTS = Path(__file__).parents[1] / "smoke"
 BLOCKED = (
-    "jinja2", "vl_convert", "PIL", "scipy", "sklearn", "matplotlib", "pyarrow", "pandas", "typer", "rich", "torch", "ray", "triton",
+    "jinja2", "vl_convert", "PIL", "scipy", "sklearn", "matplotlib", "pyarrow", "pandas", "typer", "rich", "torch", "ray",
+    "triton",
 )  # fmt: skip
 
 

@@ -203,7 +203,9 @@ def test_the_page_keeps_to_its_width_and_everything_has_a_name(browser, file, wi
     browser.open(file, width=width, dark=width == 390)
     browser.ready(ROC)
     assert browser.js("document.documentElement.scrollWidth") == width
-    rights = "[...document.querySelectorAll('section, .chart, .sample, svg')].map((n) => n.getBoundingClientRect().right)"
+    rights = (
+        "[...document.querySelectorAll('section, .chart, .sample, svg')].map((n) => n.getBoundingClientRect().right)"
+    )
     assert max(browser.js(rights)) <= width + 1
     letters = f"[...document.querySelectorAll('{ROC} text')].map((text) => getComputedStyle(text).fontSize)"
     assert set(browser.js(letters)) == {"12px"}
