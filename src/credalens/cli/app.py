@@ -20,6 +20,7 @@ COMMANDS: Final[dict[str, str]] = {
     "demo": "Start here",
     "score": "Work with predictions",
     "evaluate": "Work with predictions",
+    "guard": "Work with predictions",
     "train": "Train and reproduce",
     "reproduce": "Train and reproduce",
 }
@@ -65,6 +66,10 @@ class LazyCommands(TyperGroup):
         single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
         heading = COMMANDS.get(cmd_name, OTHER_HEADING)
         function = _function_of(cmd_name)
+        if isinstance(function, typer.Typer):  # a command of commands
+            single.add_typer(function, name=cmd_name, rich_help_panel=heading)
+            single.callback()(lambda: None)
+            return typer.main.get_command(single).commands[cmd_name]  # type: ignore[attr-defined]
         takes_anything = {"ignore_unknown_options": True, "allow_extra_args": True}
         settings = takes_anything if function.__module__ == __name__ else None  # one that only says what is missing
         single.command(cmd_name, cls=OneCommand, rich_help_panel=heading, context_settings=settings)(function)
@@ -76,7 +81,7 @@ def _added() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=ADDED)}
 
 
-def _function_of(command: str) -> Callable[..., None]:
+def _function_of(command: str) -> Any:
     """The function behind a command: of another package, of the module of its name, or one that names what is missing."""
     added = _added()
     if command in added:
@@ -141,7 +146,8 @@ def _escape_what_cannot_be_printed() -> None:
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 when all went well, 2 for bad input, 130 when interrupted, 1 for a defect of credalens.
 
-    ``reproduce`` also exits with 1 when nothing could be measured and with 3 when its time limit has passed.
+    ``reproduce`` also exits with 1 when nothing could be measured and with 3 when its time limit has passed, and
+    ``guard check`` with 3 when a promise is broken.
     """
     given = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in given

@@ -109,7 +109,7 @@ def evaluate(
     with progress_bar(hidden=as_json) as progress:
         evaluation = evaluate_members(
             members,
-            labels=_labels(labels, members, max_bytes),
+            labels=labels_of(labels, members, max_bytes),
             ood=ood_members,
             logits=logits,
             class_names=_class_names(classes, members.classes),
@@ -141,7 +141,8 @@ def _named_files(pairs: list[str]) -> dict[str, Path]:
     return named
 
 
-def _labels(path: Path | None, members: Predictions, max_bytes: int | None) -> Any:
+def labels_of(path: Path | None, members: Predictions, max_bytes: int | None) -> Any:
+    """The labels of a file, or those that stand beside the predictions; None where there are none."""
     from credalens.storage import read_labels
 
     source = path or (members.path if members.has_labels else None)

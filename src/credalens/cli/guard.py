@@ -1,0 +1,225 @@
+"""``credalens guard``: fit a guard on calibration data, and check whether its promises hold on other data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from credalens.checks.control_characters import escaped
+from credalens.cli.app import OneCommand
+from credalens.cli.engine import MaxBytes, MemberAxis
+from credalens.cli.evaluate import labels_of
+from credalens.cli.score import parse_base
+
+if TYPE_CHECKING:
+    from credalens.guard import Guard
+    from credalens.guard.observed import DecisionCounts
+
+BROKEN: Final = 3
+guard = typer.Typer(
+    add_completion=False,
+    rich_markup_mode="markdown",
+    no_args_is_help=True,
+    help="""Decide which predictions to accept, with a promise: fit a guard, check a guard.
+
+    **Examples**
+
+        credalens guard fit id.npz --labels y.npy --max-error 0.02 -o guard.json
+        credalens guard check guard.json new.npz --labels y.npy
+        credalens score new.npz -o scored.parquet --guard guard.json
+    """,
+)
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="True classes of the rows; not needed where the file of predictions holds them, as labels.",
+        show_default=False,
+    ),
+]
+Logits = Annotated[bool, typer.Option("--logits", help="They are logits, not probabilities.")]
+Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads.", show_default="all cores")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@guard.command(cls=OneCommand)
+def fit(
+    predictions: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PREDICTIONS",
+            help="Members' predictions for calibration data, which they were not trained on and which are like what will "
+            "come, (members, rows, classes): .npy, .npz, .parquet or .safetensors.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the guard, JSON.", show_default=False)
+    ],
+    labels: Labels = None,
+    score: Annotated[str, typer.Option(metavar="NAME", help="The score that decides, of the catalogue.")] = "total",
+    false_alarm_rate: Annotated[
+        float,
+        typer.Option(
+            metavar="RATE", min=0, max=1, help="Abstain on at most so many inputs that are like these; 0: never."
+        ),
+    ] = 0.05,
+    max_error: Annotated[
+        float | None,
+        typer.Option(metavar="RATE", help="Errors among accepted inputs; needs labels.", show_default="no promise"),
+    ] = None,
+    max_class_error: Annotated[
+        float | None,
+        typer.Option(metavar="RATE", help="The same within every true class.", show_default="no promise"),
+    ] = None,
+    confidence: Annotated[float, typer.Option(metavar="P", help="Of the promises about errors.")] = 0.95,
+    point: Annotated[
+        str, typer.Option(metavar="intersection|mean", help="Which point prediction is judged.")
+    ] = "intersection",
+    sets: Annotated[
+        float | None,
+        typer.Option(
+            metavar="ALPHA",
+            help="Offer sets of classes that lack the true one at most so often; needs labels.",
+            show_default="no sets",
+        ),
+    ] = None,
+    set_method: Annotated[
+        str, typer.Option(metavar="NAME", help="How sets are made: lac, aps, intersection, ...")
+    ] = "lac",
+    largest_set: Annotated[int, typer.Option(metavar="N", min=1, help="Classes that are offered at most.")] = 3,
+    members: Annotated[str, typer.Option(metavar="TEXT", help="What made the members, kept for the reader.")] = "",
+    logits: Logits = False,
+    member_axis: MemberAxis = None,
+    base: Annotated[
+        float, typer.Option(parser=parse_base, metavar="NUMBER|e", help="Base of the logarithm: 2 is bits, e nats.")
+    ] = "2",  # type: ignore[assignment]
+    threads: Threads = None,
+    max_bytes: MaxBytes = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn from calibration data which predictions to accept, and write the guard.
+
+    It abstains on inputs that are unlike these data. With labels it can also promise how many of the predictions that it
+    accepts are wrong; where no threshold can promise that, it says how far the data are from it.
+
+    **Examples**
+
+        credalens guard fit id.npz -o guard.json
+        credalens guard fit id.npz --labels y.npy --max-error 0.02 -o guard.json
+        credalens guard fit id.npz --labels y.npy --sets 0.1 --largest-set 3 -o guard.json
+    """
+    from credalens.guard.from_file import count_predictions, fit_predictions
+    from credalens.storage import open_predictions
+    from credalens.storage.targets import check_file
+
+    check_file(output)
+    source = open_predictions(predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
+    truth = labels_of(labels, source, max_bytes)
+    fitted = fit_predictions(
+        source,
+        truth,
+        logits=logits,
+        base=base,
+        threads=threads,
+        set_alpha=sets,
+        set_method=set_method,
+        score=score,
+        false_alarm_rate=false_alarm_rate or None,
+        max_error=max_error,
+        max_class_error=max_class_error,
+        confidence=confidence,
+        point=point,
+        largest_set=largest_set,
+        members=members,
+    )
+    counts = count_predictions(fitted, source, truth, logits=logits, threads=threads)
+    fitted.save(output)
+    if as_json:
+        typer.echo(json.dumps({"guard": str(output), "digest": fitted.digest, **_plain(counts, fitted)}))
+        return
+    _print_counts(counts, "On the calibration data")
+    _print_promises(fitted)
+    typer.echo(escaped(f"Written to {output}"))
+
+
+@guard.command(cls=OneCommand)
+def check(
+    guard_file: Annotated[Path, typer.Argument(metavar="GUARD", help="What `guard fit` wrote.", show_default=False)],
+    predictions: Annotated[
+        Path, typer.Argument(metavar="PREDICTIONS", help="Members' predictions for other data.", show_default=False)
+    ],
+    labels: Labels = None,
+    logits: Logits = False,
+    member_axis: MemberAxis = None,
+    threads: Threads = None,
+    max_bytes: MaxBytes = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether the promises of a guard hold on other data, and leave with code 3 where one is broken.
+
+    Every promise stands beside the rate that is observed and its exact 95 % interval. Promises about errors and sets need
+    labels.
+
+    **Examples**
+
+        credalens guard check guard.json new.npz
+        credalens guard check guard.json new.npz --labels y.npy --json
+    """
+    from credalens.guard import Guard
+    from credalens.guard.from_file import count_predictions
+    from credalens.storage import open_predictions
+
+    loaded = Guard.load(guard_file)
+    source = open_predictions(predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
+    counts = count_predictions(loaded, source, labels_of(labels, source, max_bytes), logits=logits, threads=threads)
+    if as_json:
+        typer.echo(json.dumps(_plain(counts, loaded)))
+    else:
+        _print_counts(counts, "Here")
+        _print_checks(counts, loaded)
+    if not all(found.kept for found in counts.checks(loaded)):
+        raise typer.Exit(BROKEN)
+
+
+def _plain(counts: DecisionCounts, fitted: Guard) -> dict[str, Any]:
+    names = ("rows", "unlike", "accepted", "offered", "errors", "misses")
+    checks = [{**asdict(found), "observed": found.observed, "kept": found.kept} for found in counts.checks(fitted)]
+    return {**{name: getattr(counts, name) for name in names}, "promises": checks}
+
+
+def _print_counts(counts: DecisionCounts, where: str) -> None:
+    accepted = f"{counts.accepted:,} of {counts.rows:,} accepted ({counts.accepted / counts.rows:.1%})"
+    offered = f", {counts.offered:,} offered as a set" if counts.offered else ""
+    errors = ""
+    if counts.errors is not None and counts.accepted:
+        errors = f"; {counts.errors:,} errors among the accepted ({counts.errors / counts.accepted:.2%})"
+    typer.echo(f"{where}: {accepted}{offered}{errors}.")
+
+
+def _print_promises(fitted: Guard) -> None:
+    if fitted.false_alarm_rate is not None:
+        typer.echo(f"Promised: abstains on at most {fitted.false_alarm_rate:.3g} of new inputs that are like these.")
+    for promise in fitted.promises:
+        typer.echo(
+            f"Promised: {promise.name} of at most {promise.max_error:.3g} among accepted inputs, with "
+            f"{promise.confidence:.3g} confidence ({promise.errors} of {promise.accepted})."
+        )
+    if fitted.sets is not None:
+        typer.echo(f"Promised: at most {fitted.sets.alpha:.3g} of the sets lack the true class.")
+
+
+def _print_checks(counts: DecisionCounts, fitted: Guard) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("promise", "at most", "observed", "95 % interval", "inputs", "")
+    for found in counts.checks(fitted):
+        observed = "–" if found.observed is None else f"{found.observed:.2%}"
+        interval, verdict = f"{found.low:.2%} to {found.high:.2%}", "holds" if found.kept else "broken"
+        table.add_row(found.name, f"{found.promised:.2%}", observed, interval, f"{found.n:,}", verdict)
+    Console(highlight=False).print(table)

@@ -1,0 +1,103 @@
+"""credalens guard: fits, writes, checks, and one clear line for everything that can be wrong."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from credalens import wrap
+from credalens.cli import main
+from credalens.guard import ConformalSets, Guard
+from credalens.storage import save_predictions
+from tests.strategies import batch_of
+
+VALUES = batch_of("peaked", 3, 300, 4, seed=1)
+LABELS = wrap(VALUES).predict()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    save_predictions(tmp_path / "id.npy", VALUES)
+    save_predictions(tmp_path / "both.npz", VALUES, LABELS)
+    save_predictions(tmp_path / "new.npy", batch_of("peaked", 3, 200, 4, seed=2))
+    save_predictions(tmp_path / "flat.npy", batch_of("flat", 3, 200, 4, seed=2))
+    np.save(tmp_path / "y.npy", LABELS)
+    return tmp_path
+
+
+def run(capsys, *args: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as left:
+        main(["guard", *map(str, args)])
+    out, err = capsys.readouterr()
+    return left.value.code, out, err
+
+
+def test_fit_writes_the_guard_that_python_fits(capsys, folder):
+    promised = ("--max-error", 0.02, "--sets", 0.1, "--members", "three networks")
+    code, out, err = run(
+        capsys, "fit", folder / "id.npy", "--labels", folder / "y.npy", *promised, "-o", folder / "g.json"
+    )
+    assert (code, err) == (0, "")
+    assert "errors among the accepted (0.00%)" in out
+    assert "error rate of at most 0.02 among accepted inputs, with 0.95 confidence (0 of" in out
+    prediction = wrap(VALUES)
+    expected = Guard.fit(
+        prediction, LABELS, max_error=0.02, sets=ConformalSets.fit(prediction, LABELS), members="three networks"
+    )
+    assert Guard.load(folder / "g.json").digest == expected.digest
+    run(capsys, "fit", folder / "both.npz", *promised, "-o", folder / "h.json")
+    assert Guard.load(folder / "h.json").digest == expected.digest
+
+
+def test_check_says_whether_promises_hold(capsys, folder):
+    run(capsys, "fit", folder / "id.npy", "-o", folder / "g.json")
+    code, out, _ = run(capsys, "check", folder / "g.json", folder / "new.npy")
+    assert code == 0
+    assert "holds" in out
+    code, out, _ = run(capsys, "check", folder / "g.json", folder / "flat.npy", "--json")
+    found = json.loads(out)
+    counts = Guard.load(folder / "g.json").check_promises(wrap(np.load(folder / "flat.npy")))
+    assert code == 3
+    assert (found["unlike"], found["promises"][0]["kept"]) == (counts[0].hits, False)
+    code, out, _ = run(capsys, "check", folder / "g.json", folder / "flat.npy")
+    assert code == 3
+    assert "broken" in out
+
+
+def test_chunks_give_the_same_counts(capsys, folder, monkeypatch):
+    run(capsys, "fit", folder / "both.npz", "--max-error", 0.05, "-o", folder / "g.json")
+    whole = run(capsys, "check", folder / "g.json", folder / "both.npz", "--json")
+    monkeypatch.setattr("credalens.storage.source.VALUES_A_CHUNK", 3 * 4 * 7)
+    assert run(capsys, "check", folder / "g.json", folder / "both.npz", "--json") == whole
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("fit", "id.npy", "--max-error", 0.02, "-o", "g.json"), "a promise about errors needs labels"),
+        (("fit", "id.npy", "--sets", 0.1, "-o", "g.json"), "sets of classes need labels"),
+        (("fit", "both.npz", "--max-error", 0.001, "-o", "g.json"), "at least 2995 are needed"),
+        (("fit", "id.npy", "--false-alarm-rate", 0.001, "-o", "g.json"), "at least 999 are needed"),
+        (("fit", "id.npy", "--score", "size", "-o", "g.json"), "score must be one of"),
+        (("fit", "none.npy", "-o", "g.json"), "none.npy"),
+        (("check", "none.json", "id.npy"), "No such file or directory"),
+        (("check", "y.npy", "id.npy"), "is no saved guard"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_writes_nothing(capsys, folder, monkeypatch, args, message):
+    monkeypatch.chdir(folder)
+    code, out, err = run(capsys, *args)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (folder / "g.json").exists()
+
+
+def test_the_help_names_both(capsys):
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    assert "fit" in out
+    assert "check" in out
