@@ -41,12 +41,16 @@ class OneCommand(TyperCommand):
         return _bare_flags(super().get_params(ctx))
 
 
-class LazyCommands(TyperGroup):
-    """Finds a command in the module of its name, and imports that module only then."""
+class OneGroup(TyperGroup):
+    """The same for commands of a command."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, flags without a type."""
         return _bare_flags(super().get_params(ctx))
+
+
+class LazyCommands(OneGroup):
+    """Finds a command in the module of its name, and imports that module only then."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is meant, or the name of the one that may be meant."""

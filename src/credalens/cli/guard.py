@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from credalens.checks.control_characters import escaped
-from credalens.cli.app import OneCommand
+from credalens.cli.app import OneCommand, OneGroup
 from credalens.cli.engine import MaxBytes, MemberAxis
 from credalens.cli.evaluate import labels_of
 from credalens.cli.score import parse_base
@@ -21,17 +21,10 @@ if TYPE_CHECKING:
 
 BROKEN: Final = 3
 guard = typer.Typer(
+    cls=OneGroup,
     add_completion=False,
     rich_markup_mode="markdown",
     no_args_is_help=True,
-    help="""Decide which predictions to accept, with a promise: fit a guard, check a guard.
-
-    **Examples**
-
-        credalens guard fit id.npz --labels y.npy --max-error 0.02 -o guard.json
-        credalens guard check guard.json new.npz --labels y.npy
-        credalens score new.npz -o scored.parquet --guard guard.json
-    """,
 )
 Labels = Annotated[
     Path | None,
@@ -44,6 +37,20 @@ Labels = Annotated[
 Logits = Annotated[bool, typer.Option("--logits", help="They are logits, not probabilities.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads.", show_default="all cores")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@guard.callback()
+def describe() -> None:
+    """Decide which predictions to accept, with a promise: fit a guard, check a guard.
+
+    **Examples**
+
+        credalens guard fit id.npz --labels y.npy --max-error 0.02 -o guard.json
+
+        credalens guard check guard.json new.npz --labels y.npy
+
+        credalens score new.npz -o scored.parquet --guard guard.json
+    """
 
 
 @guard.command(cls=OneCommand)
