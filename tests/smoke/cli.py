@@ -36,7 +36,9 @@ def smoke(folder: Path) -> None:
     assert run("--version", folder=folder).strip() == f"credalens {credalens.__version__}"
     run("score", "id.npz", "-o", "scores.parquet", folder=folder)
     assert (folder / "scores.parquet").is_file()
-    assert "credalens[report]" in refusal("evaluate", "--id", "id.npz", "--ood", "same=id.npz", "-o", "out", folder=folder)
+    assert "credalens[report]" in refusal(
+        "evaluate", "--id", "id.npz", "--ood", "same=id.npz", "-o", "out", folder=folder
+    )
 
 
 if __name__ == "__main__":

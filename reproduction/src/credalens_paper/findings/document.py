@@ -13,6 +13,7 @@ from typing import Final
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.tables import C10
+from credalens_paper.findings.advice import score_ranks_sentence, trim_sentence
 from credalens_paper.findings.beyond import backbone_note, near_sentence, noise_sentence
 from credalens_paper.findings.claims import CLAIMS, claims_table, verdict
 from credalens_paper.findings.lookup import model_name, place_name
@@ -108,7 +109,12 @@ def _short(results: Sequence[Result], compared: Sequence[Comparison], exactness:
     cells = f"Of {len(compared)} comparisons credal wins {better['credal']} and loses {better['classical']}."
     exact = [write(result) for result in exactness for write in (error_sentence, effect_sentence, reduction_sentence)]
     notes = (claims, weakness_note(results), cells, score_sentence(results), size_sentence(results))
-    beyond = (near_sentence(results), noise_sentence(results))
+    beyond = (
+        score_ranks_sentence(results),
+        trim_sentence(results),
+        near_sentence(results),
+        noise_sentence(results),
+    )
     return "\n".join(f"- {line}" for line in (*notes, *beyond, *exact) if line)
 
 
