@@ -6,7 +6,7 @@ BIN := $(VENV)/$(SCRIPTS)
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench attack oldest newest wheel tag workflows clean
+.PHONY: help setup demo docs test check format bench attack oldest newest wheel tag workflows clean
 
 help:  ## show this list
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -49,6 +49,13 @@ newest:  ## run the library's tests with the newest releases of the dependencies
 	.venv-newest/$(SCRIPTS)/python -m pip install --quiet --upgrade --editable '.[cli,sklearn,report]' $(RANGE_TOOLS)
 	.venv-newest/$(SCRIPTS)/python -m pip list
 	.venv-newest/$(SCRIPTS)/python -m pytest -n 2 -W ignore::DeprecationWarning $(RANGE_TESTS)
+
+docs: $(VENV)/.docs  ## build the site in docs/_build/html, its examples executed, warnings as errors
+	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+$(VENV)/.docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	@touch $@
 
 bench: setup  ## measure speed as ratios, side by side in one run
 	$(BIN)/python -m benchmarks --out results/benchmark.json
@@ -101,4 +108,4 @@ workflows: .venv-tools/.installed  ## validate the workflows, templates and othe
 	$(TOOLS)/pre-commit validate-config
 
 clean:  ## remove the environment and everything built
-	rm -rf $(VENV) .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_build docs/gallery docs/results $(VENV) .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

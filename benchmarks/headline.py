@@ -1,4 +1,4 @@
-"""The tables of speed in the README, taken from the benchmark's result files so that nobody types them."""
+"""The tables of speed in the documentation, taken from the benchmark's result files so that nobody types them."""
 
 from __future__ import annotations
 

@@ -6,10 +6,14 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from credalens import wrap
 from credalens.core.scores import SCORES, Score
+from tests.doc_blocks import python_blocks, run_block, stand_ins
 
 DOCS = Path(__file__).parents[1] / "docs"
+PAGES = ("coming_from", "deciding", "evaluating", "first_result", "guard", "index", "mathematics", "wrapping")
 
 
 def row(score: Score) -> str:
@@ -24,11 +28,81 @@ def test_the_catalogue_of_scores_is_the_code():
 
 
 def test_the_example_about_scores_runs():
-    (block,) = re.findall(r"```python\n(.*?)```", (DOCS / "scores.md").read_text(), flags=re.DOTALL)
+    (block,) = python_blocks(DOCS / "scores.md")
     names: dict[str, object] = {}
-    exec(block, names)  # noqa: S102 - our own page
+    run_block(block, names)
     evaluation = names["evaluation"]
     assert evaluation.recommended.score == "total"
     assert np.isclose(
         evaluation.alarm.caught["SVHN"], evaluation.threshold.flags(names["wrap"](names["real"].svhn)).mean()
     )
+
+
+def texts() -> dict[str, object]:
+    """A tiny classifier of Hugging Face's, with random weights, and a batch as its tokenizer makes it."""
+    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
+    config = transformers.BertConfig(
+        vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, num_labels=3
+    )
+    classifiers = [transformers.BertForSequenceClassification(config).eval() for _ in range(2)]
+    encoded = {"input_ids": torch.randint(20, (4, 6)), "attention_mask": torch.ones(4, 6, dtype=torch.long)}
+    return {"classifier_a": classifiers[0], "classifier_b": classifiers[1], "encoded": encoded}
+
+
+def predictions() -> dict[str, object]:
+    """Members that know the first data set and not the second."""
+    rng = np.random.default_rng(0)
+    known, unknown = rng.dirichlet([60, 2, 2], size=(5, 60)), rng.dirichlet([1, 1, 1], size=(5, 60))
+    return {"id_probs": known, "ood_probs": unknown, "labels": np.zeros(60, int)}
+
+
+def calibration() -> dict[str, object]:
+    """Predictions to calibrate on, and how many of ten people chose each class."""
+    rng = np.random.default_rng(0)
+    known = wrap(rng.dirichlet([6, 2, 2], size=(5, 60)))
+    return {
+        "calibration": known,
+        "prediction": known,
+        "labels": np.zeros(60, int),
+        "answers": rng.multinomial(10, known.mean),
+    }
+
+
+MORE_NAMES = {"guard": calibration, "wrapping": texts, "evaluating": predictions, "coming_from": predictions}
+NUMBERS = {"first_result": 6, "index": 2, "mathematics": 2, "coming_from": 1}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    names = stand_ins() | MORE_NAMES.get(page, dict)()
+    checked = sum(run_block(block, names) for block in python_blocks(DOCS / f"{page}.md"))
+    assert checked == NUMBERS.get(page, 0)
+
+
+def test_every_page_with_code_is_run():
+    assert {page.stem for page in DOCS.glob("*.md") if python_blocks(page)} == {*PAGES, "scores"}
+
+
+def test_every_link_to_a_file_leads_somewhere():
+    for page in (*DOCS.glob("*.md"), *DOCS.glob("project/*.md")):
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
+            built = target.startswith(("gallery/", "results/")) or "://" in target
+            assert built or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_public_name_is_in_the_reference():
+    modules = {re.search(r"automodule:: (\S+)", page.read_text())[1] for page in DOCS.glob("api/*.rst")}
+    import credalens
+
+    assert modules >= {"credalens", *(f"credalens.{part}" for part in credalens._PARTS)}
+
+
+def test_the_tables_of_speed_are_the_result_files():
+    from benchmarks.headline import device_table, speed_table
+
+    page, results = (DOCS / "speed.md").read_text(), DOCS.parent / "results"
+    tables = {"speed": speed_table(results / "benchmark.json"), "gpu": device_table(results / "benchmark_gpu.json")}
+    for name, table in tables.items():
+        assert page.partition(f"<!-- {name} -->\n")[2].partition(f"\n<!-- /{name} -->")[0] == table

@@ -1,0 +1,30 @@
+"""The pages of measured results, copied from `results/` beside the sources when the site is built."""
+
+import shutil
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+KEPT = {".md", ".json", ".svg", ""}
+
+
+def copy_results(app: Sphinx) -> None:
+    """Bring the folder; its pages are linked from others, and most of them stand in no table of contents."""
+    source, target = Path(app.srcdir).parent / "results", Path(app.srcdir) / "results"
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target, ignore=lambda _, names: [name for name in names if Path(name).suffix not in KEPT])
+    for page in target.rglob("*.md"):
+        page.write_text(f"---\norphan: true\n---\n\n{page.read_text(encoding='utf-8')}", encoding="utf-8")
+
+
+def link_into_site(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Pages of `docs/` name result files as they lie in the repository."""
+    if "/" not in docname:
+        source[0] = source[0].replace("](../results/", "](results/")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Before anything is read."""
+    app.connect("builder-inited", copy_results)
+    app.connect("source-read", link_into_site)
+    return {"parallel_read_safe": True}

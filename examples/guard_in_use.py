@@ -1,0 +1,78 @@
+"""
+A guard in use
+==============
+
+A guard accepts predictions or abstains, with a promise about each. It is fitted on inputs like those it will meet,
+saved as a file, and used where the model runs. Here a forest reads the digits 0 to 7, and meets 8 and 9 when it is in
+use.
+"""
+
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import train_test_split
+
+from credalens.guard import Guard
+from credalens.sklearn import CredalClassifier
+
+X, y = load_digits(return_X_y=True)
+known = y < 8
+X_train, X_rest, y_train, y_rest = train_test_split(X[known], y[known], train_size=400, random_state=0)
+X_calibration, X_test, y_calibration, y_test = train_test_split(X_rest, y_rest, test_size=0.4, random_state=0)
+credal = CredalClassifier.from_fitted(RandomForestClassifier(100, random_state=0).fit(X_train, y_train))
+
+# %%
+# Two promises: at most 5 % of digits like these are called unlike the calibration data, and at most 2 % of what is
+# accepted is wrong, the latter with a confidence of 95 % over the calibration data. The calibration data must not
+# have been used for training.
+guard = Guard.fit(
+    credal.credal_predict(X_calibration),
+    y_calibration,
+    false_alarm_rate=0.05,
+    max_error=0.02,
+    members="a forest of 100 trees",
+)
+promise = guard.promises[0]
+print(guard)
+print(
+    f"{promise.errors} of {promise.accepted} accepted calibration digits are wrong; at most {promise.bound:.2%} is promised"
+)
+
+# %%
+# It is a JSON file that a person can read, and loads to the same bits.
+path = Path(tempfile.mkdtemp()) / "guard.json"
+guard.save(path)
+guard = Guard.load(path)
+
+# %%
+# In use: known digits are mostly accepted, and what is accepted is right; unknown ones are mostly turned away, with a
+# reason.
+prediction, unknown = credal.credal_predict(X_test), credal.credal_predict(X[~known])
+decisions, unknown_decisions = guard.decide(prediction), guard.decide(unknown)
+wrong = decisions.prediction != y_test
+print(f"digits 0 to 7: {decisions.accepted.mean():.0%} accepted, {wrong[decisions.accepted].mean():.1%} of these wrong")
+print(f"without the guard {wrong.mean():.1%} would be wrong")
+print(f"digits 8 and 9: {unknown_decisions.accepted.mean():.0%} accepted")
+for name, batch in (("0 to 7", decisions), ("8 and 9", unknown_decisions)):
+    reasons, counts = np.unique(batch.reason, return_counts=True)
+    print(name, dict(zip(reasons.tolist(), counts.tolist(), strict=True)))
+print(f"epistemic uncertainty of what is accepted: {prediction.epistemic[decisions.accepted].mean():.2f} bits")
+
+figure, axes = plt.subplots(figsize=(6.2, 3.4), layout="constrained")
+bins = np.linspace(0, 3, 40)
+axes.hist(
+    [decisions.scores[~wrong], decisions.scores[wrong]],
+    bins,
+    stacked=True,
+    color=("#0B6E99", "#B5542B"),
+    label=("0 to 7, right", "0 to 7, wrong"),
+)
+axes.hist(unknown_decisions.scores, bins, histtype="step", color="black", label="8 and 9")
+axes.axvline(guard.limit, color="black", linestyle=":", label="limit of the guard")
+axes.set(xlabel=f"{guard.score} uncertainty (bits)", ylabel="digits")
+axes.legend(frameon=False)
+plt.show()
