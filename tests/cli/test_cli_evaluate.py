@@ -148,6 +148,32 @@ def test_figures_on_request(capsys, folder, tmp_path, monkeypatch):
     assert (tmp_path / "out" / "figures" / "roc.svg").read_text() == "o"
 
 
+def test_title_name_images_and_groups(capsys, folder, tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(folder / "images.npz", clinic=rng.random((ROWS, 3, 4, 5)), o=np.zeros((40, 4, 5), np.uint8))
+    (folder / "sites.csv").write_text("site,month\n" + "".join(f"s{k % 2},{k % 3}\n" for k in range(ROWS)))
+    named = (
+        "--name",
+        "clinic",
+        "--title",
+        "Clinic <b>",
+        "--images",
+        folder / "images.npz",
+        "--groups",
+        folder / "sites.csv",
+    )
+    args = common(folder, "--labels", folder / "labels.npy", "--ood", f"o={folder / 'ood.npy'}", *named)
+    assert run(capsys, *args, "-o", tmp_path / "out")[0] == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    result = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert "<h1>Clinic &lt;b&gt;</h1>" in page
+    assert page.count('<img src="data:') == 2 * len(result["samples"])
+    assert result["data"]["id"]["name"] == "clinic"
+    assert [one["column"] for one in result["groups"]] == ["true class", "site", "month"]
+    assert "By site" in page
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC: credalens", page)
+
+
 def spoil(folder):
     """Files with one fault each, name -> what is wrong with them."""
     np.save(folder / "flat.npy", np.full((3, CLASSES), 0.25))
@@ -165,6 +191,11 @@ def spoil(folder):
     (folder / "names.txt").write_text("a\nb\n")
     pq.write_table(pa.table({"x": [1, 2]}), folder / "other.parquet")
     np.save(folder / "one.npy", np.full((3, 1, CLASSES), 0.25))
+    np.save(folder / "images.npy", np.zeros((7, 2, 2), np.uint8))
+    np.savez(folder / "images.npz", nobody=np.zeros((7, 2, 2), np.uint8))
+    (folder / "short.csv").write_text("site\na\nb\n")
+    (folder / "ragged.csv").write_text("site,month\na\n")
+    (folder / "twice.csv").write_text("site,site\na,b\n")
 
 
 @pytest.mark.parametrize(
@@ -201,6 +232,16 @@ def spoil(folder):
         ({"--threads": 0}, "Invalid value for '--threads'"),
         ({"--replicates": 39}, "Invalid value for '--replicates'"),
         ({"--seed": -1}, "Invalid value for '--seed'"),
+        ({"--images": "images.npy"}, "images of 'in-distribution' must have shape (60, height, width)"),
+        ({"--images": "images.npz"}, "images were given for 'nobody', which is no data set"),
+        ({"--images": "cut.npy"}, "--images cut.npy: cannot be read"),
+        ({"--images": "file.txt"}, "--images file.txt: must be an .npz"),
+        ({"--groups": "short.csv"}, "one value for each of the 60 ID inputs; got shape (2,) (--groups)"),
+        ({"--groups": "ragged.csv"}, "--groups ragged.csv: line 2 has 1 values for 2 columns"),
+        ({"--groups": "twice.csv"}, "must name every column, each once"),
+        ({"--groups": "cut.parquet"}, "--groups cut.parquet: cannot be read"),
+        ({"--groups": "file.txt"}, "--groups file.txt: must be a .csv"),
+        ({"--name": "o"}, "'o' names both the ID data and an OOD data set"),
         ({"--base": "one"}, "'one' is neither a number nor 'e'"),
     ],
 )

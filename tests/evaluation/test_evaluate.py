@@ -276,7 +276,7 @@ def test_without_ood_data_detection_is_missing_and_the_rest_the_same(data, found
     known, labels, _ = data
     seen = set()
     alone = evaluate(known, {}, labels=labels, replicates=60, progress=lambda what, done, of: seen.add(what))
-    assert (alone.ood, alone.data.ood, list(alone.uncertainty)) == ((), (), ["in-distribution"])
+    assert (alone.ood, alone.data.ood, list(alone.values)) == ((), (), ["in-distribution"])
     plain, expected = alone.as_dict(), found.as_dict()
     assert plain["curves"] == {"detection": {}, "histograms": {}}
     for part in ("calibration", "selective", "sets", "mean_set_size"):

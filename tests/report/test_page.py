@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -18,16 +19,17 @@ import pytest
 from PIL import Image
 
 from credalens.evaluation import Threshold, evaluate
+from credalens.evaluation.images import read_images
 from credalens.look import DARK, LIGHT
 from credalens.report import figures, files
 from credalens.report.files import write_report
-from credalens.report.images import png_uri, read_images
+from credalens.report.images import png_uri
 from credalens.report.page import render_html
 from tests.strategies import batch_of
 
 EVIL = "<script>alert('1')</script>\"&"
 VOID = {"meta", "img", "input", "br"}
-SECTIONS = ("short", "scores", "detection", "alarm", "prediction", "members", "inputs", "words")
+SECTIONS = ("short", "scores", "detection", "alarm", "prediction", "groups", "members", "inputs", "words")
 
 
 @pytest.fixture(scope="module")
@@ -178,11 +180,28 @@ def test_any_ensemble_makes_a_page(kind, members, classes):
     assert not re.search(r"\b(nan|inf|None|True|NaN)\b", shown)
 
 
-def test_the_page_stays_small_with_many_data_sets():
-    known = batch_of("peaked", 5, 400, 10, seed=1)
-    others = {f"set {k}": known[:, : 200 + k] for k in range(8)}
-    page = render_html(evaluate(known, others, labels=np.zeros(400, int), replicates=60))
+def test_many_sets_classes_and_long_names_stay_readable():
+    """Twelve OOD sets, a thousand classes, names of sixty characters."""
+    rng = np.random.default_rng(0)
+    known = rng.dirichlet(np.full(1000, 0.01), size=(2, 300))
+    others = {f"{'a rather long name of a data set ' * 2}{k:02d}"[-60:]: known[:, : 40 + k] for k in range(12)}
+    names = [f"{'class with a long name ' * 3}{k:04d}"[-60:] for k in range(1000)]
+    found = evaluate(known, others, labels=rng.integers(0, 1000, 300), replicates=40, class_names=names)
+    assert "of 12 OOD data sets" in found.words.threshold
+    page = render_html(found)
     assert len(page.encode()) < 3_000_000
+    assert "and 8 more data sets" in page
+    assert "6 more data sets</summary>" in page
+    assert "all are in report.json" in page
+    assert not any(name[:30] + "…" in page for name in names[:5])
+
+
+def test_a_notebook_shows_sentences_and_tables_as_text(found):
+    shown = found._repr_html_()
+    reader = Reader(shown)
+    assert reader.tags["table"] == 2
+    assert not {"script", "style"} & set(reader.tags)
+    assert EVIL in "".join(reader.text)
 
 
 def test_the_style_sheet_has_the_colours_of_the_figures(page):
@@ -206,6 +225,7 @@ def test_images_come_back_from_the_page(found):
     rng = np.random.default_rng(0)
     grey, colour = (rng.integers(0, 256, shape, dtype=np.uint8) for shape in ((60, 5, 7), (40, 4, 6, 3)))
     page = render_html(found, images={"in-distribution": grey, "flat": colour})
+    assert render_html(replace(found, pictures=_pictures_of(found, grey, colour))) == page
     uris = {attributes["alt"]: attributes["src"] for name, attributes in Reader(page).attributes if name == "img"}
     for sample in found.samples:
         given_images = {"in-distribution": grey, "flat": colour}.get(sample.set)
@@ -213,6 +233,11 @@ def test_images_come_back_from_the_page(found):
         assert (uri is None) == (given_images is None)
         if uri is not None:
             np.testing.assert_array_equal(decoded(uri), given_images[sample.row])
+
+
+def _pictures_of(found, grey, colour):
+    images = {"in-distribution": grey, "flat": colour}
+    return {(one.set, one.row): images[one.set][one.row] for one in found.samples if one.set in images}
 
 
 def decoded(uri):

@@ -57,6 +57,28 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="Names of the classes, a text file with one a line.", show_default=False),
     ] = None,
+    title: Annotated[str, typer.Option(metavar="TEXT", help="What the page is called.", show_default=False)] = "",
+    name: Annotated[
+        str, typer.Option(metavar="TEXT", help="What the in-distribution data are called.")
+    ] = "in-distribution",
+    images: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Pictures of the inputs, an .npz with an array for each data set by its name, or an .npy for --id: bytes or "
+            "floats from 0 to 1, channels last or first.",
+            show_default=False,
+        ),
+    ] = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Columns of the in-distribution rows, such as site or month, to compare accuracy and false alarms by: .csv "
+            "with a heading, or .parquet.",
+            show_default=False,
+        ),
+    ] = None,
     figures: Annotated[
         bool, typer.Option("--figures", help="Also write every chart as PNG and SVG, into FOLDER/figures.")
     ] = False,
@@ -95,8 +117,10 @@ def evaluate(
         credalens evaluate --id test.npz --ood svhn=svhn.npz -o report
         credalens evaluate --id test.npz --labels labels.npy -o report
         credalens evaluate --id test.npy --labels labels.npy --ood svhn=svhn.npy --ood noise=noise.npy -o report
+        credalens evaluate --id test.npz --groups sites.csv --images images.npz --title "Clinic, May" -o report
         credalens evaluate --id test.parquet --ood svhn=svhn.parquet --logits --figures --json -o report
     """
+    from credalens.cli.side_files import made_by, read_groups, read_images
     from credalens.evaluation import evaluate as evaluate_members
     from credalens.report.files import write_report
     from credalens.storage import open_predictions
@@ -113,6 +137,9 @@ def evaluate(
             ood=ood_members,
             logits=logits,
             class_names=_class_names(classes, members.classes),
+            id_name=name,
+            groups=None if groups is None else read_groups(groups),
+            images=None if images is None else read_images(images),
             false_alarm_rate=false_alarm_rate,
             base=base,
             bins=bins,
@@ -121,7 +148,7 @@ def evaluate(
             threads=threads,
             progress=progress,
         )
-        write_report(evaluation, output, figures=figures, progress=progress)
+        write_report(evaluation, output, title=title, figures=figures, made=[made_by()], progress=progress)
     if as_json:
         result = {"report": str(output / "report.html"), **evaluation.headline()}
         typer.echo(escaped(json.dumps(result, ensure_ascii=False)))

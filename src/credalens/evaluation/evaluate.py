@@ -15,8 +15,10 @@ from credalens.checks.labels import read_labels
 from credalens.checks.options import check_base, check_bins, check_count, check_fraction
 from credalens.evaluation.advice.which_score import Recommendation, recommend
 from credalens.evaluation.alarms import alarms
+from credalens.evaluation.breakdown import TRUE_CLASS, RowOutcomes, break_down, read_columns
 from credalens.evaluation.detection import detect
 from credalens.evaluation.detection_curves import detection_curves
+from credalens.evaluation.images import check_images
 from credalens.evaluation.members_needed import members_needed
 from credalens.evaluation.outcome import DataSet, DataSets, Evaluation, IDData, Settings
 from credalens.evaluation.prediction_quality import PredictionQuality, prediction_quality
@@ -44,6 +46,8 @@ def evaluate(
     seed: int = 0,
     id_name: str = "in-distribution",
     class_names: Sequence[str] | None = None,
+    groups: Mapping[str, Any] | None = None,
+    images: Any = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -51,7 +55,9 @@ def evaluate(
 
     Predictions are arrays (members, rows, classes) or files from ``open_predictions``, which are read by rows.
     Accuracy, calibration, sets and selective prediction need ``labels``, the true classes of the ID rows; detection
-    needs OOD data, and is left out where ``ood`` is empty.
+    needs OOD data, and is left out where ``ood`` is empty. ``groups``, column -> one value for each ID row, asks for the
+    same numbers by site, device, month or anything else. ``images``, data set -> one image for each row, or those of the ID
+    rows alone, are shown in the report.
 
     >>> rng = np.random.default_rng(0)
     >>> sharp, flat = rng.dirichlet([60, 2, 2], size=(5, 40)), rng.dirichlet([1, 1, 1], size=(5, 40))
@@ -77,12 +83,18 @@ def evaluate(
     )
     resampling = Resampling(settings.level, settings.replicates, seed)
     data = _data_sets(id_source, ood_sources, class_names, labelled=truth is not None)
+    columns = read_columns(groups, id_source.rows)
+    all_images = check_images(images, data)
     report = progress or (lambda what, done, of: None)
 
     id_set, *ood_sets = _score_all([id_source, *ood_sources], truth is not None, base, threads, report)
     step = _counter("intervals", len(ood_sets) * replicates, report)
     quality = None if truth is None else prediction_quality(id_set, truth, bins=bins, resampling=resampling)
     choices = _choices(id_set, ood_sets, quality, settings)
+    thresholds = alarms(id_set, ood_sets, settings.false_alarm_rate, settings.base)
+    samples = worst_samples(id_set, ood_sets, truth)
+    if truth is not None:
+        columns = {TRUE_CLASS: np.array(data.class_names)[truth], **columns}
     return Evaluation(
         version=__version__,
         settings=settings,
@@ -96,13 +108,22 @@ def evaluate(
         selective=quality.selective if quality else None,
         sets=quality.sets if quality else None,
         mean_set_size=id_set.mean_set_size(),
-        thresholds=alarms(id_set, ood_sets, settings.false_alarm_rate, settings.base),
+        thresholds=thresholds,
         curves=detection_curves(id_set, ood_sets, choices.detection.score),
         members_needed=members_needed(
             id_source, ood_sources, truth, threads=threads, report=lambda done, of: report("members", done, of)
         ),
-        samples=worst_samples(id_set, ood_sets, truth),
-        uncertainty={scored.name: scored.uncertainty for scored in (id_set, *ood_sets)},
+        groups=break_down(
+            columns,
+            RowOutcomes(choices.correct, choices.confidence, id_set.scores[choices.detection.score]),
+            [alarm for alarm in thresholds if alarm.score == choices.detection.score],
+            settings.false_alarm_rate,
+            level=settings.level,
+        ),
+        samples=samples,
+        values={scored.name: scored.scores for scored in (id_set, *ood_sets)},
+        correct=choices.correct,
+        pictures={(one.set, one.row): all_images[one.set][one.row] for one in samples if one.set in all_images},
     )
 
 
@@ -112,6 +133,7 @@ class _Choices(NamedTuple):
     detection: Recommendation
     rejection: Recommendation | None
     correct: NDArray[np.bool_] | None
+    confidence: NDArray | None
 
 
 def _choices(
@@ -120,9 +142,11 @@ def _choices(
     choose = partial(recommend, false_alarm_rate=settings.false_alarm_rate, level=settings.level, seed=settings.seed)
     detection = choose(id_set.scores, {one.name: one.scores for one in ood_sets})
     if quality is None:
-        return _Choices(detection, None, None)
-    correct = quality.correct.credal if quality.point.prediction == "intersection" else quality.correct.classical
-    return _Choices(detection, choose(*scores_of_mistakes(id_set, correct)), correct)
+        return _Choices(detection, None, None, None)
+    method = "credal" if quality.point.prediction == "intersection" else "classical"
+    correct = quality.correct.of(method)
+    confidence = id_set.points.of(method).max(axis=-1) if id_set.points else None
+    return _Choices(detection, choose(*scores_of_mistakes(id_set, correct)), correct, confidence)
 
 
 def _score_all(

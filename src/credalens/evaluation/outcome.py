@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from credalens.evaluation.advice.which_point import PointChoice
 from credalens.evaluation.advice.which_score import Recommendation
 from credalens.evaluation.alarms import Alarm
+from credalens.evaluation.breakdown import Breakdown
 from credalens.evaluation.detection import Detection
 from credalens.evaluation.detection_curves import Curves
 from credalens.evaluation.members_needed import MembersNeeded
@@ -19,10 +23,9 @@ from credalens.evaluation.metrics.selective import RejectionCurve
 from credalens.evaluation.metrics.sets import SetMetrics
 from credalens.evaluation.metrics.threshold import Threshold
 from credalens.evaluation.prediction_quality import Calibration
-from credalens.evaluation.results import ByMeasure, ByMethod, Result
+from credalens.evaluation.results import ByMeasure, ByMethod, Result, plain_value
 from credalens.evaluation.samples import Sample
 from credalens.evaluation.score_quality import ScoreQuality
-from credalens.evaluation.scored_set import Uncertainty
 
 if TYPE_CHECKING:
     from credalens.evaluation.words.verdicts import Summary
@@ -86,8 +89,11 @@ class Evaluation(Result):
     :ivar thresholds: for every usual false-alarm rate and uncertainty.
     :ivar curves: ROC and PR curves and histograms, for drawing.
     :ivar members_needed: the metrics of fewer members; None with a single one.
+    :ivar groups: the same by true class, and by each column of ``groups``.
     :ivar samples: the inputs worth a look.
-    :ivar uncertainty: data set -> all uncertainties of its inputs; not in ``report.json``.
+    :ivar values: data set -> score -> its value for every input; not in ``report.json``, as are
+    :ivar correct: whether the recommended point prediction of every ID input is right, None without labels, and
+    :ivar pictures: data set and row -> the picture of a sample.
     """
 
     version: str
@@ -105,8 +111,11 @@ class Evaluation(Result):
     thresholds: tuple[Alarm, ...]
     curves: Curves
     members_needed: MembersNeeded | None
+    groups: tuple[Breakdown, ...]
     samples: tuple[Sample, ...]
-    uncertainty: dict[str, Uncertainty] = field(repr=False)
+    values: dict[str, dict[str, NDArray]] = field(repr=False)
+    correct: NDArray[np.bool_] | None = field(repr=False)
+    pictures: dict[tuple[str, int], NDArray[np.uint8]] = field(repr=False)
 
     @cached_property
     def words(self) -> Summary:
@@ -128,8 +137,8 @@ class Evaluation(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """Everything that ``report.json`` holds, as plain values."""
-        plain = super().as_dict()
-        del plain["uncertainty"]
+        kept = [part.name for part in fields(self) if part.name not in ("values", "correct", "pictures")]
+        plain = {name: plain_value(getattr(self, name)) for name in kept}
         return {"format": FORMAT, **plain, "words": self.words.as_dict()}
 
     def headline(self) -> dict[str, Any]:
@@ -147,7 +156,13 @@ class Evaluation(Result):
         return to_text(self)
 
     def report(self, folder: str | os.PathLike[str], /, **options: Any) -> Path:
-        """Write the report into a folder; options as in :func:`credalens.report.files.write_report`."""
-        from credalens.report.files import write_report
+        """Write the report into a folder; options as in :func:`credalens.report.write_report`, such as ``title``."""
+        from credalens.report import write_report
 
         return write_report(self, folder, **options)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the sentences and the table of all scores."""
+        from credalens.report.notebook import to_notebook
+
+        return to_notebook(self)

@@ -32,7 +32,7 @@ class Result:
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain Python values; NaN and infinities become ``None``, because JSON has neither."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {field.name: plain_value(getattr(self, field.name)) for field in fields(self)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,15 +112,16 @@ class Comparison(Result):
     n_ood: int
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any, /) -> Any:
+    """Plain Python values for JSON."""
     if isinstance(value, Result):
         return value.as_dict()
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return plain_value(value.tolist())
     if isinstance(value, Mapping):
-        return {name: _plain(entry) for name, entry in value.items()}
+        return {name: plain_value(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
+        return [plain_value(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +19,20 @@ def write_report(
     /,
     *,
     title: str = "",
-    images: Mapping[str, Any] | None = None,
+    images: Any = None,
     figures: bool = False,
+    made: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Path:
     """Write ``report.html``, ``report.json`` and ``threshold.json`` into ``folder``, and all charts if ``figures``.
 
-    Charts are PNG and SVG files in ``folder``/figures. An older report is replaced; other files in the folder stay.
-    After an error nothing has changed.
+    ``title`` heads the page, ``images`` are as in :func:`credalens.evaluate`, ``made`` are lines for its footer. Charts are
+    PNG and SVG files in ``folder``/figures. An older report is replaced; other files in the folder stay. After an error
+    nothing has changed.
     """
     target = Path(folder)
     with atomic_folder(target) as scratch:
-        page = render_html(evaluation, title=title, images=images)
+        page = render_html(evaluation, title=title, images=images, made=made)
         (scratch / "report.html").write_text(page, encoding="utf-8")
         (scratch / "report.json").write_text(evaluation.to_json() + "\n", encoding="utf-8")
         evaluation.threshold.save(scratch / "threshold.json")

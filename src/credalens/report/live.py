@@ -7,7 +7,7 @@ from typing import Any
 from credalens.evaluation.alarms import Alarm
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.words.verdicts import alarm_sentence
-from credalens.report.tables import Table, outcome_table, threshold_table
+from credalens.report.tables import Table, groups_table, outcome_table, threshold_table
 
 
 def live_texts(evaluation: Evaluation, /) -> list[dict[str, Any]]:
@@ -24,7 +24,9 @@ def _texts(evaluation: Evaluation, rate: float) -> dict[str, Any]:
     alarms = {alarm.score: alarm for alarm in evaluation.thresholds if alarm.threshold.false_alarm_rate == rate}
     chosen: Alarm = alarms[evaluation.recommended.score]
     texts = {"rate": f"{100 * rate:g} %", "sentence": alarm_sentence(evaluation, chosen)}
-    for table in (threshold_table(evaluation, rate), outcome_table(evaluation, chosen)):
+    place = alarm_rates(evaluation).index(rate)
+    groups = [groups_table(evaluation, one, place) for one in evaluation.groups]
+    for table in (threshold_table(evaluation, rate), outcome_table(evaluation, chosen), *groups):
         texts |= _cells(table)
     return {"rate": rate, "thresholds": {name: a.threshold.value for name, a in alarms.items()}, "texts": texts}
 

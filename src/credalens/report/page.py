@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from credalens.checks.packages import needing
+from credalens.evaluation.images import check_images
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.results import MEASURES, METHODS
 from credalens.evaluation.samples import Sample
@@ -24,7 +25,7 @@ from credalens.report.charts.all import Charts, input_charts
 from credalens.report.charts.chart import Chart, names_of
 from credalens.report.charts.detection import X_AXES
 from credalens.report.footer import facts, footer, promise
-from credalens.report.images import png_uri, read_images
+from credalens.report.images import png_uri
 from credalens.report.live import alarm_rates, live_texts
 from credalens.report.tables import Table
 
@@ -50,15 +51,13 @@ LINKS: Final = {
 }
 
 
-def render_html(
-    evaluation: Evaluation, /, *, title: str = "", images: Mapping[str, Any] | None = None, made: Sequence[str] = ()
-) -> str:
+def render_html(evaluation: Evaluation, /, *, title: str = "", images: Any = None, made: Sequence[str] = ()) -> str:
     """The page for an evaluation.
 
     ``images``, data set -> one image for each input, shows the inputs themselves; ``made`` are lines of the footer, such
     as the date and the command.
     """
-    pictures = _pictures(evaluation, images or {})
+    pictures = _pictures(evaluation, images)
     figures, charts = Figures(), Charts.of(evaluation)
     context = {
         "evaluation": evaluation,
@@ -87,7 +86,7 @@ def render_page(
     live: Sequence[Any] = (), **context: Any,
 ) -> str:  # fmt: skip
     """A page of a template, with the style, the scripts and the charts that it shows."""
-    return _templates().get_template(template).render(
+    return templates().get_template(template).render(
         title=title,
         facts=facts,
         footer=footer,
@@ -105,7 +104,8 @@ def render_page(
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
+    """The templates of this folder, everything escaped."""
     loader = PackageLoader("credalens.report")
     made = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     made.policies["json.dumps_kwargs"] = {"sort_keys": False, "separators": (",", ":")}
@@ -128,7 +128,9 @@ def _tables(evaluation: Evaluation) -> dict[str, Any]:
         "selective": tables.selective_table(selective) if selective else None,
         "sets": tables.sets_table(evaluation, sets) if sets else None,
         "members": tables.members_table(needed) if needed else None,
-        "groups": [],
+        "groups": [
+            tables.groups_table(evaluation, one, alarm_rates(evaluation).index(rate)) for one in evaluation.groups
+        ],
     }
 
 
@@ -227,13 +229,8 @@ def _input(evaluation: Evaluation, sample: Sample, pictures: Pictures, figures: 
     )
 
 
-def _pictures(evaluation: Evaluation, images: Mapping[str, Any]) -> Pictures:
-    data = evaluation.data
-    rows = {one.name: one.rows for one in (data.id, *data.ood)}
-    unknown = sorted(set(images) - set(rows))
-    if unknown:
-        known = ", ".join(map(repr, rows))
-        raise ValueError(f"images were given for {unknown[0]!r}, which is no data set; there are {known} (--images).")
-    read = {name: read_images(array, rows[name], name) for name, array in images.items()}
-    shown = [(sample.set, sample.row) for sample in evaluation.samples if sample.set in read]
-    return {(name, row): png_uri(read[name][row]) for name, row in shown}
+def _pictures(evaluation: Evaluation, images: Any) -> Pictures:
+    """Those that were given to ``evaluate``, and those that are given now."""
+    given = check_images(images, evaluation.data)
+    late = {(one.set, one.row): given[one.set][one.row] for one in evaluation.samples if one.set in given}
+    return {place: png_uri(image) for place, image in (evaluation.pictures | late).items()}

@@ -9,6 +9,7 @@ from typing import Final
 
 from credalens.core.scores import SCORES
 from credalens.evaluation.alarms import Alarm
+from credalens.evaluation.breakdown import Breakdown, Group
 from credalens.evaluation.detection import Detector
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.metrics.selective import RejectionCurve
@@ -308,3 +309,38 @@ def input_table(view: MemberView, names: list[str], /) -> Table:
         (_text(name), *(Cell(number(v, 3)) for v in of_class)) for name, *of_class in zip(classes, *parts, strict=True)
     ]
     return Table("Probabilities", columns, tuple(rows))
+
+
+MOST_GROUPS = 40
+
+
+def groups_table(evaluation: Evaluation, breakdown: Breakdown, rate: int, /) -> Table:
+    """The worst groups of a column at the false-alarm rate of this place."""
+    groups, labelled = breakdown.groups, breakdown.groups[0].accuracy is not None
+    shown = groups[:MOST_GROUPS]
+    more = f"; the worst {len(shown)} of {len(groups)}, all are in report.json" if len(groups) > len(shown) else ""
+    titles = [
+        "Inputs",
+        *(["Accuracy (%)", "Confidence (%)", "Confidence minus accuracy"] if labelled else []),
+        "False alarms (%)",
+    ]
+    columns = (Column(breakdown.column, text=True), *map(Column, titles))
+    rows = tuple(
+        (
+            _text(group.name),
+            Cell(f"{group.rows:,}", group.rows),
+            *_group_quality(group),
+            replace(_share(group.flagged[rate]), live=f"group {breakdown.column} {place}"),
+        )
+        for place, group in enumerate(shown)
+    )
+    return Table(f"By {breakdown.column}{more}", columns, rows)
+
+
+def _group_quality(group: Group) -> tuple[Cell, ...]:
+    accuracy, sure = group.accuracy, group.confidence
+    if accuracy is None or sure is None:
+        return ()
+    span = f"{100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}"
+    gap = sure - accuracy.value
+    return Cell(f"{100 * accuracy.value:.1f}", accuracy.value, span), _share(sure), Cell(points(gap), gap)
