@@ -35,7 +35,7 @@ format: setup  ## apply the formatter and the safe fixes
 
 # The library without torch and Ray, whose old releases bring gigabytes. Packages that are newer than the oldest ones deprecate
 # what those call, which is no fault of ours.
-RANGE_TESTS := tests/core tests/kernels tests/evaluation tests/plots tests/report tests/scoring tests/sklearn tests/storage \
+RANGE_TESTS := tests/core tests/kernels tests/evaluation tests/guard tests/plots tests/report tests/scoring tests/sklearn tests/storage \
 	tests/test_prediction.py
 RANGE_TOOLS := array-api-strict filelock hypothesis pandas polars pytest pytest-xdist safetensors scipy
 
