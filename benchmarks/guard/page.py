@@ -46,7 +46,7 @@ COVERING: Final = """## Intervals that cover
 About 50 people labelled every image of CIFAR-10's test set (CIFAR-10H). The raw intervals of five networks hold
 {raw_coverage:.1%} of their label distributions with all ten classes at once; widened by {margin:.3f}, the conformal quantile of
 the largest violation, they hold {coverage:.1%} of those of the other half (promised: {promise:.0%}). The mean width of an
-interval grows from {raw_width:.3f} to {width:.3f}."""
+interval grows from {raw_width:.3f} to {width:.3f}, with `adaptive=True` to {adaptive_width:.3f} at {adaptive_coverage:.1%}."""
 
 DRIFT: Final = """## Drift
 
@@ -62,13 +62,14 @@ REAL: Final = """The same on real streams: 5,000 test images to calibrate, the o
 
 def page(simulated: dict[str, Any], real: dict[str, Any], /) -> str:
     """The whole page."""
-    covering, first = real["covering"], next(iter(real["sets"].values()))[0]
+    (covering, adaptive), first = real["covering"], next(iter(real["sets"].values()))[0]
+    adapted = {f"adaptive_{name}": adaptive[name] for name in ("width", "coverage")}
     parts = [
         HEADING,
         SETS.format(halves=first["halves"]),
         *(f"{name}:\n\n{set_table(rows)}\n\n{smallest(name, rows)}" for name, rows in real["sets"].items()),
         f"{BY_CLASS}\n\n{class_table(real)}",
-        COVERING.format(promise=1 - covering["alpha"], **covering),
+        COVERING.format(promise=1 - covering["alpha"], **covering, **adapted),
         f"{DRIFT.format(**simulated)}\n\n{alarm_table(simulated['false_alarms'])}",
         f"{DELAYS.format(streams=simulated['delay']['0'][0]['streams'])}\n\n{delay_table(simulated['delay'])}",
         REAL.format(streams=next(iter(real["drift"].values()))[0]["streams"]),
