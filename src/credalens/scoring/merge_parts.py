@@ -92,7 +92,9 @@ def _write_parquet(parts: Iterable[Path], settings: ScoringSettings, file: Binar
     groups = _row_groups(parts)
     first = next(groups)
     done = 0
-    with pq.ParquetWriter(file, first.schema.with_metadata(metadata), use_dictionary=ENCODED) as writer:
+    with pq.ParquetWriter(
+        file, first.schema.with_metadata(metadata), use_dictionary=ENCODED, write_page_checksum=True
+    ) as writer:
         for table in chain([first], groups):
             writer.write_table(table.replace_schema_metadata(metadata), row_group_size=len(table))
             written(done := done + len(table))

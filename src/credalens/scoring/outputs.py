@@ -107,7 +107,7 @@ class FolderOutput:
         rows, total = 0, dict.fromkeys(first[1], 0.0)
         with (
             self.run.writing(name) as file,
-            pq.ParquetWriter(file, schema, use_dictionary=ENCODED) as writer,
+            pq.ParquetWriter(file, schema, use_dictionary=ENCODED, write_page_checksum=True) as writer,
         ):
             for table, sums in chain([first], chunks):
                 writer.write_table(table.replace_schema_metadata(metadata), row_group_size=max(1, len(table)))
