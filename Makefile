@@ -85,7 +85,7 @@ dist/.built: .venv-tools/.installed pyproject.toml reproduction/pyproject.toml $
 # A clean environment with the wheel and one extra, away from the sources: -I leaves out the current folder and $PYTHONPATH.
 CLEAN = .venv-smoke-$*/$(SCRIPTS)/python
 EXTRA = $(if $(filter-out base types paper,$*),[$*])
-ALSO = $(if $(filter types,$*),mypy)$(if $(filter paper,$*),$(wildcard dist/credalens_paper-*.whl))
+ALSO = $(if $(filter types,$*),mypy)$(if $(filter paper,$*),"$$(ls dist/credalens_paper-*.whl)")
 
 smoke-%: wheel  ## try the wheel in a clean environment: smoke-base, -types, -cli, -sklearn, -report, -torch, -ray, -paper
 	rm -rf .venv-smoke-$*
