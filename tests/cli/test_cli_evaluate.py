@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score, average_precision_score, log_loss, r
 
 from credalens import wrap
 from credalens.cli import main
-from credalens.evaluation import Threshold
+from credalens.guard import Guard
 from credalens.storage import save_predictions
 from tests.strategies import batch_of
 
@@ -52,9 +52,9 @@ def test_the_report_and_its_numbers(capsys, folder, tmp_path):
     code, out, err = run(capsys, *common(folder, "--labels", folder / "labels.npy", *ood, "-o", tmp_path / "out"))
     assert (code, err) == (0, "")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "guard.json",
         "report.html",
         "report.json",
-        "threshold.json",
     ]
     result = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     inside, outside = (wrap(np.load(folder / name)) for name in ("id.npy", "ood.npy"))
@@ -70,7 +70,7 @@ def test_the_report_and_its_numbers(capsys, folder, tmp_path):
     assert [one["name"] for one in result["ood"]] == ["flat", "again"]
     assert f"{100 * result['ood'][0]['epistemic']['credal']['auroc']:.2f}" in out
     assert f"Report: {(tmp_path / 'out' / 'report.html').resolve()}" in out
-    assert Threshold.load(tmp_path / "out" / "threshold.json").false_alarm_rate == 0.05
+    assert Guard.load(tmp_path / "out" / "guard.json").false_alarm_rate == 0.05
 
 
 def test_labels_in_the_file_are_found(capsys, folder, tmp_path):
@@ -95,7 +95,7 @@ def test_without_ood_data_there_is_no_detection(capsys, folder, tmp_path):
         assert f"{100 * accuracy_score(labels, probs.argmax(axis=-1)):.2f}" in out
         assert f"{log_loss(labels, probs):.4f}" in out
     assert not re.search("OOD|AUROC|catches", out)
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"report.html", "report.json", "threshold.json"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"report.html", "report.json", "guard.json"}
     code, out, _ = run(capsys, *args, "-o", tmp_path / "out", "--json")
     assert (code, json.loads(out)["ood"]) == (0, [])
     assert set(json.loads(out)["calibration"]) == {"intersection", "averaged"}
@@ -131,7 +131,7 @@ def test_logits_class_names_and_rate(capsys, tmp_path):
     assert result["data"]["class_names"] == ["cat", "dog", "emu"]
     assert result["settings"]["logits"]
     assert result["settings"]["bins"] == 7
-    assert Threshold.load(tmp_path / "out" / "threshold.json").false_alarm_rate == 0.2
+    assert Guard.load(tmp_path / "out" / "guard.json").false_alarm_rate == 0.2
     assert "emu" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 

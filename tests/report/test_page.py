@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from credalens.evaluation import Threshold, evaluate
+from credalens.evaluation import evaluate
 from credalens.evaluation.images import read_images
+from credalens.guard import Guard
 from credalens.look import DARK, LIGHT
 from credalens.report import figures, files
 from credalens.report.files import write_report
@@ -271,9 +272,9 @@ def test_images_that_do_not_fit(found, images, message):
 
 def test_the_folder_holds_the_report(found, tmp_path):
     folder = found.report(tmp_path / "report")
-    assert sorted(path.name for path in folder.iterdir()) == ["report.html", "report.json", "threshold.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["guard.json", "report.html", "report.json"]
     assert (folder / "report.json").read_text(encoding="utf-8") == found.to_json() + "\n"
-    assert Threshold.load(folder / "threshold.json") == found.threshold
+    assert Guard.load(folder / "guard.json").digest == found.guard.digest
     assert (folder / "report.html").read_text(encoding="utf-8") == render_html(found)
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
 

@@ -110,7 +110,8 @@ def evaluate(
     """Evaluate saved predictions: is credal better than averaging, and does uncertainty find OOD data?
 
     Writes FOLDER/report.html, one page that opens without a network, FOLDER/report.json with all numbers, and
-    FOLDER/threshold.json. The folder appears when everything is done; an older report in it is replaced.
+    FOLDER/guard.json, a guard with the recommended score (see credalens guard). The folder appears when everything is done;
+    an older report in it is replaced.
 
     **Examples**
 

@@ -18,6 +18,7 @@ from credalens.evaluation.alarms import alarms
 from credalens.evaluation.breakdown import TRUE_CLASS, RowOutcomes, break_down, read_columns
 from credalens.evaluation.detection import detect
 from credalens.evaluation.detection_curves import detection_curves
+from credalens.evaluation.guarded import guard_of, guard_outcomes
 from credalens.evaluation.images import check_images
 from credalens.evaluation.members_needed import members_needed
 from credalens.evaluation.outcome import DataSet, DataSets, Evaluation, IDData, Settings
@@ -95,6 +96,7 @@ def evaluate(
     samples = worst_samples(id_set, ood_sets, truth)
     if truth is not None:
         columns = {TRUE_CLASS: np.array(data.class_names)[truth], **columns}
+    score, rate = choices.detection.score, settings.false_alarm_rate
     return Evaluation(
         version=__version__,
         settings=settings,
@@ -109,6 +111,14 @@ def evaluate(
         sets=quality.sets if quality else None,
         mean_set_size=id_set.mean_set_size(),
         thresholds=thresholds,
+        guard=guard_of(
+            id_set,
+            score=score,
+            rate=rate,
+            base=settings.base,
+            point=quality.point.prediction if quality else "intersection",
+        ),
+        outcomes=guard_outcomes(id_set, ood_sets, choices.correct, score=score, rate=rate, seed=settings.seed),
         curves=detection_curves(id_set, ood_sets, choices.detection.score),
         members_needed=members_needed(
             id_source, ood_sources, truth, threads=threads, report=lambda done, of: report("members", done, of)

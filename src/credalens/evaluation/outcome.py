@@ -18,6 +18,7 @@ from credalens.evaluation.alarms import Alarm
 from credalens.evaluation.breakdown import Breakdown
 from credalens.evaluation.detection import Detection
 from credalens.evaluation.detection_curves import Curves
+from credalens.evaluation.guarded import GuardOutcome
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.metrics.selective import RejectionCurve
 from credalens.evaluation.metrics.sets import SetMetrics
@@ -26,6 +27,7 @@ from credalens.evaluation.prediction_quality import Calibration
 from credalens.evaluation.results import ByMeasure, ByMethod, Result, plain_value
 from credalens.evaluation.samples import Sample
 from credalens.evaluation.score_quality import ScoreQuality
+from credalens.guard import Guard
 
 if TYPE_CHECKING:
     from credalens.evaluation.words.verdicts import Summary
@@ -87,6 +89,9 @@ class Evaluation(Result):
     :ivar sets: set-valued predictions, by decision rule.
     :ivar mean_set_size: decision rule -> classes left possible on the ID data.
     :ivar thresholds: for every usual false-alarm rate and uncertainty.
+    :ivar guard: decides with the recommended score at the wanted false-alarm rate; None with too few ID inputs. It is in
+        ``guard.json``, not in ``report.json``.
+    :ivar outcomes: what would have happened with such a guard, for every usual false-alarm rate.
     :ivar curves: ROC and PR curves and histograms, for drawing.
     :ivar members_needed: the metrics of fewer members; None with a single one.
     :ivar groups: the same by true class, and by each column of ``groups``.
@@ -109,6 +114,8 @@ class Evaluation(Result):
     sets: dict[str, SetMetrics] | None
     mean_set_size: dict[str, float]
     thresholds: tuple[Alarm, ...]
+    guard: Guard | None = field(repr=False)
+    outcomes: tuple[GuardOutcome, ...]
     curves: Curves
     members_needed: MembersNeeded | None
     groups: tuple[Breakdown, ...]
@@ -137,7 +144,7 @@ class Evaluation(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """Everything that ``report.json`` holds, as plain values."""
-        kept = [part.name for part in fields(self) if part.name not in ("values", "correct", "pictures")]
+        kept = [part.name for part in fields(self) if part.name not in ("guard", "values", "correct", "pictures")]
         plain = {name: plain_value(getattr(self, name)) for name in kept}
         return {"format": FORMAT, **plain, "words": self.words.as_dict()}
 

@@ -24,7 +24,7 @@ def write_report(
     made: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Path:
-    """Write ``report.html``, ``report.json`` and ``threshold.json`` into ``folder``, and all charts if ``figures``.
+    """Write ``report.html``, ``report.json`` and ``guard.json`` into ``folder``, and all charts if ``figures``.
 
     ``title`` heads the page, ``images`` are as in :func:`credalens.evaluate`, ``made`` are lines for its footer. Charts are
     PNG and SVG files in ``folder``/figures. An older report is replaced; other files in the folder stay. After an error
@@ -35,7 +35,8 @@ def write_report(
         page = render_html(evaluation, title=title, images=images, made=made)
         (scratch / "report.html").write_text(page, encoding="utf-8")
         (scratch / "report.json").write_text(evaluation.to_json() + "\n", encoding="utf-8")
-        evaluation.threshold.save(scratch / "threshold.json")
+        if evaluation.guard is not None:
+            evaluation.guard.save(scratch / "guard.json")
         if figures:
             _save_figures(evaluation, scratch / "figures", progress)
     return target

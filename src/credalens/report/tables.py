@@ -11,6 +11,7 @@ from credalens.core.scores import SCORES
 from credalens.evaluation.alarms import Alarm
 from credalens.evaluation.breakdown import Breakdown, Group
 from credalens.evaluation.detection import Detector
+from credalens.evaluation.guarded import GuardOutcome
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.metrics.selective import RejectionCurve
 from credalens.evaluation.metrics.sets import SetMetrics
@@ -233,6 +234,34 @@ def outcome_table(evaluation: Evaluation, alarm: Alarm, /) -> Table:
         kind = _text("OOD" if place else "ID")
         rows.append((_text(one.name), kind, Cell(f"{one.rows:,}", one.rows), *live))
     return Table("What it would have done", columns, tuple(rows))
+
+
+def guard_table(evaluation: Evaluation, /) -> Table:
+    """What would have happened with a guard at each false-alarm rate: accepted, handed over, errors among the accepted."""
+    ood = [Column(f"{one.name} accepted (%)") for one in evaluation.ood]
+    errors = [Column("Errors among them (%)")] if evaluation.data.id.labelled else []
+    columns = (
+        Column("False alarms (%)", "false-alarm rate"),
+        Column("ID accepted (%)"),
+        Column("ID handed over"),
+        *errors,
+        *ood,
+    )
+    return Table("What would have happened", columns, tuple(map(_guard_row, evaluation.outcomes)))
+
+
+def _guard_row(outcome: GuardOutcome) -> tuple[Cell, ...]:
+    own, *ood = outcome.data
+    wrong = [] if own.errors is None else [_cell(own.errors / own.accepted if own.accepted else math.nan, _percents)]
+    handed_over = Cell(f"{own.abstained:,}", own.abstained)
+    shares = [_share(one.accepted / one.rows) for one in (own, *ood)]
+    return (
+        Cell(f"{100 * outcome.false_alarm_rate:g}", outcome.false_alarm_rate),
+        shares[0],
+        handed_over,
+        *wrong,
+        *shares[1:],
+    )
 
 
 def _with_unit(alarm: Alarm, base: float) -> str:

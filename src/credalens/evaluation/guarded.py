@@ -1,0 +1,97 @@
+"""The guard that an evaluation hands on, and what would have happened with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.evaluation.alarms import RATES
+from credalens.evaluation.results import Result
+from credalens.evaluation.scored_set import ScoredSet
+from credalens.guard import Guard
+from credalens.guard.calibration import Calibration
+from credalens.guard.false_alarms import alarm_threshold
+from credalens.guard.quantile import least_samples
+
+
+@dataclass(frozen=True)
+class GuardedData(Result):
+    """What a guard would have done with a data set.
+
+    :ivar errors: wrong predictions among the accepted; None for data without labels.
+    """
+
+    name: str
+    rows: int
+    accepted: int
+    errors: int | None
+
+    @property
+    def abstained(self) -> int:
+        """How many inputs it would have handed over."""
+        return self.rows - self.accepted
+
+
+@dataclass(frozen=True)
+class GuardOutcome(Result):
+    """What would have happened at one false-alarm rate: to the ID data first, then to every OOD data set.
+
+    ID inputs are judged by thresholds from the other half of the ID data, so that none decides about itself.
+    """
+
+    false_alarm_rate: float
+    data: tuple[GuardedData, ...]
+
+
+def guard_of(id_set: ScoredSet, /, *, score: str, point: str, base: float, rate: float) -> Guard | None:
+    """The guard of the ID data; None where they are too few for the false-alarm rate."""
+    members, rows, classes = id_set.source.shape
+    if rows < least_samples(rate):
+        return None
+    values = id_set.scores[score].astype(np.float64)
+    calibration = Calibration(score, point, base, classes, members, 0.0, values)
+    return Guard.from_calibration(calibration, false_alarm_rate=rate)
+
+
+def guard_outcomes(
+    id_set: ScoredSet,
+    ood_sets: Sequence[ScoredSet],
+    correct: NDArray[np.bool_] | None,
+    /,
+    *,
+    score: str,
+    rate: float,
+    seed: int,
+) -> tuple[GuardOutcome, ...]:
+    """For ``rate`` and every usual rate that half of the ID data can promise."""
+    values = id_set.scores[score].astype(np.float64)
+    first = np.zeros(len(values), bool)
+    first[np.random.default_rng(seed).permutation(len(values))[: len(values) // 2]] = True
+    rates = [wanted for wanted in sorted({*RATES, rate}) if first.sum() >= least_samples(wanted)]
+    return tuple(_outcome(wanted, id_set.name, values, first, correct, ood_sets, score) for wanted in rates)
+
+
+def _outcome(
+    rate: float,
+    name: str,
+    values: NDArray,
+    first: NDArray,
+    correct: NDArray | None,
+    ood_sets: Sequence[ScoredSet],
+    score: str,
+) -> GuardOutcome:
+    halves = [alarm_threshold(values[half], rate) for half in (~first, first)]
+    accepted = values <= np.where(first, *halves)
+    errors = None if correct is None else int((accepted & ~correct).sum())
+    whole = alarm_threshold(values, rate)
+    kept = ((ood.name, ood.scores[score] <= whole) for ood in ood_sets)
+    return GuardOutcome(
+        rate,
+        (
+            GuardedData(name, len(values), int(accepted.sum()), errors),
+            *(GuardedData(of, len(mask), int(mask.sum()), None) for of, mask in kept),
+        ),
+    )
