@@ -1,4 +1,4 @@
-"""Train, predict, save, evaluate, report: the way any user would go, on data that come with scikit-learn."""
+"""Real networks first; then train, predict, save, evaluate, report: the way any user would go."""
 
 from __future__ import annotations
 
@@ -13,23 +13,29 @@ import numpy as np
 
 from credalens.checks.packages import needing
 from credalens.demo import digits, ood_images
+from credalens.demo.real_networks import ROWS, evaluate_real_networks
 from credalens.evaluation import Evaluation, evaluate
 from credalens.storage import save_predictions
 from credalens.storage.atomic_folder import atomic_folder
 from credalens.storage.source import Progress
 
 TITLE = "Credal report: five small networks on digits"
+REAL_TITLE = "Credal report: five ResNet-18 on CIFAR-10"
 LARGEST_SEED = 2**32 - 1  # of scikit-learn's random states
 
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """Where everything was written, and the evaluation."""
+    """Where everything was written, and both evaluations.
+
+    :ivar real: of the networks whose predictions come along; :ivar digits: of the small ones that were trained.
+    :ivar command: makes the report of the small ones again from their saved predictions.
+    """
 
     folder: Path
-    evaluation: Evaluation
+    real: Evaluation
+    digits: Evaluation
     command: str
-    """The command that makes the same report from the saved predictions."""
 
 
 def run_demo(
@@ -39,18 +45,23 @@ def run_demo(
     seed: int = 0,
     count: int = 900,
     epochs: int = 20,
+    real_rows: int = ROWS,
     progress: Progress | None = None,
 ) -> Demo:
-    """Five networks on one half of the digits, tested on the other half and on ``count`` images of three other kinds.
+    """Real networks on CIFAR-10, SVHN and Tiny-ImageNet; small ones on digits and ``count`` images of three other kinds.
 
-    ``folder`` then holds the report, its numbers, a threshold, and the members' predictions to evaluate again. The
-    same seed gives the same files.
+    ``folder`` then holds the report of the real ones, and in ``digits`` that of the small ones with the predictions of their
+    members, to evaluate again. The same seed gives the same files.
     """
     check_seed(seed)
     _check_packages()
     report = progress or (lambda what, done, of: None)
     target = Path(folder)
     with atomic_folder(target) as scratch:
+        real = evaluate_real_networks(rows=real_rows, progress=report)
+        real.report(scratch, title=REAL_TITLE)
+        scratch = scratch / "digits"
+        scratch.mkdir()
         data = digits.load(seed)
         networks = digits.train(data, epochs=epochs, report=partial(report, "training"))
         rng = np.random.default_rng(seed)
@@ -62,10 +73,11 @@ def run_demo(
             labels = data.test_labels if name == "digits" else None
             save_predictions(_predictions(scratch, name), probs, labels)
         ood = {name: probs for name, probs in members.items() if name != "digits"}
-        evaluation = evaluate(members["digits"], labels=data.test_labels, ood=ood, id_name="digits", progress=report)
-        pixels = {name: np.round(255 * pictures).astype(np.uint8) for name, pictures in images.items()}
-        evaluation.report(scratch, title=TITLE, images=pixels)
-    return Demo(target, evaluation, _command(target, list(ood)))
+        evaluation = evaluate(
+            members["digits"], ood, labels=data.test_labels, id_name="digits", images=images, progress=report
+        )
+        evaluation.report(scratch, title=TITLE)
+    return Demo(target, real, evaluation, _command(target / "digits", list(ood)))
 
 
 def check_seed(seed: int, /) -> int:
@@ -84,7 +96,7 @@ def check_seed(seed: int, /) -> int:
 
 
 def _check_packages() -> None:
-    for package in ("sklearn", "matplotlib"):
+    for package in ("sklearn", "matplotlib", "jinja2", "vl_convert"):
         with needing(package, part="the demo", extra="all"):
             importlib.import_module(package)
 
@@ -97,4 +109,4 @@ def _command(folder: Path, ood_names: list[str]) -> str:
     parts = ["credalens", "evaluate", "--id", str(_predictions(folder, "digits"))]
     for name in ood_names:
         parts += ["--ood", f"{name}={_predictions(folder, name)}"]
-    return shlex.join([*parts, "-o", f"{folder}-again"])
+    return shlex.join([*parts, "--name", "digits", "-o", f"{folder.parent}-again"])
