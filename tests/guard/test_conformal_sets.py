@@ -279,6 +279,8 @@ def bad_calls():
         (lambda: fit(prediction, labels, penalty=-1), "penalty must be finite"),
         (lambda: fit(prediction, labels[:5]), "labels must have shape"),
         (lambda: fit(prediction, labels + 1), "out of range"),
+        (lambda: fit(prediction[:0], labels[:0]), r"the batch is empty: its shape is \(0,\)"),
+        (lambda: fit(prediction, labels).predict_set(prediction[:0]), "the batch is empty"),
         (lambda: fit(prediction, labels).predict_set(other), "fitted with 3 classes and the prediction has 4"),
     ]
 

@@ -98,6 +98,12 @@ def test_too_few_samples_give_vacuous_intervals(adaptive):
     assert (upper == 1).all()
 
 
+def test_an_empty_batch_is_refused():
+    prediction, counts = answered(20, 3, seed=9)
+    with pytest.raises(ValueError, match="the batch is empty"):
+        CoveringIntervals.fit(prediction[:0], counts[:0])
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -97,7 +97,7 @@ def test_a_summary_serves_as_well_as_members():
 @pytest.mark.parametrize(
     ("prediction", "message"),
     [
-        (wrap(batch_of("flat", 5, 3, 6)), "this guard is for 4 classes and the prediction has 6"),
+        (wrap(batch_of("flat", 5, 3, 6)), "fitted with 4 classes and the prediction has 6"),
         (
             wrap(batch_of("flat", 5, 3, 4), base=np.e),
             r"'total' in base 2 and the prediction is in base 2.71828; use wrap",
@@ -119,7 +119,7 @@ def test_scores_without_a_unit_of_information_may_have_any_base():
 def test_other_numbers_of_members_are_warned_of_and_arrays_refused():
     with pytest.warns(UserWarning, match="fitted with 5 members and the prediction has 3"):
         GUARD.decide(wrap(MEMBERS[:3]))
-    with pytest.raises(TypeError, match=r"a guard judges a CredalPrediction.*got ndarray. Use wrap\(probs\)"):
+    with pytest.raises(TypeError, match=r"expected a CredalPrediction; got ndarray. Use wrap\(probs\)"):
         GUARD.decide(PREDICTION.total)
 
 

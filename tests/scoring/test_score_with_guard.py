@@ -67,7 +67,7 @@ def test_another_guard_is_another_run(tmp_path):
 def test_a_guard_of_another_kind_is_refused_before_anything_is_written(tmp_path, source):
     with pytest.raises(ValueError, match="this guard is for 'total' in base 2 and the prediction is in base 10"):
         score_file(source, tmp_path / "out.parquet", guard=GUARD, base=10)
-    with pytest.raises(ValueError, match="this guard is for 3 classes and the prediction has 5"):
+    with pytest.raises(ValueError, match="fitted with 3 classes and the prediction has 5"):
         score_file(source, tmp_path / "out.parquet", guard=Guard.fit(wrap(batch_of("flat", 4, 30, 3))))
     assert [path.name for path in tmp_path.iterdir()] == ["in.npy"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
@@ -15,6 +14,7 @@ from credalens.checks.bad_values import refuse_values
 from credalens.checks.labels import read_labels
 from credalens.checks.options import check_choice
 from credalens.core.scores import SCORES
+from credalens.guard.prediction_kind import PredictionKind
 from credalens.prediction import CredalPrediction
 
 POINTS: Final = ("intersection", "mean")
@@ -48,29 +48,11 @@ class Signature:
 
     def check(self, prediction: CredalPrediction, /) -> None:
         """Refuse a prediction whose scores cannot be compared; warn where its intervals have another width."""
-        if not isinstance(prediction, CredalPrediction):
-            raise TypeError(
-                f"a guard judges a CredalPrediction, whose score it computes itself; got {type(prediction).__name__}. "
-                "Use wrap(probs)."
-            )
-        classes = int(prediction.lower.shape[-1])
-        if classes != self.classes:
-            raise ValueError(f"this guard is for {self.classes} classes and the prediction has {classes}.")
+        PredictionKind(self.classes, self.n_members, self.trim).check(prediction, stacklevel=4)
         if SCORES[self.score].unit == "information" and prediction.base != self.base:
             raise ValueError(
                 f"this guard is for {self.score!r} in base {self.base:g} and the prediction is in base "
                 f"{prediction.base:g}; use wrap(..., base={self.base:g})."
-            )
-        if prediction.trim != self.trim:
-            raise ValueError(
-                f"this guard is for intervals with trim={self.trim:g} and the prediction has trim={prediction.trim:g}; "
-                f"use wrap(..., trim={self.trim:g})."
-            )
-        if prediction.n_members != self.n_members:
-            warnings.warn(
-                f"this guard was fitted with {self.n_members} members and the prediction has {prediction.n_members}: "
-                "intervals depend on the number of members, so that no promise holds. Fit it again.",
-                stacklevel=3,
             )
 
     def scores_of(self, prediction: CredalPrediction, /) -> NDArray[np.float64]:

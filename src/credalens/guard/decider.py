@@ -152,8 +152,6 @@ class Guard(Signature):
     def decide(self, prediction: CredalPrediction) -> Decisions:
         """Accept or abstain, for each input of a prediction that was made as those of the calibration data."""
         self.check(prediction)
-        if 0 in prediction.lower.shape:
-            raise ValueError(f"the batch is empty: its shape is {tuple(prediction.lower.shape[:-1])}.")
         return self.decide_rows(prediction)
 
     def decide_rows(self, prediction: CredalPrediction, /) -> Decisions:

@@ -18,12 +18,14 @@ class PredictionKind:
 
     @classmethod
     def of(cls, prediction: CredalPrediction, /) -> PredictionKind:
-        """The kind of a prediction."""
+        """The kind of a prediction of at least one input."""
         if not isinstance(prediction, CredalPrediction):
             raise TypeError(f"expected a CredalPrediction; got {type(prediction).__name__}. Use wrap(probs).")
+        if 0 in prediction.lower.shape:
+            raise ValueError(f"the batch is empty: its shape is {tuple(prediction.lower.shape[:-1])}.")
         return cls(int(prediction.lower.shape[-1]), prediction.n_members, float(prediction.trim))
 
-    def check(self, prediction: CredalPrediction, /) -> None:
+    def check(self, prediction: CredalPrediction, /, *, stacklevel: int = 3) -> None:
         """Refuse a prediction with other classes or another trim; warn of another number of members."""
         other = PredictionKind.of(prediction)
         if other.classes != self.classes:
@@ -37,5 +39,5 @@ class PredictionKind:
             warnings.warn(
                 f"this was fitted with {self.n_members} members and the prediction has {other.n_members}: intervals depend "
                 "on the number of members, so that no promise holds. Fit it again.",
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
