@@ -227,6 +227,15 @@ class Guard(Signature):
         )
 
 
+def guard_in_use(guard: Guard | None, /) -> Guard:
+    """The guard of an adapter that was given one."""
+    if not isinstance(guard, Guard):
+        raise ValueError(
+            f"there is no guard to ask: give guard=Guard.fit(prediction, labels), or Guard.load(path); got {guard!r}."
+        )
+    return guard
+
+
 def _check_sets(sets: Any, classes: int) -> ConformalSets | None:
     if sets is not None and not isinstance(sets, ConformalSets):
         raise TypeError(f"sets must be what ConformalSets.fit(prediction, labels) returns; got {type(sets).__name__}.")

@@ -19,6 +19,8 @@ from credalens.core.classical import ClassicalUncertainty
 from credalens.core.decisions import credal_decision
 from credalens.core.intervals import intersection_probability
 from credalens.core.members import MemberSummary
+from credalens.guard import Decisions, Guard
+from credalens.guard.decider import guard_in_use
 from credalens.prediction import CredalPrediction, wrap
 from credalens.sklearn.committee import Committee
 from credalens.sklearn.fitting import fit_members, read_training_data
@@ -59,6 +61,8 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
     votes : let members without ``predict_proba`` vote: probability one for the class they predict.
     hull : keep the members' probabilities (members, rows, classes) in ``credal_predict``, for its ``hull``.
     base : of the logarithm in all uncertainties; 2 gives bits.
+    guard : a ``credalens.guard.Guard``, fitted on ``credal_predict`` of calibration rows, which ``decide`` asks. Its classes
+        are places in ``classes_``: ``Guard.fit(model.credal_predict(X), np.searchsorted(model.classes_, y))``.
     random_state : seed or generator that decides the seeds of all members.
     n_jobs : members trained at a time, and threads that predict (each folds its share of the members).
 
@@ -89,6 +93,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         votes: bool = False,
         hull: bool = False,
         base: float = 2,
+        guard: Guard | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -98,6 +103,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         self.votes = votes
         self.hull = hull
         self.base = base
+        self.guard = guard
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -216,6 +222,11 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         prediction = wrap(self._committee.stack(X, n_jobs=self.n_jobs), base=self.base)
         self._warn(prediction)
         return prediction
+
+    def decide(self, X: Any) -> Decisions:
+        """What the guard decides about every row: ``.accepted``, ``.p_value``, ``.reason``; ``.prediction`` is a place in
+        ``classes_``."""
+        return guard_in_use(self.guard).decide(self.credal_predict(X))
 
     def predict_interval(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The lowest and the highest probability any member gives, each (rows, classes)."""

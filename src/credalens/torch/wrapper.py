@@ -22,6 +22,8 @@ from credalens.checks.options import (
 )
 from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.core.members import MemberSummary
+from credalens.guard import Decisions, Guard
+from credalens.guard.decider import guard_in_use
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.torch.calling import Call, input_device, member_call, naming_member
 from credalens.torch.gradients import credal_prediction
@@ -65,6 +67,7 @@ class CredalWrapper(nn.Module):
       at once; ``member_chunk`` limits both to that many members.
     - ``base`` of the logarithm, 2 for bits; ``max_nodes`` and ``tolerance`` are the budget of the lowest entropy, as in
       ``wrap``; ``threads`` limits the cores used by the solvers.
+    - ``guard``: a ``credalens.guard.Guard`` fitted on predictions of this wrapper, which ``decide`` asks.
 
     Members that are modules are its children: ``to``, ``eval``, ``train`` and ``state_dict`` reach them. Members must be in
     evaluation mode if their layers depend on it, except after ``train()`` with ``gradients=True``, for training through it.
@@ -93,8 +96,10 @@ class CredalWrapper(nn.Module):
         max_nodes: int = MAX_NODES,
         tolerance: float = TOLERANCE,
         threads: int | None = None,
+        guard: Guard | None = None,
     ) -> None:
         super().__init__()
+        self.guard = guard
         self.samples = None if samples is None else check_count(samples, "samples")
         self.outputs = check_choice(outputs, OUTPUTS, "outputs")
         self.class_axis = class_axis
@@ -137,6 +142,10 @@ class CredalWrapper(nn.Module):
         axis = {} if self.class_axis == -1 else {"class_axis": outputs[0].tensor.ndim}  # where they were moved to
         with naming_bad_member(outputs, self.outputs):
             return wrap_outputs([output.tensor for output in outputs], **axis, **self._budget)
+
+    def decide(self, *args: Any, **kwargs: Any) -> Decisions:
+        """What the guard decides about one batch: ``.accepted``, ``.p_value``, ``.reason``, ``.prediction``."""
+        return guard_in_use(self.guard).decide(self.predict_batch(*args, **kwargs))
 
     def summarise(self, *args: Any, **kwargs: Any) -> MemberSummary:
         """The summary of the members for one batch, to be merged with others or reduced over processes.

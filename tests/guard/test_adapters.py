@@ -1,0 +1,41 @@
+"""Adapters hand decisions out: the guard's own, on the predictions they make."""
+
+import numpy as np
+import pytest
+
+from credalens.guard import Guard
+
+
+def test_a_wrapper_decides_as_its_guard():
+    torch = pytest.importorskip("torch")
+    from credalens.torch import CredalWrapper
+
+    torch.manual_seed(0)
+    members, x = [torch.nn.Linear(4, 3) for _ in range(5)], torch.randn(60, 4)
+    guard = Guard.fit(CredalWrapper(members).predict_batch(x), false_alarm_rate=0.2)
+    wrapper = CredalWrapper(members, guard=guard)
+    decided = wrapper.decide(3 * x)
+    np.testing.assert_array_equal(decided.accepted, guard.decide(wrapper.predict_batch(3 * x)).accepted)
+    assert isinstance(decided.p_value, torch.Tensor)
+    with pytest.raises(ValueError, match=r"there is no guard to ask: give guard=Guard.fit"):
+        CredalWrapper(members).decide(x)
+
+
+def test_a_classifier_decides_as_its_guard():
+    pytest.importorskip("sklearn")
+    from sklearn.base import clone
+    from sklearn.datasets import load_iris
+
+    from credalens.sklearn import CredalClassifier
+
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["a", "b", "c"])[y]
+    model = CredalClassifier(random_state=0).fit(X[::2], names[::2])
+    places = np.searchsorted(model.classes_, names[1::2])
+    model.guard = Guard.fit(model.credal_predict(X[1::2]), places, max_error=0.1, false_alarm_rate=0.1)
+    decided = model.decide(X)
+    np.testing.assert_array_equal(model.classes_[decided.prediction], model.predict(X))
+    np.testing.assert_array_equal(decided.accepted, model.guard.decide(model.credal_predict(X)).accepted)
+    assert clone(model).guard.digest == model.guard.digest
+    with pytest.raises(ValueError, match="there is no guard to ask"):
+        CredalClassifier(random_state=0).fit(X, y).decide(X)
