@@ -64,4 +64,4 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
 }
-html_sidebars = {"index": [], "project/*": []}
+html_sidebars = {"index": [], "mathematics": []}

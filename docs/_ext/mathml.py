@@ -43,7 +43,7 @@ def visit_inline(translator: HTML5Translator, node: nodes.math) -> None:
 def visit_display(translator: HTML5Translator, node: nodes.math_block) -> None:
     """A formula on a line of its own, with its number if it has one."""
     number = f'<span class="eqno">({get_node_equation_number(translator, node)})</span>' if node["number"] else ""
-    translator.body.append(f'<div class="math">{number}{to_mathml(node, display=True)}</div>')
+    translator.body.append(f'<div class="formula">{number}{to_mathml(node, display=True)}</div>')
     raise nodes.SkipNode
 
 
