@@ -20,7 +20,7 @@ from credalens.evaluation import (
     select_threshold,
 )
 from credalens.evaluation.members_needed import members_needed, subset_sizes, subsets
-from credalens.evaluation.samples import MOST_CLASSES, view_members
+from credalens.evaluation.single_inputs.samples import MOST_CLASSES, view_members
 from credalens.evaluation.sources import open_sources
 from credalens.storage import open_predictions, save_predictions, source
 from credalens.storage.source import Source

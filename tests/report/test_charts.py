@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from credalens.evaluation import evaluate
-from credalens.evaluation.samples import view_members
+from credalens.evaluation.single_inputs.samples import view_members
 from credalens.look import DARK, LIGHT, PAGE, STROKES
 from credalens.report.charts.all import Charts, input_charts
 from credalens.report.charts.detection import pr_chart, roc_chart

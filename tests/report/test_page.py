@@ -19,7 +19,7 @@ import pytest
 from PIL import Image
 
 from credalens.evaluation import evaluate
-from credalens.evaluation.images import read_images
+from credalens.evaluation.single_inputs.images import read_images
 from credalens.guard import Guard
 from credalens.look import DARK, LIGHT
 from credalens.report import figures, files

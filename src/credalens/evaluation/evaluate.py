@@ -19,13 +19,13 @@ from credalens.evaluation.breakdown import TRUE_CLASS, RowOutcomes, break_down, 
 from credalens.evaluation.detection import detect
 from credalens.evaluation.detection_curves import detection_curves
 from credalens.evaluation.guarded import guard_of, guard_outcomes
-from credalens.evaluation.images import check_images
 from credalens.evaluation.members_needed import members_needed
 from credalens.evaluation.outcome import DataSet, DataSets, Evaluation, IDData, Settings
 from credalens.evaluation.prediction_quality import PredictionQuality, prediction_quality
-from credalens.evaluation.samples import worst_samples
 from credalens.evaluation.score_quality import score_qualities, scores_of_mistakes
 from credalens.evaluation.scored_set import ScoredSet, score_names, score_source
+from credalens.evaluation.single_inputs.images import check_images
+from credalens.evaluation.single_inputs.samples import worst_samples
 from credalens.evaluation.sources import open_sources
 from credalens.evaluation.statistics.bootstrap import Resampling
 from credalens.storage.source import Progress, Source

@@ -25,8 +25,8 @@ from credalens.evaluation.metrics.sets import SetMetrics
 from credalens.evaluation.metrics.threshold import Threshold
 from credalens.evaluation.prediction_quality import Calibration
 from credalens.evaluation.results import ByMeasure, ByMethod, Result, plain_value
-from credalens.evaluation.samples import Sample
 from credalens.evaluation.score_quality import ScoreQuality
+from credalens.evaluation.single_inputs.samples import Sample
 from credalens.guard import Guard
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from importlib.resources import files
 from typing import Any, Final
 
 from credalens.checks.packages import needing
-from credalens.evaluation.images import check_images
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.results import MEASURES, METHODS
-from credalens.evaluation.samples import Sample
 from credalens.evaluation.scored_set import score_name
+from credalens.evaluation.single_inputs.images import check_images
+from credalens.evaluation.single_inputs.samples import Sample
 from credalens.evaluation.words.glossary import GLOSSARY
 from credalens.evaluation.words.names import GROUP_MEANINGS, GROUPS
 from credalens.evaluation.words.numbers import unit

@@ -18,7 +18,7 @@ from credalens.evaluation.metrics.sets import SetMetrics
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.prediction_quality import Calibration
 from credalens.evaluation.results import TOO_FEW, ByMeasure, ByMethod, Interval
-from credalens.evaluation.samples import MemberView
+from credalens.evaluation.single_inputs.samples import MemberView
 from credalens.evaluation.words.names import METHOD_NAMES, RULE_NAMES, SHORT, SIGNS
 from credalens.evaluation.words.numbers import number, percent, points, unit
 from credalens.evaluation.words.verdicts import verdict

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Polygon
 
-from credalens.evaluation.three_class_geometry import CORNERS, Array, Triangle, level_ends, to_plane
+from credalens.evaluation.single_inputs.three_class_geometry import CORNERS, Array, Triangle, level_ends, to_plane
 from credalens.look import Theme
 from credalens.plots.axes import plain
 from credalens.plots.style import dash, marker

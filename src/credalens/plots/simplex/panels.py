@@ -8,8 +8,8 @@ from typing import Any, Final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from credalens.evaluation.merged_classes import two_and_rest
-from credalens.evaluation.three_class_geometry import Array, Triangle
+from credalens.evaluation.single_inputs.merged_classes import two_and_rest
+from credalens.evaluation.single_inputs.three_class_geometry import Array, Triangle
 from credalens.look import Theme
 from credalens.plots.arguments import as_mapping, as_members, as_names
 from credalens.plots.axes import add_legend, name_axes, new_figure, open_axes

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.member_array import read_distributions, read_logits
-from credalens.evaluation.merged_classes import few_classes, two_and_rest
 from credalens.evaluation.results import ByMeasure, ByMethod, Result
 from credalens.evaluation.scored_set import ScoredSet
+from credalens.evaluation.single_inputs.merged_classes import few_classes, two_and_rest
 
 MOST_CLASSES = 10
 MOST_SAMPLES, MOST_OF_A_GROUP = 72, 5
