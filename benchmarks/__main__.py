@@ -46,7 +46,8 @@ def bench(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Only this part: decomposition, calls, growth, flat, hartley, memory, score, startup, wrapper or device.",
+            help="Only this part: decomposition, calls, decide, growth, flat, hartley, memory, score, startup, wrapper or "
+            "device.",
             show_default=False,
         ),
     ] = None,

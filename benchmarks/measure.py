@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from benchmarks import calls, decomposition, device
+from benchmarks import calls, decide, decomposition, device
 from benchmarks.goals import compare_with_goals
 from benchmarks.growth import measure_growth
 from benchmarks.hard import measure_flat, measure_hartley
@@ -23,7 +23,7 @@ __all__ = ["PARTS", "measure_all"]
 
 SLOW: Final = 1000  # classes at which the solver needs a minute a sample
 PARTS: Final = (
-    "decomposition", "calls", "growth", "flat", "hartley", "memory", "score", "startup", "wrapper", "device",
+    "decomposition", "calls", "decide", "growth", "flat", "hartley", "memory", "score", "startup", "wrapper", "device",
 )  # fmt: skip
 Job = tuple[str, Callable[[], Any]]
 
@@ -58,6 +58,7 @@ def _jobs(*, quick: bool) -> list[Job]:
     classes = [c for c in decomposition.CLASSES if not (quick and c >= SLOW)]
     jobs: list[Job] = [(f"decomposition/{c}", partial(decomposition.measure_decomposition, c)) for c in classes]
     jobs += [(f"calls/{c}", partial(calls.measure_calls, c)) for c in calls.ROWS]
+    jobs += [(f"decide/{c}", partial(decide.measure_decide, c)) for c in decide.ROWS]
     jobs += [
         ("growth", measure_growth),
         ("flat", measure_flat),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks import calls, decomposition, growth, hard, measure
+from benchmarks import calls, decide, decomposition, growth, hard, measure
 from benchmarks.__main__ import app
 from benchmarks.contenders import classical_numpy, slsqp
 from credalens.core.classical import classical_uncertainty
@@ -40,6 +40,7 @@ def small(monkeypatch):
     monkeypatch.setattr(decomposition, "CLASSES", (3, 5, 1000))
     monkeypatch.setattr(decomposition, "SOLVER_ROWS", {3: 4, 5: 4, 1000: 0})
     monkeypatch.setattr(calls, "ROWS", {4: 50})
+    monkeypatch.setattr(decide, "ROWS", {4: 50})
     monkeypatch.setattr(measure, "measure_score", lambda: {"score_over_write": 2.0})
     monkeypatch.setattr(growth, "CLASSES", (3, 6))
     monkeypatch.setattr(growth, "ROWS", (50, 100))

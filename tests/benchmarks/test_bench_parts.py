@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks import decomposition, growth, hard, startup
 from benchmarks.calls import measure_calls
+from benchmarks.decide import measure_decide
 from benchmarks.device import classical_torch, measure_device
 from benchmarks.memory import measure_memory
 from benchmarks.predictions import flat, predictions_for, realistic
@@ -163,6 +164,13 @@ def test_what_is_called_after_wrap_is_timed_beside_it():
     parts = ("wrap_us", "classical_us", "predict_set_us")
     assert all(measured[name] > 0 for name in parts)
     assert measured["sum_us"] == pytest.approx(sum(measured[name] for name in parts))
+
+
+def test_deciding_is_timed_beside_wrap():
+    measured = measure_decide(5)
+    assert measured["calibration"] == 1000
+    for name in ("decide", "decide_with_p_value"):
+        assert measured[f"{name}_over_wrap"] == pytest.approx(measured[f"{name}_us"] / measured["wrap_us"])
 
 
 def test_scoring_a_file_is_timed_beside_writing_its_output():
