@@ -119,10 +119,10 @@ def _truth(kind):
 TRUTH = {kind: _truth(kind) for kind in ("free", "tied", "saturated", "falling")}
 
 
-@pytest.mark.parametrize("kind", TRUTH)
-def test_the_promise_holds_at_its_level(kind):
+@pytest.mark.parametrize("kind", ["tied", "saturated"])
+def test_the_promise_holds_with_ties(kind):
     """Calibration sets of 600: the accepted error is above the promise in at most one of ten."""
-    rng, broken, promised, draws = np.random.default_rng(3), 0, 0, 6_000 if kind == "free" else 2_000
+    rng, broken, promised, draws = np.random.default_rng(3), 0, 0, 1_500
     for _ in range(draws):
         values, wrong = simulated(kind, rng, 600)
         limits = limits_of(np.sort(values), math.inf)
@@ -131,9 +131,31 @@ def test_the_promise_holds_at_its_level(kind):
             promised += 1
             broken += true_risk(kind, limits.values[place]) > 0.05
     assert binomial_interval(broken, draws, level=0.998)[0] <= 0.1
-    if kind in ("free", "saturated"):  # and it is used: promised often, broken at a rate of its order
-        assert promised > 0.95 * draws
-        assert broken > 0.03 * draws
+    assert promised > 0.95 * draws  # and it is used: promised often, broken at a rate of its order
+    assert broken > 0.02 * draws
+
+
+@pytest.mark.parametrize("kind", ["free", "falling"])
+def test_the_promise_holds_in_ten_thousand_draws(kind):
+    """Without ties all draws have the same counts below their limits, so that they are tested together."""
+    rng, n = np.random.default_rng(4), 600
+    values, wrong = simulated(kind, rng, (10_000, n))
+    order = values.argsort(axis=1)
+    values, wrong = (np.take_along_axis(x, order, axis=1) for x in (values, wrong))
+    counts = limits_of(values[0], math.inf).counts
+    start = n // 4  # 7 times the fewest, 45, are more
+    most = [max((k for k in range(c) if binomial_tail(k, c, 0.05) <= 0.1), default=-1) for c in counts.tolist()]
+    passed = (wrong.cumsum(axis=1)[:, counts - 1] <= np.array(most)) | (counts < start)
+    last = passed.cumprod(axis=1).sum(axis=1) - 1
+    limits = np.append(values, np.full((10_000, 1), np.inf), axis=1)[np.arange(10_000), counts[last]]
+    promised = counts[last] >= start
+    for row in range(20):
+        tested = risks_at(calibration_of(values[row], wrong[row]), [Risk(0.05)], limits_of(values[row], math.inf), 0.9)
+        assert last_passed(tested) == (last[row] if promised[row] else None)
+    broken = promised & (true_risk(kind, limits) > 0.05)
+    low, high = binomial_interval(int(broken.sum()), 10_000, level=0.999)
+    assert low <= 0.1
+    assert high > (0.05 if kind == "free" else 0)
 
 
 def test_a_false_alarm_rate_limits_what_is_accepted():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -62,6 +63,20 @@ def test_another_guard_is_another_run(tmp_path):
             score_folder(tmp_path / "in", tmp_path / "out", guard=other)
     manifest = json.loads((tmp_path / "out" / "_credalens.json").read_text())
     assert GUARD.digest in json.dumps(manifest)
+
+
+def test_an_empty_part_has_no_decision(tmp_path):
+    (tmp_path / "in").mkdir()
+    save_predictions(tmp_path / "in" / "a.parquet", VALUES)
+    pq.write_table(pq.read_table(tmp_path / "in" / "a.parquet").slice(0, 0), tmp_path / "in" / "b.parquet")
+    summary = score_folder(tmp_path / "in", tmp_path / "out", guard=GUARD)
+    assert summary.scores.decisions["accept"] == GUARD.decide(wrap(VALUES)).accepted.mean()
+
+
+def test_a_guard_travels_to_other_machines():
+    again = pickle.loads(pickle.dumps(GUARD))  # noqa: S301 - as Ray does
+    assert again.digest == GUARD.digest
+    np.testing.assert_array_equal(again.decide(wrap(VALUES)).decision, GUARD.decide(wrap(VALUES)).decision)
 
 
 def test_a_guard_of_another_kind_is_refused_before_anything_is_written(tmp_path, source):
