@@ -159,7 +159,7 @@ class Guard(Signature):
         scores, kind = self.scores_of(prediction), array_kind_of(prediction.lower)
         if self.sets is None:
             return Decisions(kind.restore(self.accepts(scores)), scores, None, None, self, prediction, kind)
-        mask = self.sets.predict_set(prediction)
+        mask = self.sets.predict_set(prediction) if scores.size else prediction.lower > 1
         codes = self._with_sets(self.reasons(scores), to_numpy(mask)[0], prediction)
         return Decisions(kind.restore(codes == LIKE), scores, mask, codes, self, prediction, kind)
 
