@@ -174,6 +174,22 @@ def test_title_name_images_and_groups(capsys, folder, tmp_path):
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC: credalens", page)
 
 
+def test_models_are_compared(capsys, folder, tmp_path):
+    other = folder.parent / "other"
+    other.mkdir()
+    save_predictions(other / "both.npz", batch_of("peaked", 5, ROWS, CLASSES, seed=8), np.arange(ROWS) % CLASSES)
+    np.save(other / "ood.npy", batch_of("flat", 5, 40, CLASSES, seed=9))
+    models = ("--model", f"three={folder}", "--model", f"five={other}")
+    args = ("evaluate", *models, "--id", "both.npz", "--ood", "o=ood.npy", "--replicates", 60, "-o", tmp_path / "out")
+    code, out, err = run(capsys, *args)
+    assert (code, err) == (0, "")
+    assert "five" in out
+    assert "three" in out
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["five", "report.html", "report.json", "three"]
+    code, out, _ = run(capsys, *args, "--json")
+    assert json.loads(out)["baseline"] == "three"
+
+
 def spoil(folder):
     """Files with one fault each, name -> what is wrong with them."""
     np.save(folder / "flat.npy", np.full((3, CLASSES), 0.25))
@@ -242,6 +258,11 @@ def spoil(folder):
         ({"--groups": "cut.parquet"}, "--groups cut.parquet: cannot be read"),
         ({"--groups": "file.txt"}, "--groups file.txt: must be a .csv"),
         ({"--name": "o"}, "'o' names both the ID data and an OOD data set"),
+        ({"--model": ["a=."]}, "--model is given once"),
+        ({"--model": ["a=.", "a=."]}, "--model 'a' is given twice"),
+        ({"--model": ["a=.", "b=nowhere"]}, "--model b=nowhere: is no folder"),
+        ({"--model": ["a=.", "."]}, "--model '.': write NAME=FOLDER"),
+        ({"--model": ["a=.", "b=.."]}, "id.npy: no such file"),
         ({"--base": "one"}, "'one' is neither a number nor 'e'"),
     ],
 )

@@ -10,7 +10,8 @@ import re
 import numpy as np
 import pytest
 
-from credalens.evaluation import evaluate
+from credalens.evaluation import compare_models, evaluate
+from credalens.report.comparison import render_comparison
 from credalens.report.page import render_html
 from tests.report.chromium import BROWSER, Chromium
 from tests.strategies import batch_of
@@ -228,3 +229,20 @@ def test_paper_shows_all_folds(browser, file):
     browser.open(file)
     assert browser.pdf().startswith(b"%PDF")
     assert browser.js("[...document.querySelectorAll('details.set')].every((fold) => fold.open)")
+
+
+def test_models_on_one_page(browser, result, tmp_path):
+    file = tmp_path / "models.html"
+    names = {"one": result, EVIL: result}
+    file.write_text(render_comparison(compare_models(names)), encoding="utf-8")
+    browser.open(file, width=390)
+    roc = "#curves figure:nth-of-type(1)"
+    browser.ready(roc)
+    point_at(browser, roc, 0.6)
+    assert re.fullmatch(rf"false alarms [\d.]+ %: one [\d.]+ %; {re.escape(EVIL)} [\d.]+ %", readout(browser, roc))
+    lines = f"document.querySelectorAll('{roc} .mark-line path').length"
+    browser.click("input[data-series='model 1']")
+    browser.until(f"{lines} === 1")
+    assert browser.js("document.documentElement.scrollWidth") == 390
+    assert browser.problems() == []
+    assert browser.requests() == [file.as_uri()]

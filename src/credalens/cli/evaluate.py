@@ -15,7 +15,7 @@ from credalens.cli.progress import progress_bar
 from credalens.cli.score import parse_base
 
 if TYPE_CHECKING:
-    from credalens.evaluation import Evaluation
+    from credalens.evaluation import Evaluation, ModelComparison
     from credalens.storage import Predictions
 
 
@@ -56,6 +56,16 @@ def evaluate(
     classes: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Names of the classes, a text file with one a line.", show_default=False),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="NAME=FOLDER",
+            help="Compare models on the same inputs: a folder for each, in which the files of --id and --ood are looked for; "
+            "the first is what the others are compared with.",
+            show_default=False,
+        ),
     ] = None,
     title: Annotated[str, typer.Option(metavar="TEXT", help="What the page is called.", show_default=False)] = "",
     name: Annotated[
@@ -119,28 +129,33 @@ def evaluate(
         credalens evaluate --id test.npz --labels labels.npy -o report
         credalens evaluate --id test.npy --labels labels.npy --ood svhn=svhn.npy --ood noise=noise.npy -o report
         credalens evaluate --id test.npz --groups sites.csv --images images.npz --title "Clinic, May" -o report
+        credalens evaluate --model small=a --model large=b --id test.npz --ood svhn=svhn.npz -o comparison
         credalens evaluate --id test.parquet --ood svhn=svhn.parquet --logits --figures --json -o report
     """
     from credalens.cli.side_files import made_by, read_groups, read_images
+    from credalens.evaluation import compare_models
     from credalens.evaluation import evaluate as evaluate_members
     from credalens.report.files import write_report
     from credalens.storage import open_predictions
     from credalens.storage.targets import check_folder
 
     check_folder(output)
-    ood_files = _named_files(ood or [])
+    ood_files, models = _named_files("--ood", ood or []), _named_files("--model", model or [])
     open_file = partial(open_predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
-    members, ood_members = open_file(id_file), {name: open_file(path) for name, path in ood_files.items()}
-    with progress_bar(hidden=as_json) as progress:
-        evaluation = evaluate_members(
+    columns = None if groups is None else read_groups(groups)
+    pictures = None if images is None else read_images(images)
+
+    def evaluated(folder: Path, progress: Any) -> Evaluation:
+        members = open_file(folder / id_file)
+        return evaluate_members(
             members,
             labels=labels_of(labels, members, max_bytes),
-            ood=ood_members,
+            ood={of: open_file(folder / path) for of, path in ood_files.items()},
             logits=logits,
             class_names=_class_names(classes, members.classes),
             id_name=name,
-            groups=None if groups is None else read_groups(groups),
-            images=None if images is None else read_images(images),
+            groups=columns,
+            images=pictures,
             false_alarm_rate=false_alarm_rate,
             base=base,
             bins=bins,
@@ -149,22 +164,41 @@ def evaluate(
             threads=threads,
             progress=progress,
         )
-        write_report(evaluation, output, title=title, figures=figures, made=[made_by()], progress=progress)
+
+    with progress_bar(hidden=as_json) as progress:
+        if models:
+            _check_models(models)
+            comparison = compare_models({of: evaluated(folder, progress) for of, folder in models.items()})
+            comparison.report(output, title=title, made=[made_by()])
+        else:
+            evaluation = evaluated(Path(), progress)
+            write_report(evaluation, output, title=title, figures=figures, made=[made_by()], progress=progress)
     if as_json:
-        result = {"report": str(output / "report.html"), **evaluation.headline()}
-        typer.echo(escaped(json.dumps(result, ensure_ascii=False)))
+        result = comparison.as_dict() if models else evaluation.headline()
+        typer.echo(escaped(json.dumps({"report": str(output / "report.html"), **result}, ensure_ascii=False)))
+    elif models:
+        print_comparison(comparison, output)
     else:
         print_evaluation(evaluation, output)
 
 
-def _named_files(pairs: list[str]) -> dict[str, Path]:
+def _check_models(models: dict[str, Path]) -> None:
+    if len(models) < 2:
+        raise typer.BadParameter("--model is given once; a comparison needs two models or more.")
+    for name, folder in models.items():
+        if not folder.is_dir():
+            raise typer.BadParameter(f"--model {name}={folder}: is no folder.")
+
+
+def _named_files(option: str, pairs: list[str]) -> dict[str, Path]:
     named: dict[str, Path] = {}
     for pair in pairs:
         name, equals, path = pair.partition("=")
         if not (name.strip() and equals and path):
-            raise typer.BadParameter(f"--ood {pair!r}: write NAME=FILE, such as svhn=svhn.npz.")
+            wanted = "NAME=FOLDER, such as small=a" if option == "--model" else "NAME=FILE, such as svhn=svhn.npz"
+            raise typer.BadParameter(f"{option} {pair!r}: write {wanted}.")
         if name in named:
-            raise typer.BadParameter(f"--ood {name!r} is given twice; every data set needs a name of its own.")
+            raise typer.BadParameter(f"{option} {name!r} is given twice; each needs a name of its own.")
         named[name] = Path(path)
     return named
 
@@ -199,4 +233,18 @@ def print_evaluation(evaluation: Evaluation, folder: Path) -> None:
 
     console = Console(highlight=False)
     print_result(evaluation, console)
+    console.print(f"\nReport: {escaped((folder / 'report.html').resolve())}", soft_wrap=True, markup=False)
+
+
+def print_comparison(comparison: ModelComparison, folder: Path) -> None:
+    """All models, the differences in words, and where the page is."""
+    from rich.console import Console
+
+    from credalens.report.comparison import models_table, sentence
+    from credalens.report.terminal import to_rich
+
+    console = Console(highlight=False)
+    console.print(to_rich(models_table(comparison, caught=False)))
+    for one in comparison.differences:
+        console.print(escaped(sentence(one, comparison.baseline)), markup=False)
     console.print(f"\nReport: {escaped((folder / 'report.html').resolve())}", soft_wrap=True, markup=False)

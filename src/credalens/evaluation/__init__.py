@@ -21,6 +21,7 @@ from credalens.evaluation.metrics.selective import (
 )
 from credalens.evaluation.metrics.sets import SetMetrics, set_metrics
 from credalens.evaluation.metrics.threshold import Threshold, select_threshold
+from credalens.evaluation.model_comparison import ModelComparison, compare_models
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.results import Comparison, Interval
 from credalens.evaluation.statistics.bootstrap import bootstrap_difference, bootstrap_interval
@@ -31,6 +32,7 @@ __all__ = [
     "Comparison",
     "Evaluation",
     "Interval",
+    "ModelComparison",
     "OODMetrics",
     "PRCurve",
     "ROCCurve",
@@ -45,6 +47,7 @@ __all__ = [
     "bootstrap_interval",
     "calibration_metrics",
     "compare_auroc",
+    "compare_models",
     "evaluate",
     "ood_metrics",
     "pr_curve",

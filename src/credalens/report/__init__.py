@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["render_html", "write_report"]
-MODULES = {"render_html": "page", "write_report": "files"}
+__all__ = ["render_html", "write_comparison", "write_report"]
+MODULES = {"render_html": "page", "write_comparison": "comparison", "write_report": "files"}
 
 
 def __getattr__(name: str) -> Any:

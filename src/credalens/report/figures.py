@@ -74,18 +74,18 @@ def save_figures(
     used: set[str] = set()
     charts = [*Charts.of(evaluation).named(), *_samples(evaluation)]
     for done, (name, chart) in enumerate(charts, start=1):
-        stem = _stem(name, used)
-        (folder / f"{stem}.svg").write_text(to_svg(chart), encoding="utf-8")
-        (folder / f"{stem}.png").write_bytes(to_png(chart))
+        file = folder / stem(name, used)
+        file.with_suffix(".svg").write_text(to_svg(chart), encoding="utf-8")
+        file.with_suffix(".png").write_bytes(to_png(chart))
         report(done, len(charts))
 
 
-def _stem(name: str, used: set[str]) -> str:
+def stem(name: str, used: set[str]) -> str:
     """A name that every file system takes and no other figure has."""
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:80] or "figure"
-    stem = next(text for n in range(len(used) + 1) if (text := plain if n == 0 else f"{plain}-{n + 1}") not in used)
-    used.add(stem)
-    return stem
+    free = next(text for n in range(len(used) + 1) if (text := plain if n == 0 else f"{plain}-{n + 1}") not in used)
+    used.add(free)
+    return free
 
 
 def _samples(evaluation: Evaluation) -> list[tuple[str, Chart]]:

@@ -12,13 +12,13 @@ from credalens.evaluation.words.numbers import percent, unit
 MOST_NAMED = 4
 
 
-def facts(data: DataSets, /) -> str:
-    """What was evaluated."""
+def facts(data: DataSets, who: str = "", /) -> str:
+    """What was evaluated: ``who``, or else so many members."""
     labels = "" if data.id.labelled else " (without labels)"
     ood = ", ".join(f"{one.rows:,} of {one.name}" for one in data.ood[:MOST_NAMED]) or "no data given"
     if len(data.ood) > MOST_NAMED:
         ood += f" and {len(data.ood) - MOST_NAMED} more data sets"
-    members = f"{data.members} members" if data.members > 1 else "1 member"
+    members = who or (f"{data.members} members" if data.members > 1 else "1 member")
     return (
         f"{members}, {data.classes} classes. In distribution: {data.id.rows:,} inputs of {data.id.name}{labels}. "
         f"Out of distribution: {ood}."

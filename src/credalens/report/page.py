@@ -121,7 +121,7 @@ def _tables(evaluation: Evaluation) -> dict[str, Any]:
     needed, rate = evaluation.members_needed, evaluation.settings.false_alarm_rate
     return {
         "outcomes": tables.outcome_table(evaluation, evaluation.alarm),
-        "scores": tables.scores_table(evaluation),
+        "scores": tables.scores_table(evaluation, intervals=True),
         "detection": tables.detection_table(evaluation),
         "thresholds": tables.threshold_table(evaluation, rate),
         "calibration": tables.calibration_table(calibration, evaluation.data.id.name) if calibration else None,

@@ -13,6 +13,7 @@ from credalens.evaluation.breakdown import Breakdown, Group
 from credalens.evaluation.detection import Detector
 from credalens.evaluation.guarded import GuardOutcome
 from credalens.evaluation.members_needed import MembersNeeded
+from credalens.evaluation.metrics.ood import OODMetrics
 from credalens.evaluation.metrics.selective import RejectionCurve
 from credalens.evaluation.metrics.sets import SetMetrics
 from credalens.evaluation.outcome import Evaluation
@@ -269,8 +270,8 @@ def _with_unit(alarm: Alarm, base: float) -> str:
     return f"{number(alarm.threshold.value)}{in_unit}"
 
 
-def scores_table(evaluation: Evaluation, /) -> Table:
-    """Every score of the catalogue in order of its mean rank, the recommended one marked."""
+def scores_table(evaluation: Evaluation, /, *, intervals: bool = False) -> Table:
+    """Every score of the catalogue in order of its mean rank, the recommended one marked, with intervals if there is room."""
     names = [detection.name for detection in evaluation.ood]
     qualities = {quality.name: quality for quality in evaluation.scores}
     labelled = evaluation.rejection is not None
@@ -282,7 +283,9 @@ def scores_table(evaluation: Evaluation, /) -> Table:
     )
     order = [ranked.name for ranked in evaluation.recommended.ranking] or list(qualities)
     ranks = {ranked.name: ranked.mean_rank for ranked in evaluation.recommended.ranking}
-    aurocs = {name: mark_best([_percent_cell(qualities[score].ood[name].auroc) for score in order]) for name in names}
+    aurocs = {
+        name: mark_best([_auroc_cell(qualities[score].ood[name], intervals) for score in order]) for name in names
+    }
     wrong = [quality.selective for quality in (qualities[score] for score in order)]
     rejection = mark_best([Cell(f"{100 * x.augrc:.3f}", x.augrc) for x in wrong if x], lower=True)
     rows = tuple(
@@ -299,8 +302,9 @@ def scores_table(evaluation: Evaluation, /) -> Table:
     return Table("All scores by mean rank, AUROC on each OOD data set (%); bold: recommended, best", columns, rows)
 
 
-def _percent_cell(value: float) -> Cell:
-    return Cell(f"{100 * value:.1f}", value)
+def _auroc_cell(metrics: OODMetrics, interval: bool) -> Cell:
+    span = metrics.auroc_interval
+    return Cell(f"{100 * metrics.auroc:.1f}", metrics.auroc, _interval(span) if interval and span else "")
 
 
 def _share(value: float) -> Cell:

@@ -1,0 +1,163 @@
+"""The page of several models on the same inputs, and the report of each in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from credalens.core.scores import SCORES
+from credalens.evaluation.model_comparison import ModelComparison, ModelDifference
+from credalens.evaluation.outcome import Evaluation
+from credalens.evaluation.words.names import SIGNS
+from credalens.evaluation.words.numbers import joined, number, percent, points
+from credalens.evaluation.words.verdicts import verdict
+from credalens.look import DASHES, PAGE, Theme
+from credalens.report.charts.chart import HIDDEN, SQUARE, Chart, Spec, by_series, frame, percent_axis, shown
+from credalens.report.charts.detection import X_AXES, gain_row, gains
+from credalens.report.figures import Figures, stem
+from credalens.report.files import write_report
+from credalens.report.footer import facts, footer
+from credalens.report.page import Entry, render_page
+from credalens.report.tables import Cell, Column, Table, mark_best
+from credalens.storage.atomic_folder import atomic_folder
+
+
+def write_comparison(
+    comparison: ModelComparison, folder: str | os.PathLike[str], /, *, title: str = "", made: Sequence[str] = ()
+) -> Path:
+    """Write ``report.html`` and ``report.json`` of the comparison, and in folders beside them those of every model."""
+    target, used = Path(folder), set[str]()
+    with atomic_folder(target) as scratch:
+        (scratch / "report.html").write_text(render_comparison(comparison, title=title, made=made), encoding="utf-8")
+        plain = json.dumps(comparison.as_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+        (scratch / "report.json").write_text(plain + "\n", encoding="utf-8")
+        for name, evaluation in comparison.evaluations.items():
+            write_report(evaluation, scratch / stem(name, used), title=f"Credal report: {name}", made=made)
+    return target
+
+
+def render_comparison(comparison: ModelComparison, /, *, title: str = "", made: Sequence[str] = ()) -> str:
+    """The page of the comparison."""
+    first = comparison.evaluations[comparison.baseline]
+    links = {"short": "In short", "gains": "Differences", "curves": "Curves"}
+    if not first.ood:
+        del links["curves"]
+    return render_page(
+        "comparison.html",
+        title or f"Credal report: {joined(comparison.evaluations)}",
+        facts(first.data, f"{len(comparison.evaluations)} models"),
+        [*footer(first), *made],
+        links,
+        Figures(),
+        sentences=[sentence(one, comparison.baseline) for one in comparison.differences],
+        models=models_table(comparison),
+        baseline=comparison.baseline,
+        level=f"{100 * first.settings.level:g} %",
+        gains=gains_chart(comparison),
+        curves=[_roc(comparison, one.name) for one in first.ood],
+        axes={name: name for name in X_AXES},
+        legend=[
+            Entry(key, name, PAGE.color(k), " ".join(f"{2 * length:g}" for length in DASHES[k % len(DASHES)]))
+            for k, (key, name) in enumerate(_series(comparison).items())
+        ],
+    )
+
+
+def sentence(one: ModelDifference, baseline: str, /) -> str:
+    """Where a model is better, worse, or not to be told apart."""
+    said: dict[str, list[str]] = {"better": [], "worse": [], "undecided": []}
+    for name, gain in one.items():
+        said[verdict(gain)].append(f"{name} ({points(gain.difference)})" if verdict(gain) != "undecided" else name)
+    words = {
+        "better": "is better than {} in",
+        "worse": "is worse than {} in",
+        "undecided": "cannot be told apart from {} by",
+    }
+    parts = [f"{words[side].format(baseline)} {joined(names)}" for side, names in said.items() if names]
+    return f"{one.model} {'; '.join(parts)}."
+
+
+def models_table(comparison: ModelComparison, /, *, caught: bool = True) -> Table:
+    """What each model is: its members, accuracy, calibration, recommended score, and how well that finds OOD inputs."""
+    evaluations = comparison.evaluations.values()
+    first = next(iter(evaluations))
+    columns: dict[str, list[Cell]] = {"Members": [Cell(str(e.data.members), e.data.members) for e in evaluations]}
+    if first.calibration:
+        best = [recommended_point(evaluation) for evaluation in evaluations]
+        columns["Accuracy (%)"] = mark_best([Cell(f"{100 * one.accuracy:.2f}", one.accuracy) for one in best])
+        columns["ECE (%)"] = mark_best([Cell(f"{100 * one.ece:.2f}", one.ece) for one in best], lower=True)
+        columns["NLL"] = mark_best([Cell(number(one.nll, 4), one.nll) for one in best], lower=True)
+    columns["Score"] = [Cell(SCORES[e.recommended.score].label, e.recommended.score) for e in evaluations]
+    for detection in first.ood:
+        quality = [next(q for q in e.scores if q.name == e.recommended.score).ood[detection.name] for e in evaluations]
+        columns[f"AUROC {detection.name} (%)"] = mark_best([Cell(f"{100 * q.auroc:.2f}", q.auroc) for q in quality])
+        if caught:
+            shares = [e.alarm.caught[detection.name] for e in evaluations]
+            columns[f"{detection.name} caught (%)"] = mark_best([Cell(f"{100 * share:.1f}", share) for share in shares])
+    rate = f"{100 * first.settings.false_alarm_rate:g} %"
+    rows = zip(comparison.evaluations, zip(*columns.values(), strict=True), strict=True)
+    headings = (Column("Model", text=True), *(Column(name, text=name == "Score") for name in columns))
+    cells = tuple((Cell(name, name), *of_model) for name, of_model in rows)
+    said = f"; caught: at {rate} of false alarms" if caught else ""
+    return Table(f"All models{said}; bold: best", headings, cells)
+
+
+def recommended_point(evaluation: Evaluation, /) -> Any:
+    """The quality of the point prediction that is recommended for a model."""
+    mean = evaluation.point is not None and evaluation.point.prediction == "mean"
+    return getattr(evaluation.calibration, "averaged" if mean else "intersection")
+
+
+def gains_chart(comparison: ModelComparison, /) -> Chart:
+    """Every difference to the first model with its interval."""
+    rows = [
+        gain_row(
+            f"{SIGNS[verdict(gain)]} {one.model}: {name}", "total", gain, f"{percent(gain.a)} against {percent(gain.b)}"
+        )
+        for one in comparison.differences
+        for name, gain in one.items()
+    ]
+    label = f"Differences to {comparison.baseline}. " + "; ".join(row["text"] for row in rows)
+    draw = partial(gains, "difference, points")
+    return Chart("gains", f"Every model minus {comparison.baseline}", label, rows, draw, rows=len(rows))
+
+
+def _roc(comparison: ModelComparison, ood_name: str) -> Chart:
+    names = _series(comparison)
+    values = [
+        {"series": key, "n": n, "x": x, "y": y}
+        for key, name in names.items()
+        for n, (x, y) in enumerate(zip(*_line(comparison, name, ood_name), strict=True))
+    ]
+    label = f"ROC curves of {joined(comparison.evaluations)} for {ood_name}."
+    return Chart("roc by model", ood_name, label, values, partial(_roc_spec, names))
+
+
+def _series(comparison: ModelComparison) -> dict[str, str]:
+    return {f"model {k}": name for k, name in enumerate(comparison.evaluations)}
+
+
+def _line(comparison: ModelComparison, name: str, ood_name: str) -> tuple[list[float], list[float]]:
+    evaluation = comparison.evaluations[name]
+    return evaluation.curves.detection[ood_name][evaluation.recommended.score].roc
+
+
+def _roc_spec(names: dict[str, str], theme: Theme) -> Spec:
+    dashes = [list(DASHES[k % len(DASHES)]) or [1, 0] for k in range(len(names))]
+    line = {
+        "transform": shown(),
+        "mark": {"type": "line", "clip": True, "strokeWidth": 2},
+        "encoding": {
+            "x": {"field": "x", **percent_axis("ID inputs flagged by mistake", **X_AXES["up to 20 %"])},
+            "y": {"field": "y", **percent_axis("OOD inputs caught", domain=[0, 1])},
+            "order": {"field": "n"},
+            "color": by_series(names, [theme.color(k) for k in range(len(names))], theme),
+            "strokeDash": by_series(names, dashes, theme),
+        },
+    }
+    readout = {"kind": "line", "x": "%", "y": "%", "at": "false alarms", "names": names, "axes": X_AXES}
+    return frame(theme, [line], height=SQUARE, readout=readout, params=[HIDDEN])
