@@ -19,7 +19,7 @@ SIZE, NAMES = 96, ("ground", "water", "wood")
 COLOURS = np.array([[0.55, 0.45, 0.30], [0.20, 0.35, 0.60], [0.25, 0.45, 0.25]])
 
 # %%
-# The scene: a river, a wood whose colour fades into the ground at its border, and the patch.
+# The scene: a river, a wood, and the patch.
 y, x = np.mgrid[0:SIZE, 0:SIZE] / SIZE
 river = np.abs(y - 0.5 - 0.2 * np.sin(5 * x)) < 0.09
 wood = (x - 0.75) ** 2 + (y - 0.2) ** 2 < 0.05

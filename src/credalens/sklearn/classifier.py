@@ -51,26 +51,38 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : a classifier with ``predict_proba``; by default a random forest of 20 trees, so that five members have the
+    estimator
+        a classifier with ``predict_proba``; by default a random forest of 20 trees, so that five members have the
         accuracy of a forest of 100. Gradient boosting of any library does well too; single trees do not (``from_fitted``).
-    n_members : how many clones ``fit`` trains.
-    resample : how they differ. ``"bootstrap"``: each has its own rows, drawn with replacement within every class, so that
+    n_members
+        how many clones ``fit`` trains.
+    resample
+        how they differ. ``"bootstrap"``: each has its own rows, drawn with replacement within every class, so that
         every member knows every class, and its own seed. ``"reseed"``: each has all rows and its own seed; if the
         estimator ignores its seed, members are the same and epistemic uncertainty is zero. ``"auto"``: ``"reseed"`` for an
         estimator that draws its rows itself (its ``bootstrap`` is true, as that of a forest), else ``"bootstrap"``.
-    votes : let members without ``predict_proba`` vote: probability one for the class they predict.
-    hull : keep the members' probabilities (members, rows, classes) in ``credal_predict``, for its ``hull``.
-    base : of the logarithm in all uncertainties; 2 gives bits.
-    guard : a ``credalens.guard.Guard``, fitted on ``credal_predict`` of calibration rows, which ``decide`` asks. Its classes
+    votes
+        let members without ``predict_proba`` vote: probability one for the class they predict.
+    hull
+        keep the members' probabilities (members, rows, classes) in ``credal_predict``, for its ``hull``.
+    base
+        of the logarithm in all uncertainties; 2 gives bits.
+    guard
+        a ``credalens.guard.Guard``, fitted on ``credal_predict`` of calibration rows, which ``decide`` asks. Its classes
         are places in ``classes_``: ``Guard.fit(model.credal_predict(X), np.searchsorted(model.classes_, y))``.
-    random_state : seed or generator that decides the seeds of all members.
-    n_jobs : members trained at a time, and threads that predict (each folds its share of the members).
+    random_state
+        seed or generator that decides the seeds of all members.
+    n_jobs
+        members trained at a time, and threads that predict (each folds its share of the members).
 
     Attributes
     ----------
-    estimators_ : the fitted members.
-    classes_ : the class labels, in the order of every last axis.
-    n_features_in_, feature_names_in_ : as the members were fitted, where they tell.
+    estimators_
+        the fitted members.
+    classes_
+        the class labels, in the order of every last axis.
+    n_features_in_, feature_names_in_
+        as the members were fitted, where they tell.
 
     Examples
     --------
