@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from credalens import wrap
 from credalens.engines import score_folder_on_ray
 from credalens.engines.executor import ray_executor
+from credalens.guard import Guard
 from credalens.scoring import score_file, score_folder
 from credalens.scoring.job import in_this_process
 from credalens.storage import save_predictions
@@ -86,10 +88,11 @@ def test_the_same_bytes_as_on_one_machine(tmp_path, machine):
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".npz"])
-def test_a_file_gives_the_same_bytes_too(tmp_path, machine, suffix):
+def test_a_file_and_a_guard_give_the_same_bytes_too(tmp_path, machine, suffix):
     save_predictions(tmp_path / "in.npy", VALUES)
+    guard = Guard.fit(wrap(VALUES))
     for name, executor in (("expected", in_this_process), ("out", ray_executor())):
-        options = {"chunk_rows": 7, "threads": 1, "executor": executor}
+        options = {"chunk_rows": 7, "threads": 1, "executor": executor, "guard": guard}
         assert score_file(tmp_path / "in.npy", tmp_path / f"{name}{suffix}", **options).rows == 60
     assert (tmp_path / f"out{suffix}").read_bytes() == (tmp_path / f"expected{suffix}").read_bytes()
 
