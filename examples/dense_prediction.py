@@ -42,7 +42,9 @@ print(prediction)
 print(f"accuracy outside of the shadow: {(prediction.predict() == truth)[~shadow].mean():.1%}")
 for name in ("aleatoric", "epistemic"):
     values = prediction.score(name)
-    print(f"{name} uncertainty in bits: {values[shadow].mean():.2f} in the shadow, {values[~shadow].mean():.2f} elsewhere")
+    print(
+        f"{name} uncertainty in bits: {values[shadow].mean():.2f} in the shadow, {values[~shadow].mean():.2f} elsewhere"
+    )
 
 # %%
 # The shadow is called wood. It does not stand out by aleatoric uncertainty, which is noise that no member can resolve,
