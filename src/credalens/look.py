@@ -7,7 +7,9 @@ credal set is blue, the intersection probability orange, averaging green; dashes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Final, NamedTuple
 
 Dash = tuple[float, ...]
@@ -52,14 +54,18 @@ class Theme:
         """The colour of the series at place `order`."""
         return self.palette[order % len(self.palette)]
 
-    def color_of(self, name: str, order: int, /) -> str:
-        """The colour of a named series: that of what it stands for, or else by its place.
+    def colors_of(self, names: Sequence[str], /) -> list[str]:
+        """The colours of named series: those of what they stand for, and for the others what is left of the palette.
 
-        >>> LIGHT.color_of("Averaged probability", 0) == LIGHT.averaged
+        >>> LIGHT.colors_of(["Averaged probability", "EDD"]) == [LIGHT.averaged, LIGHT.credal]
         True
         """
-        role = NAMED.get(name.split()[0].lower()) if name.strip() else None
-        return self.color(order if role is None else ROLES.index(role))
+        roles = [NAMED.get(name.split()[0].lower()) if name.strip() else None for name in names]
+        free = [color for color, role in zip(self.palette, ROLES, strict=True) if role not in roles] or list(
+            self.palette
+        )
+        others = cycle(free)
+        return [next(others) if role is None else self.palette[ROLES.index(role)] for role in roles]
 
 
 NAMED: Final = {

@@ -36,6 +36,8 @@ def test_what_a_line_stands_for_has_its_colour_in_every_figure():
     ax = plot_against_severity({name: ([0.1], [0]) for name in names}, "ECE")
     drawn = [line.get_color() for line in ax.lines if line.get_color() in LIGHT.palette]
     assert drawn[:4] == [LIGHT.averaged, LIGHT.intersection, LIGHT.credal, LIGHT.averaged]
+    assert LIGHT.colors_of(["Classical", "Credal", "EDD"])[2] not in (LIGHT.averaged, LIGHT.credal)
+    assert LIGHT.colors_of(list("abcdef")) == list(LIGHT.palette)
 
 
 def test_trends_refuse_what_they_cannot_show():

@@ -71,8 +71,9 @@ def _read_places(values: Any, bands: Bands, what: str) -> Array:
 
 def _draw(ax: Axes, look: Theme, x: Array, bands: Bands) -> None:
     entries: dict[str, Artist] = {}
+    colors = look.colors_of(list(bands))
     for order, (name, (mean, std)) in enumerate(bands.items()):
-        color = look.color_of(name, order)
+        color = colors[order]
         (entries[name],) = ax.plot(x, mean, color=color, linestyle=dash(order), marker=marker(order), zorder=3)
         if len(bands) <= MOST_BANDS:
             shade = to_rgba(color, 0.15)
