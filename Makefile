@@ -51,7 +51,7 @@ newest:  ## run the library's tests with the newest releases of the dependencies
 	.venv-newest/$(SCRIPTS)/python -m pytest -n 2 -W ignore::DeprecationWarning $(RANGE_TESTS)
 
 docs: $(VENV)/.docs  ## build the site in docs/_build/html, its examples executed, warnings as errors
-	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m sphinx -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
 
 $(VENV)/.docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'

@@ -44,6 +44,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "min_reported_time": 1,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "plot_gallery": True,
 }
