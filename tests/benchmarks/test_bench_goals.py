@@ -44,7 +44,7 @@ MEASURED = {
         for c in (3, 10, 100, 1000)
     ],
     "calls": [{"classes": 100, "sum_us": 2.0}],
-    "decide": [{"classes": 10, "decide_over_wrap": 0.05}, {"classes": 100, "decide_over_wrap": 0.05}],
+    "decide": [{"classes": classes, "decide_with_p_value_over_wrap": 0.05} for classes in (10, 100)],
     "score": {"score_over_write": 2.0},
     "flat": [{"tolerance_bits": t, "us": 100.0, "widest_bracket_bits": t} for t in (1e-3, 1e-6)],
     "hartley": [{"classes": c, "us": us} for c, us in ((10, 1.0), (100, 2.0), (100, 3.0), (1000, 4.0))],

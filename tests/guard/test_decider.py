@@ -73,6 +73,11 @@ def test_a_batch_is_decided_row_by_row(seed):
     assert GUARD.decide(NEW[3]).accepted == whole.accepted[3]
 
 
+def test_many_scores_have_the_p_values_of_few():
+    scores = np.random.default_rng(0).gamma(1.0, size=(200, 100))
+    np.testing.assert_array_equal(GUARD.p_values(scores), [GUARD.p_values(row) for row in scores])
+
+
 @given(st.sampled_from([0.01, 0.05, 0.1, 0.3]), st.sampled_from([0.02, 0.05, 0.2, 0.5]))
 def test_a_higher_false_alarm_rate_accepts_no_more(a, b):
     few, many = (Guard.fit(PREDICTION, false_alarm_rate=rate).decide(NEW).accepted for rate in sorted((a, b)))

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credalens.guard.binomial import binomial_interval, binomial_tail, conformal_excess, upper_bound
-from credalens.guard.false_alarms import alarm_threshold, p_values
+from credalens.guard.false_alarms import PValueTable, alarm_threshold, p_values
+from tests import strategies  # noqa: F401 - its profile of hypothesis
 
 scores = st.lists(st.one_of(st.integers(0, 5).map(float), st.floats(-1e9, 1e9)), min_size=1, max_size=60).map(np.array)
 rates = st.sampled_from([0.01, 0.05, 0.1, 0.29, 1 / 3, 0.5, 0.99])
@@ -16,6 +17,14 @@ rates = st.sampled_from([0.01, 0.05, 0.1, 0.29, 1 / 3, 0.5, 0.99])
 def test_p_values_are_what_the_formula_says(calibration, new):
     expected = [(1 + sum(calibration >= s)) / (len(calibration) + 1) for s in new]
     np.testing.assert_array_equal(p_values(np.sort(calibration), new), expected)
+
+
+@given(scores, scores)
+def test_the_table_gives_the_same_p_values(calibration, new):
+    extremes = np.array([0.0, -0.0, np.inf, -np.inf, 5e-324, 1e300])
+    for ordered in (np.sort(calibration), np.sort(np.concatenate([calibration, extremes]))):
+        asked = np.concatenate([new, calibration, extremes, calibration * 1.0000000001])
+        np.testing.assert_array_equal(PValueTable.of(ordered).p_values(asked), p_values(ordered, asked))
 
 
 @given(scores, scores)

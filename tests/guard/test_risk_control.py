@@ -13,6 +13,7 @@ from credalens.guard.decider import Guard
 from credalens.guard.risk.control import last_passed, limits_of, risks_at
 from credalens.guard.risk.promise import Risk, read_risks
 from credalens.guard.risk.shortfall import inputs_needed
+from tests import strategies  # noqa: F401 - its profile of hypothesis
 
 SIGNATURE = {"score": "total", "point": "intersection", "base": 2.0, "classes": 10, "n_members": 5, "trim": 0.0}
 

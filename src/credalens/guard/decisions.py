@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import ArrayKind
-from credalens.guard.false_alarms import p_values
 from credalens.prediction import CredalPrediction
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class Decisions:
     @cached_property
     def p_value(self) -> Any:
         """The conformal p-value of being like the calibration data; on first access."""
-        return self._array_kind.restore(p_values(self._guard.scores, self.scores))
+        return self._array_kind.restore(self._guard.p_values(self.scores))
 
     @cached_property
     def prediction(self) -> Any:

