@@ -22,6 +22,8 @@ IMAGES = Path(__file__).parent / "images"
 RAIN = np.array([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
 NAMES = ("rain", "sun", "clouds")
 INK = "#1B2530"
+LEFT_OUT = "#scores, #short ul"
+"""Parts of the report that its picture has no room for, as a selector."""
 
 
 def draw_simplex() -> None:
@@ -90,16 +92,17 @@ def draw_hull() -> None:
 
 
 def photograph_report() -> None:
-    """The top of the report on the predictions that come along, as a small PNG."""
+    """Two sections of the report on the predictions that come along, as a small PNG."""
     real = cifar10_ensemble()
     evaluation = evaluate(
         real.cifar10, ood={"SVHN": real.svhn[:, :10000], "Tiny-ImageNet": real.tiny_imagenet}, id_name="CIFAR-10"
     )
     with tempfile.TemporaryDirectory() as folder:
         page = evaluation.report(f"{folder}/report") / "report.html"
+        page.write_text(page.read_text().replace("</head>", f"<style>{LEFT_OUT} {{ display: none; }}</style></head>"))
         shot = Path(folder) / "report.png"
         browser = shutil.which("chromium") or shutil.which("google-chrome")
-        options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1200,1050", f"--screenshot={shot}"]
+        options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1200,1600", f"--screenshot={shot}"]
         subprocess.run([browser, *options, page.resolve().as_uri()], check=True, capture_output=True)  # noqa: S603
         Image.open(shot).convert("RGB").quantize(64).save(IMAGES / "report.png", optimize=True)
 
