@@ -308,9 +308,10 @@ def test_a_damaged_or_foreign_file_is_no_prediction(tmp_path):
     path.write_bytes(content)
     with pytest.raises(ValueError, match="no saved prediction"):
         CredalPrediction.load(path)
-    np.savez(path, probs=np.ones(3))
-    with pytest.raises(ValueError, match="no saved prediction"):
-        CredalPrediction.load(path)
+    for foreign in (np.ones(3), np.ones(())):
+        np.savez(path, probs=foreign)
+        with pytest.raises(ValueError, match="no saved prediction"):
+            CredalPrediction.load(path)
     with pytest.raises(ValueError, match=r"\.npz"):
         wrap(batch_of("peaked", 3, 9, 4)).save(tmp_path / "prediction.json")
 

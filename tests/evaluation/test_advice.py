@@ -199,3 +199,6 @@ def test_a_threshold_asks_the_prediction_for_its_own_score_and_base():
         threshold.flags(wrap(members, base=np.e))
     with pytest.raises(ValueError, match="no score of the catalogue"):
         select_threshold(prediction.total, name="mine").flags(prediction)
+    with pytest.raises(ValueError, match="does not know the base"):
+        select_threshold(prediction.total, name="total").flags(prediction)
+    assert not select_threshold(prediction.score("imprecision"), name="imprecision").flags(prediction).all()

@@ -102,6 +102,23 @@ def test_the_headline_names_the_recommended_score_and_says_where_averaging_is_be
     assert unclear.endswith("averaging is not clearly different.")
 
 
+@pytest.mark.parametrize(
+    ("gain", "said"),
+    [
+        (0.0123, "measured on other data sets, the gain is +1.23 points. It belongs"),
+        (-0.0049, "the gain is −0.49 points: for OOD inputs of another kind credal total is as good. It belongs"),
+    ],
+)
+def test_the_headline_says_what_choosing_was_worth_elsewhere(result, gain, said):
+    chosen = recommending(result, "mean_total", 0.01, 0.02, 0.03)
+    assert said in words.summary(changed(chosen, "recommended.gain", gain)).headline
+    assert "the gain is" not in words.summary(changed(chosen, "recommended.gain", None)).headline
+
+
+def test_without_ood_data_the_default_has_its_reason(result):
+    assert remarks.NO_OOD in words.summary(replace(result, ood=())).remarks
+
+
 def test_the_threshold_is_that_of_the_recommended_score(result):
     said = words.summary(recommending(result, "mean_least_confidence", 0.01, 0.02, 0.03)).threshold
     assert "flag 1 - max of the mean above" in said

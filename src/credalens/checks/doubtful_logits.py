@@ -21,7 +21,7 @@ PROBABILITIES: Final = (
     'outputs="probabilities" in CredalWrapper, logits=False, no --logits.'
 )
 LAST_AXIS: Final = (
-    "the last axis is taken for the classes, and the one before it has the same size, as in images of shape (batch, classes, "
+    "the last axis is taken for the classes, and the sizes of the axes are as in images of shape (batch, classes, "
     "height, width). Say where the classes are, class_axis=-3 for such images; its number counted from 0 confirms the last."
 )
 
@@ -52,11 +52,17 @@ def warn_doubtful_logits(x: Any, /, *, class_axis: int = -1, stacklevel: int = 2
     """
     rows = few_rows(x)
     shape = _shape(x)
-    if class_axis == -1 and len(shape) >= FEWEST_AXES and shape[-1] == shape[-2]:
+    if class_axis == -1 and _like_images(shape):
         warnings.warn(LAST_AXIS, stacklevel=stacklevel + 1)
     truths = are_distributions(rows)
     if truths.size and truths.all():
         warnings.warn(PROBABILITIES, stacklevel=stacklevel + 1)
+
+
+def _like_images(shape: tuple[int, ...]) -> bool:
+    """Whether the last two axes seem to be height and width: both the same, or both longer than what may be the classes."""
+    square = len(shape) >= FEWEST_AXES and shape[-1] == shape[-2]
+    return square or (len(shape) > FEWEST_AXES and shape[-3] < min(shape[-2:]))
 
 
 def _shape(x: Any) -> tuple[int, ...]:

@@ -32,7 +32,7 @@ class Threshold(Result):
     :ivar n_id: how many samples it was chosen on.
     :ivar guarantee: "sample" or "new", see :func:`select_threshold`.
     :ivar name: which score it is for, such as "epistemic"; a threshold means nothing on another score.
-    :ivar base: in which base that score is measured, where it is known.
+    :ivar base: in which base that score is measured; a prediction is compared only where it is known.
     """
 
     value: float
@@ -56,12 +56,21 @@ class Threshold(Result):
                 f"this threshold is for {self.name or 'an unnamed score'!r}, which is no score of the catalogue "
                 f"({', '.join(SCORES)}); pass the scores themselves."
             )
-        if self.base is not None and prediction.base != self.base and SCORES[self.name].unit == "information":
+        if SCORES[self.name].unit == "information":
+            self._check_base(prediction)
+        return prediction.score(self.name)
+
+    def _check_base(self, prediction: CredalPrediction) -> None:
+        if self.base is None:
+            raise ValueError(
+                "this threshold does not know the base of its scores; give it, select_threshold(..., base=2) for bits, or pass "
+                "the scores themselves."
+            )
+        if prediction.base != self.base:
             raise ValueError(
                 f"this threshold is for scores in base {self.base:g} and the prediction is in base {prediction.base:g}; "
                 f"use wrap(..., base={self.base:g})."
             )
-        return prediction.score(self.name)
 
     def save(self, path: str | os.PathLike[str], /) -> None:
         """Write as JSON; the file appears whole or not at all."""

@@ -1,4 +1,4 @@
-"""What a reader must know before believing the numbers: too few inputs, one member, no labels, a score that is upside down."""
+"""What a reader must know before believing the numbers: too few inputs, one member, data not given, a score upside down."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ ONE_MEMBER: Final = (
 )
 NO_LABELS: Final = "No labels were given, so that accuracy and calibration are unknown. Pass them with --labels."
 
+NO_OOD: Final = (
+    "Without inputs of another kind no score could be chosen: credal total is used, which was never far from the best one with "
+    "accurate networks. Pass such inputs with --ood."
+)
+
 
 def remarks(evaluation: Evaluation, /) -> list[str]:
     """All that hold for this result, the ones about a data set with its name in front."""
@@ -23,6 +28,8 @@ def remarks(evaluation: Evaluation, /) -> list[str]:
         texts.append(ONE_MEMBER)
     if evaluation.calibration is None:
         texts.append(NO_LABELS)
+    if not evaluation.ood:
+        texts.append(NO_OOD)
     return texts
 
 

@@ -97,7 +97,8 @@ def _why(evaluation: Evaluation) -> str:
     if score.name != default.name:
         gain = points(ranking[score.name].auroc - ranking[default.name].auroc)
         averaging = " It belongs to averaging: here credal sets do not find more." if score.averaging else ""
-        return f"On these data it is clearly better than {default.label} ({gain} points of AUROC).{averaging}"
+        better = f"On these data it is clearly better than {default.label} ({gain} points of AUROC)."
+        return f"{better}{_elsewhere(recommended)}{averaging}"
     none = f"No score is clearly better{'' if sets == 1 else ' over all data sets'}"
     averaged = ranking["mean_total"]
     comparison, p_value = averaged.difference, averaged.p_value
@@ -105,6 +106,16 @@ def _why(evaluation: Evaluation) -> str:
         return f"{none}, and averaging is not clearly different."
     side = "better" if comparison.difference < 0 else "worse"
     return f"{none}. It is {100 * abs(comparison.difference):.2f} points {side} than the entropy of the averaged prediction."
+
+
+def _elsewhere(recommended: Recommendation) -> str:
+    """What the choice was worth on data that it was not made on, and what to do where that is nothing."""
+    if recommended.gain is None:
+        return ""
+    others = "other data sets" if recommended.rule == "leave one set out" else "other inputs"
+    said = f" Chosen on some and measured on {others}, the gain is {points(recommended.gain)} points"
+    keep = f": for OOD inputs of another kind {SCORES[recommended.default].label} is as good."
+    return said + ("." if recommended.gain > 0 else keep)
 
 
 def _plainly(auroc: float) -> str:
