@@ -21,9 +21,8 @@ from credalens.guard.conformal_sets import ConformalSets
 from credalens.guard.decisions import LIKE, MANY, NONE, RISKY, SEVERAL, UNLIKE, Decisions
 from credalens.guard.false_alarms import PValueTable, alarm_threshold, p_values
 from credalens.guard.observed import PromiseCheck, count_decisions
-from credalens.guard.risk.control import last_passed, limits_of, risks_at
 from credalens.guard.risk.promise import Promise, Risk, read_risks
-from credalens.guard.risk.shortfall import shortfall
+from credalens.guard.risk.search import promised_limit
 from credalens.guard.saved import SavedFormat, checksum, number, numbers, plain_fields
 from credalens.prediction import CredalPrediction
 
@@ -127,7 +126,7 @@ class Guard(Signature):
             raise ValueError("the calibration data are empty; a guard needs inputs like those it will meet.")
         rate = None if false_alarm_rate is None else check_fraction(false_alarm_rate, "false_alarm_rate")
         threshold = math.inf if rate is None else alarm_threshold(ordered, rate)
-        limit, promises = _risk_limit(calibration, ordered, threshold, risks, confidence)
+        limit, promises = promised_limit(calibration, ordered, threshold, risks, confidence)
         return cls(
             **{name.name: getattr(calibration, name.name) for name in fields(Signature)},
             version=__version__,
@@ -252,17 +251,3 @@ def _check_sets(sets: Any, classes: int) -> ConformalSets | None:
     if sets is not None and len(sets.thresholds) != classes:
         raise ValueError(f"the sets are for {len(sets.thresholds)} classes and the prediction has {classes}.")
     return sets
-
-
-def _risk_limit(
-    calibration: Calibration, ordered: NDArray, threshold: float, risks: tuple[Risk, ...], confidence: float
-) -> tuple[float, tuple[Promise, ...]]:
-    """The loosest limit at which all risks are promised; infinite where there are none, an error where it fails."""
-    if not risks:
-        return math.inf, ()
-    limits = limits_of(ordered, threshold)
-    tested = risks_at(calibration, risks, limits, confidence)
-    place = last_passed(tested)
-    if place is None:
-        raise ValueError(shortfall(tested, limits, calibration.score))
-    return float(limits.values[place]), tuple(entry.promise(place) for entry in tested)
