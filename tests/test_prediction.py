@@ -203,6 +203,7 @@ def test_members_in_another_order_are_copied_a_chunk_at_a_time():
 
 def test_it_describes_itself():
     assert repr(wrap(WEATHER)) == "CredalPrediction(members=3, batch=(), classes=3, base=2)"
+    assert repr(wrap(WEATHER, trim=0.4)) == "CredalPrediction(members=3, batch=(), classes=3, base=2, trim=0.4)"
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])

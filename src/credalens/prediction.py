@@ -181,7 +181,8 @@ class CredalPrediction:
 
     def __repr__(self) -> str:
         batch, classes = tuple(self.lower.shape[:-1]), self.lower.shape[-1]
-        return f"CredalPrediction(members={self.n_members}, batch={batch}, classes={classes}, base={self.base:g})"
+        trim = f", trim={self.trim:g}" if self.trim else ""
+        return f"CredalPrediction(members={self.n_members}, batch={batch}, classes={classes}, base={self.base:g}{trim})"
 
 
 def wrap(
@@ -204,8 +205,9 @@ def wrap(
     the search for the lowest entropy (see ``lower_entropy``).
 
     ``trim`` leaves out, class by class, that share of the members at each end: 0.1 of 40 members the four lowest and the
-    four highest values. The bounds still hold the mean, so that the set is never empty, and every bound is attained. With ten
-    members or more that calibrates the intersection probability better and finds fewer OOD inputs by total uncertainty.
+    four highest values, of fewer than ten members none. The bounds still hold the mean, so that the set is never empty, and
+    every bound is attained. With ten members or more that calibrates the intersection probability better and finds fewer OOD
+    inputs by total uncertainty.
 
     >>> prediction = wrap([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
     >>> prediction.probability.round(4), round(float(prediction.epistemic), 3)
