@@ -73,7 +73,7 @@ def test_member_marks_lie_at_their_probabilities():
     members = make_members("flat", 3, 4, np.random.default_rng(0))
     rows = bars_chart(view_members(members, 2), ["a", "b", "c", "d"]).values
     for place, name in enumerate(["a", "b", "✓ c", "d"]):
-        of_class = [row for row in rows if row["name"] == name]
+        of_class = [row for row in rows if row["name"].strip() == name]
         drawn = [row["x"] for row in of_class if row["kind"] == "member"]
         np.testing.assert_allclose(drawn, members[:, place], atol=1e-5)
         (interval,) = (row for row in of_class if row["kind"] == "interval")

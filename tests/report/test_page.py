@@ -195,7 +195,7 @@ def test_many_sets_classes_and_long_names_stay_readable():
     assert "and 8 more data sets" in page
     assert "6 more data sets</summary>" in page
     assert "all are in report.json" in page
-    assert not any(name[:30] + "…" in page for name in names[:5])
+    assert "…" not in page[page.index("<main") : page.index("</main>")]
 
 
 def test_a_notebook_shows_sentences_and_tables_as_text(found):

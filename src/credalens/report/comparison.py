@@ -123,7 +123,14 @@ def gains_chart(comparison: ModelComparison, /) -> Chart:
     ]
     label = f"Differences to {comparison.baseline}. " + "; ".join(row["text"] for row in rows)
     draw = partial(gains, "difference, points")
-    return Chart("gains", f"Every model minus {comparison.baseline}", label, rows, draw, rows=len(rows))
+    return Chart(
+        "gains",
+        f"Every model minus {comparison.baseline}",
+        label,
+        rows,
+        draw,
+        rows=[row["label"].strip() for row in rows],
+    )
 
 
 def _roc(comparison: ModelComparison, ood_name: str) -> Chart:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -12,7 +13,9 @@ from credalens.look import PAGE, STROKES, Theme
 
 Spec = dict[str, Any]
 Row = dict[str, Any]
-WIDTH, HEIGHT, SQUARE, ROW_HEIGHT = 340, 230, 300, 27
+WIDTH, HEIGHT, SQUARE = 340, 230, 300
+ROW_HEIGHT, TALL_ROW, LINE = 27, 40, 24
+"""A row of names of one line, of up to three, and the letters of a line."""
 FONT: Final = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif"
 POINT_NAMES: Final = {"intersection": "intersection probability", "averaged": "averaged probability"}
 
@@ -24,7 +27,7 @@ class Chart:
     :ivar label: what it says, for those who cannot see it.
     :ivar values: rows of ``series``, ``x`` and ``y``, and what else the kind needs.
     :ivar params: values of the parameters of the specification that are not the usual ones.
-    :ivar rows: how many rows of names it shows, if it does; its height follows.
+    :ivar rows: the names of its rows, if it has any; its height follows.
     """
 
     kind: str
@@ -33,7 +36,7 @@ class Chart:
     values: list[Row]
     draw: Callable[[Theme], Spec]
     params: Mapping[str, Any] = field(default_factory=dict)
-    rows: int | None = None
+    rows: Sequence[str] | None = None
 
     def spec(self, theme: Theme, /) -> Spec:
         """The whole specification, with its values."""
@@ -45,7 +48,9 @@ class Chart:
     def height(self, drawn: Spec, /) -> int:
         """In pixels."""
         height: int = drawn["height"]
-        return height if self.rows is None else ROW_HEIGHT * self.rows + 50
+        if self.rows is None:
+            return height
+        return 50 + len(self.rows) * (ROW_HEIGHT if max(map(len, self.rows), default=0) <= LINE else TALL_ROW)
 
 
 def frame(theme: Theme, layers: Sequence[Spec], /, *, height: int = HEIGHT, readout: Spec, **parts: Any) -> Spec:
@@ -70,6 +75,24 @@ def frame(theme: Theme, layers: Sequence[Spec], /, *, height: int = HEIGHT, read
         "usermeta": readout,
         **parts,
     }
+
+
+def wrapped(name: str, /) -> str:
+    """A name in lines that fit beside a chart."""
+    return "\n".join(textwrap.wrap(name, LINE)) or name
+
+
+def row_name(name: str, /) -> str:
+    """A name of three lines or more, the shorter ones filled up, so that its middle is that of the row."""
+    lines = textwrap.wrap(name, LINE) or [name]
+    return "\n".join(["", *lines, ""] if len(lines) == 1 else [*lines, ""] if len(lines) == 2 else lines)
+
+
+def name_axis(field: str, sort: Any, /) -> Spec:
+    """Names of rows, one below the other."""
+    axis = {"grid": False, "labelExpr": "split(datum.label, '\\n')", "labelLineHeight": 12}
+    axis |= {"labelFontSize": 11, "labelOffset": -12}
+    return {"field": field, "type": "nominal", "sort": sort, "title": None, "axis": axis}
 
 
 def percent_axis(title: str, /, **scale: Any) -> Spec:

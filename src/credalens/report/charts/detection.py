@@ -24,8 +24,10 @@ from credalens.report.charts.chart import (
     by_series,
     frame,
     guide,
+    name_axis,
     names_of,
     percent_axis,
+    row_name,
     shown,
     strokes,
     upright,
@@ -186,7 +188,14 @@ def ranking_chart(recommended: Recommendation, /) -> Chart:
     ]
     label = f"Mean AUROC of every score minus that of {default}. " + "; ".join(row["text"] for row in values)
     title = "gain in mean AUROC, points"
-    return Chart("ranking", f"All scores against {default}", label, values, partial(gains, title), rows=len(values))
+    return Chart(
+        "ranking",
+        f"All scores against {default}",
+        label,
+        values,
+        partial(gains, title),
+        rows=[SCORES[row["series"]].label for row in values],
+    )
 
 
 def gain_row(label: str, series: str, gain: Comparison, text: str) -> Row:
@@ -195,7 +204,7 @@ def gain_row(label: str, series: str, gain: Comparison, text: str) -> Row:
     low, high = (gain.difference, gain.difference) if few else (gain.low, gain.high)
     span = TOO_FEW if few else f"{points(low)} to {points(high)}"
     return {
-        "label": label,
+        "label": row_name(label),
         "series": series,
         "x": 100 * gain.difference,
         "low": 100 * low,
@@ -207,7 +216,7 @@ def gain_row(label: str, series: str, gain: Comparison, text: str) -> Row:
 
 def gains(title: str, theme: Theme) -> Spec:
     """Rows of differences with intervals; triangles point to the side of zero that is certain."""
-    y = {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {"grid": False, "labelLimit": 190}}
+    y = name_axis("label", None)
     names = list(STROKES)
     signs = {"domain": ["better", "worse", "undecided"], "range": ["triangle-up", "triangle-down", "square"]}
     color = strokes(names, theme)["color"] | {"legend": None}

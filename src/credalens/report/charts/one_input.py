@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from credalens.evaluation.single_inputs.samples import MemberView, ThreeClasses
 from credalens.evaluation.single_inputs.three_class_geometry import CORNERS, Triangle, level_ends, to_plane
 from credalens.look import Theme
-from credalens.report.charts.chart import Chart, Row, Spec, frame, percent_axis
+from credalens.report.charts.chart import Chart, Row, Spec, frame, name_axis, percent_axis, row_name, wrapped
 
 BARS, TRIANGLE = "bars", "simplex"
 VISIBLE = 0.01
@@ -22,14 +22,14 @@ def bars_chart(view: MemberView, names: list[str], title: str = "", /) -> Chart:
     label = (
         f"Probabilities of each class by every member; the intersection probability predicts {names[view.predicted]}."
     )
-    return Chart(BARS, title or "What every member says", label, rows, _bars, rows=len(classes))
+    return Chart(BARS, title or "What every member says", label, rows, _bars, rows=classes)
 
 
 def _class_rows(view: MemberView, place: int, name: str) -> list[Row]:
     true = place < len(view.classes) and view.classes[place] == view.label
     low, high, mean, point = (part[place] for part in (view.lower, view.upper, view.mean, view.probability))
     text = f"{name}: {low:.3f} to {high:.3f}; intersection {point:.3f}, averaged {mean:.3f}"
-    shown = {"place": place, "name": f"✓ {name}" if true else name}
+    shown = {"place": place, "name": row_name(f"✓ {name}" if true else name)}
     marks: list[Row] = [{"kind": "interval", "x": low, "x2": high, "text": text}]
     if high >= VISIBLE:
         marks += [{"kind": "member", "x": row[place]} for row in view.members]
@@ -39,14 +39,8 @@ def _class_rows(view: MemberView, place: int, name: str) -> list[Row]:
 
 
 def _bars(theme: Theme) -> Spec:
-    x = percent_axis("probability; filled marks: the class that is predicted", domain=[0, 1])
-    y: Spec = {
-        "field": "name",
-        "type": "nominal",
-        "sort": {"field": "place"},
-        "title": None,
-        "axis": {"grid": False, "labelLimit": 130},
-    }
+    x = percent_axis("probability (filled: predicted class)", domain=[0, 1])
+    y = name_axis("name", {"field": "place"})
 
     def layer(kind: str, mark: Spec, **encoding: Spec) -> Spec:
         place = {"x": {"field": "x", **x}, "y": y, **encoding}
@@ -82,7 +76,7 @@ def simplex_chart(three: ThreeClasses, names: list[str], title: str = "", /) -> 
     rows += [_at("member", point) for point in to_plane(triangle.members)]
     rows += [_at("intersection", to_plane(triangle.intersection)), _at("averaged", to_plane(triangle.averaged))]
     spans = [f"{100 * triangle.lower[k]:.0f} to {100 * triangle.upper[k]:.0f} %" for k in range(3)]
-    rows += [_at("corner", CORNERS[k], name=corners[k], span=spans[k], place=k) for k in range(3)]
+    rows += [_at("corner", CORNERS[k], name=f"{wrapped(corners[k])}\n{spans[k]}", place=k) for k in range(3)]
     label = f"Triangle of the classes {', '.join(corners)}, with the credal set of the members."
     return Chart(TRIANGLE, title or "Three classes", label, rows, _simplex)
 
@@ -97,7 +91,7 @@ def _outline(kind: str, points: NDArray) -> list[Row]:
 
 def _simplex(theme: Theme) -> Spec:
     x = {"field": "x", "type": "quantitative", "axis": None, "scale": {"domain": [-0.05, 1.05], "nice": False}}
-    y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"domain": [-0.16, 1.0], "nice": False}}
+    y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"domain": [-0.26, 1.0], "nice": False}}
 
     def layer(kind: str, mark: Spec, **encoding: Spec) -> Spec:
         return {
@@ -109,15 +103,12 @@ def _simplex(theme: Theme) -> Spec:
     def line(kind: str, color: str, **mark: object) -> Spec:
         return layer(kind, {"type": "line", "color": color, "strokeWidth": 1.4, **mark}, order={"field": "n"})
 
-    def corner(field: str, down: int) -> list[Spec]:
-        return [
-            {
-                "transform": [{"filter": f"datum.kind == 'corner' && datum.place == {place}"}],
-                "mark": {"type": "text", "align": align, "dx": dx, "dy": dy + down, "limit": 150},
-                "encoding": {"x": x, "y": y, "text": {"field": field}},
-            }
-            for place, align, dx, dy in ((0, "left", -12, 16), (1, "right", 12, 16), (2, "left", 14, -4))
-        ]
+    def corner(place: int, align: str, dx: int, dy: int) -> Spec:
+        return {
+            "transform": [{"filter": f"datum.kind == 'corner' && datum.place == {place}"}],
+            "mark": {"type": "text", "align": align, "dx": dx, "dy": dy, "lineBreak": "\n", "lineHeight": 13},
+            "encoding": {"x": x, "y": y, "text": {"field": "name"}},
+        }
 
     dot = {"type": "point", "filled": True, "opacity": 1}
     return frame(
@@ -134,9 +125,10 @@ def _simplex(theme: Theme) -> Spec:
             layer("member", dot | {"color": theme.text, "size": 28, "opacity": 0.6}),
             layer("intersection", dot | {"color": theme.intersection, "size": 100}),
             layer("averaged", dot | {"color": theme.averaged, "shape": "diamond", "size": 70}),
-            *corner("name", 0),
-            *corner("span", 15),
+            corner(0, "left", -12, 16),
+            corner(1, "right", 12, 16),
+            corner(2, "left", 14, -4),
         ],
-        height=290,
+        height=310,
         readout={"kind": "none", "names": {}},
     )
