@@ -149,11 +149,12 @@ def test_the_slider_moves_sentences_tables_and_charts(page, result):
 
 
 def test_headings_sort_by_value(page):
-    cells = "[...document.querySelectorAll('#alarm tbody tr')].map((row) => Number(row.cells[1].dataset.value))"
+    rows = "[...document.querySelectorAll('#alarm > .scroll tbody tr')]"
+    cells = f"{rows}.map((row) => Number(row.cells[1].dataset.value))"
     before = page.js(cells)
-    page.click("#alarm thead th:nth-child(2) button")
+    page.click("#alarm > .scroll thead th:nth-child(2) button")
     assert page.js(cells) == sorted(before, reverse=True) != before
-    page.click("#alarm thead th:nth-child(2) button")
+    page.click("#alarm > .scroll thead th:nth-child(2) button")
     assert page.js(cells) == sorted(before)
     assert page.js("document.querySelectorAll('#alarm [aria-sort=ascending]').length") == 1
 

@@ -198,6 +198,11 @@ def test_many_sets_classes_and_long_names_stay_readable():
     assert "…" not in page[page.index("<main") : page.index("</main>")]
 
 
+def test_the_page_shows_what_a_guard_would_have_done(found, page):
+    assert "<caption>What would have happened</caption>" in page
+    assert page.count("guard.json next to this page") == (found.guard is not None)
+
+
 def test_a_notebook_shows_sentences_and_tables_as_text(found):
     shown = found._repr_html_()
     reader = Reader(shown)

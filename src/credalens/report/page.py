@@ -124,6 +124,7 @@ def _tables(evaluation: Evaluation) -> dict[str, Any]:
         "scores": tables.scores_table(evaluation, intervals=True),
         "detection": tables.detection_table(evaluation),
         "thresholds": tables.threshold_table(evaluation, rate),
+        "guard": tables.guard_table(evaluation) if evaluation.outcomes else None,
         "calibration": tables.calibration_table(calibration, evaluation.data.id.name) if calibration else None,
         "selective": tables.selective_table(selective) if selective else None,
         "sets": tables.sets_table(evaluation, sets) if sets else None,
