@@ -74,12 +74,27 @@ def test_the_choice_follows_the_other_sets():
     id_scores = dict(zip(names, rng.normal(size=(3, 400)), strict=True))
     ood = {
         name: dict(zip(names, (rng.normal(size=(400, 3)) + effects).T, strict=True))
-        for name, effects in (("near", near), ("near too", near), ("far", far))
+        for name, effects in (("near", near), ("too", near), ("three", near), ("far", far))
     }
     advice = recommend(id_scores, ood)
     by_name = {one.name: one.score for one in advice.held_out}
     assert by_name["far"] == "b"
     assert advice.score == "b"
+
+
+def test_the_default_stays_where_choosing_gains_nothing_elsewhere():
+    """Each score is far the best on two sets and the worst on the third, so that a choice on the others is wrong."""
+    rng = np.random.default_rng(5)
+    names = NAMES[:3]
+    id_scores = dict(zip(names, rng.normal(size=(3, 600)), strict=True))
+    ood = {
+        name: dict(zip(names, (rng.normal(size=(600, 3)) + effects).T, strict=True))
+        for name, effects in (("x", [1.0, 2.5, 0.0]), ("y", [1.0, 0.0, 2.5]))
+    }
+    advice = recommend(id_scores, ood)
+    assert advice.gain < 0
+    assert advice.score == "total"
+    assert all(one.score == "total" and one.auroc == one.default_auroc for one in advice.held_out)
 
 
 def test_too_few_inputs_and_no_ood_data_leave_the_default():

@@ -102,16 +102,10 @@ def test_the_headline_names_the_recommended_score_and_says_where_averaging_is_be
     assert unclear.endswith("averaging is not clearly different.")
 
 
-@pytest.mark.parametrize(
-    ("gain", "said"),
-    [
-        (0.0123, "measured on other data sets, the gain is +1.23 points. It belongs"),
-        (-0.0049, "the gain is −0.49 points: for OOD inputs of another kind credal total is as good. It belongs"),
-    ],
-)
-def test_the_headline_says_what_choosing_was_worth_elsewhere(result, gain, said):
+def test_the_headline_says_what_choosing_was_worth_elsewhere(result):
     chosen = recommending(result, "mean_total", 0.01, 0.02, 0.03)
-    assert said in words.summary(changed(chosen, "recommended.gain", gain)).headline
+    said = words.summary(changed(chosen, "recommended.gain", 0.0123)).headline
+    assert "measured on other data sets, the gain is +1.23 points. It belongs" in said
     assert "the gain is" not in words.summary(changed(chosen, "recommended.gain", None)).headline
 
 
@@ -135,8 +129,9 @@ def test_worse_than_chance_is_said(result):
 
 def test_the_headline_gives_the_mean_auroc_of_data_not_used_to_choose(result):
     mean = np.mean([one.auroc for one in result.recommended.held_out])
-    said = words.summary(result)
+    said = words.summary(recommending(result, "mean_total", 0.01, 0.02, 0.03))
     assert f"AUROC {numbers.percent(mean)} (mean of 2 data sets), measured on data" in said.headline
+    assert "measured on data" not in words.summary(recommending(result, "total", 0.01, 0.02, 0.03)).headline
     assert f"in {100 * mean:.0f} of 100 cases" in said.plainly
 
 

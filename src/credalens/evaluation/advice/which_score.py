@@ -1,7 +1,8 @@
 """Which score finds OOD inputs best: the rule that chooses one, and how good its choice is on data it did not see.
 
 The rule: rank all scores by AUROC on every OOD data set; the one of best mean rank is chosen where its mean AUROC is clearly
-better than that of the default, by DeLong's paired test with Holm's correction for all comparisons; else the default stays.
+better than that of the default, by DeLong's paired test with Holm's correction for all comparisons, and where choosing also
+gained something on data that were not used to choose; else the default stays.
 
 The quality of a choice is measured where it was not made. With several OOD data sets that is each of them in turn, chosen on
 the others and on one half of the ID inputs, measured with the other half; with a single one it is one half of all inputs,
@@ -55,8 +56,8 @@ class HeldOut(Result):
     """What the rule is worth on data that it did not see.
 
     :ivar name: the OOD data set.
-    :ivar score: what was chosen without it, in most of the splits.
-    :ivar caught: share caught at the wanted rate of false alarms, by what was chosen.
+    :ivar score: what was chosen without it, in most of the splits; the default where that is recommended.
+    :ivar caught: share caught at the wanted rate of false alarms, by that score.
     :ivar low: with :ivar high: an interval that holds it, and what the recommended score catches where that is another one.
     """
 
@@ -74,7 +75,7 @@ class Recommendation(Result):
     """A score to use, why, and what to expect of it on data that it was not chosen on.
 
     :ivar rule: "leave one set out", "halves", or "default" where there is nothing to choose by.
-    :ivar gain: AUROC above that of the default on held-out data, the mean over ``held_out``.
+    :ivar gain: what choosing gained in AUROC over the default on data that were not used to choose, whatever is recommended.
     """
 
     score: str
@@ -101,13 +102,15 @@ def recommend(
         return Recommendation(default, default, "default", false_alarm_rate, (), (), None)
     table = _wins_table(id_scores, ood_scores)
     choice = choose(table, default=default, level=level)
-    trial = _Trial(id_scores, ood_scores, choice.score, default, false_alarm_rate, level, seed)
+    trial = _Trial(id_scores, ood_scores, default, false_alarm_rate, level, seed)
     if not trial.is_large_enough():
         return Recommendation(default, default, "default", false_alarm_rate, choice.ranking, (), None)
     rule: Literal["leave one set out", "halves"] = "leave one set out" if len(table) > 1 else "halves"
-    held_out = trial.held_out()
-    gain = float(np.mean([one.auroc - one.default_auroc for one in held_out]))
-    return Recommendation(choice.score, default, rule, false_alarm_rate, choice.ranking, held_out, gain)
+    measured = trial.measure(choice.score)
+    gain = float(np.mean([one.auroc - one.default_auroc for of_set in measured.values() for one in of_set]))
+    score = choice.score if gain > 0 else default
+    held_out = tuple(trial.summary(name, of_set, score == default) for name, of_set in measured.items())
+    return Recommendation(score, default, rule, false_alarm_rate, choice.ranking, held_out, gain)
 
 
 WinsByScore = dict[str, Wins]
@@ -153,13 +156,14 @@ def _wins_table(id_scores: ScoresByName, ood_scores: Mapping[str, ScoresByName])
 
 
 class _Measured(NamedTuple):
-    """One choice, its AUROC and the default's on inputs it was not made on; what it and the recommended score catch there."""
+    """A choice, its AUROC and the default's on other inputs; what it, the winner on all data and the default catch there."""
 
     score: str
     auroc: float
     default_auroc: float
     caught: float
-    recommended_caught: float
+    winner_caught: float
+    default_caught: float
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,6 @@ class _Trial:
 
     id_scores: ScoresByName
     ood_scores: Mapping[str, ScoresByName]
-    recommended: str
     default: str
     rate: float
     level: float
@@ -179,14 +182,14 @@ class _Trial:
         halved = [self.id_scores, *(self.ood_scores.values() if len(self.ood_scores) == 1 else ())]
         return all(_rows(scores) >= 2 * LEAST for scores in halved)
 
-    def held_out(self) -> tuple[HeldOut, ...]:
-        """Measure on every OOD data set."""
+    def measure(self, winner: str) -> dict[str, list[_Measured]]:
+        """Measure on every OOD data set, split by split; ``winner`` is the choice on all data."""
         generator = np.random.default_rng(self.seed)
         splits = SPLITS if len(self.ood_scores) == 1 else SPLITS_OF_SETS
-        measured = [self._split(generator) for _ in range(splits)]
-        return tuple(self._summary(name, [of_split[name] for of_split in measured]) for name in self.ood_scores)
+        measured = [self._split(winner, generator) for _ in range(splits)]
+        return {name: [of_split[name] for of_split in measured] for name in self.ood_scores}
 
-    def _split(self, generator: np.random.Generator) -> dict[str, _Measured]:
+    def _split(self, winner: str, generator: np.random.Generator) -> dict[str, _Measured]:
         """Choose on one half of the ID inputs and other OOD inputs, measure with the other half."""
         id_a, id_b = _halves(self.id_scores, generator)
         seen, unseen = self.ood_scores, self.ood_scores
@@ -199,12 +202,15 @@ class _Trial:
             others = {other: of_set for other, of_set in table.items() if other != name} or table
             score = choose(others, default=self.default, level=self.level).score
             aurocs = (wins(id_b[which], scores[which]).mean() for which in (score, self.default))
-            shares = (self._caught(id_a[which], scores[which]) for which in (score, self.recommended))
+            shares = (self._caught(id_a[which], scores[which]) for which in (score, winner, self.default))
             results[name] = _Measured(score, *aurocs, *shares)
         return results
 
-    def _summary(self, name: str, measured: list[_Measured]) -> HeldOut:
-        scores, aurocs, default_aurocs, *shares = zip(*measured, strict=True)
+    def summary(self, name: str, measured: list[_Measured], stays: bool) -> HeldOut:
+        """What the recommended score is worth: the default where it ``stays``, else what was chosen without the data."""
+        scores, aurocs, default_aurocs, *shares, default_shares = zip(*measured, strict=True)
+        if stays:
+            scores, aurocs, shares = (self.default,), default_aurocs, [default_shares]
         intervals = [self._interval(list(of_score), _rows(self.ood_scores[name])) for of_score in shares]
         return HeldOut(
             name,

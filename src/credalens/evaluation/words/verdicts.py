@@ -82,7 +82,8 @@ def _headline(evaluation: Evaluation) -> str:
     recommended, sets = evaluation.recommended, len(evaluation.ood)
     label = SCORES[recommended.score].label
     over = f" (mean of {sets} data sets)" if sets > 1 else ""
-    where = ", measured on data that it was not chosen on" if recommended.held_out else ""
+    chosen = recommended.held_out and recommended.score != recommended.default
+    where = ", measured on data that it was not chosen on" if chosen else ""
     return (
         f"Use {label} to find out-of-distribution (OOD) inputs: AUROC {percent(_mean_auroc(evaluation))}{over}{where}. "
         f"{_why(evaluation)}"
@@ -109,13 +110,11 @@ def _why(evaluation: Evaluation) -> str:
 
 
 def _elsewhere(recommended: Recommendation) -> str:
-    """What the choice was worth on data that it was not made on, and what to do where that is nothing."""
+    """What the choice was worth on data that it was not made on."""
     if recommended.gain is None:
         return ""
     others = "other data sets" if recommended.rule == "leave one set out" else "other inputs"
-    said = f" Chosen on some and measured on {others}, the gain is {points(recommended.gain)} points"
-    keep = f": for OOD inputs of another kind {SCORES[recommended.default].label} is as good."
-    return said + ("." if recommended.gain > 0 else keep)
+    return f" Chosen on some and measured on {others}, the gain is {points(recommended.gain)} points."
 
 
 def _plainly(auroc: float) -> str:
