@@ -17,6 +17,7 @@ with needing("rich", part="a table for the terminal", extra="cli"):
     from rich.text import Text
 
 KEY = "EU, TU: epistemic, total uncertainty. Bold: the better one. Credal is ▲ better, ▼ worse, ■ undecided.\n"
+WIDEST_NAME = 24
 COLORS = {"better": "green", "worse": "red", "undecided": "dim"}
 
 
@@ -44,13 +45,13 @@ def to_rich(table: Table, /) -> RichTable:
     rich_table = RichTable(
         title=Text(escaped(table.title), style="bold"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
     )
-    widest = max((len(row[0].text) for row in table.rows), default=0)
     for place, column in enumerate(table.columns):
+        widest = max((len(row[place].text) for row in table.rows), default=0)
         rich_table.add_column(
             Text(escaped(column.title)),
             justify="left" if column.text else "right",
             overflow="fold",
-            min_width=min(24, widest) if place == 0 else None,
+            no_wrap=place == 0 and widest <= WIDEST_NAME,  # else the widest column is narrowed first
         )
     for number, row in enumerate(table.rows, start=1):
         rich_table.add_row(*map(_rich, row), end_section=table.group > 1 and number % table.group == 0)
