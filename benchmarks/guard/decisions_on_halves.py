@@ -1,7 +1,7 @@
 """Decisions of guards on predictions of real networks: fitted on half of the test images, judged on the other half.
 
-`python -m benchmarks.guard.decisions_on_halves DATA PREDICTIONS`, with the folders of `benchmarks.guard.real_predictions`. Writes
-results/guard/decisions.json.
+`python -m benchmarks.guard.decisions_on_halves DATA PREDICTIONS`, with the folders of `benchmarks.guard.real_predictions`.
+Writes results/guard/decisions.json.
 """
 
 from __future__ import annotations

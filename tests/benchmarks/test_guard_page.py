@@ -10,7 +10,7 @@ from benchmarks.guard.page import TARGET, page, read
 
 
 def test_the_page_is_current():
-    assert TARGET.read_text() == page(read("simulated"), read("real_predictions"))
+    assert TARGET.read_text() == page(read("simulated"), read("real_predictions"), read("decisions"))
 
 
 def test_the_example_on_the_page_runs():
