@@ -23,17 +23,16 @@ class Chromium:
         here, there = os.pipe(), os.pipe()  # the browser reads from 3 and writes to 4
         self._to, self._from = here[1], there[0]
 
-        def connect():
-            read, write = os.dup(here[0]), os.dup(there[1])  # out of the way of 3 and 4
-            os.dup2(read, 3)
-            os.dup2(write, 4)
-
+        # A shell connects them: Python code between fork and exec would run the handlers that libraries register for forks.
+        script = 'exec 3<&"$1" 4>&"$2"; shift 2; exec "$@"'
+        pipes = [os.dup(here[0]), os.dup(there[1])]
+        command = [BROWSER, *OPTIONS, f"--user-data-dir={profile}", "about:blank"]
         self.process = subprocess.Popen(
-            [BROWSER, *OPTIONS, f"--user-data-dir={profile}", "about:blank"],
-            preexec_fn=connect, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            ["bash", "-c", script, "connect", *map(str, pipes), *command],
+            pass_fds=pipes, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        os.close(here[0])
-        os.close(there[1])
+        for pipe in (here[0], there[1], *pipes):
+            os.close(pipe)
         self._number, self._buffer, self._session, self.events = 0, b"", None, []
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]

@@ -17,6 +17,7 @@ Every file appears whole or not at all, so a run can be killed at any moment and
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -32,6 +33,9 @@ from credalens_paper.json_records import to_json
 from credalens_paper.results.records import Result
 
 DTYPES: Final = ("float32", "float16")
+
+PARSING: Final = threading.Lock()
+"""NumPy reads a header with the parser of Python, which in 3.11 fails at random where several threads use it."""
 
 
 class Store:
@@ -119,7 +123,8 @@ class Store:
         if not path.is_file():
             return None
         try:
-            return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+            with PARSING:
+                return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
         except ValueError as error:
             raise ValueError(f"{path} is damaged ({error}); delete it to have it made again") from error
 
