@@ -187,6 +187,23 @@ def test_several_risks_are_kept_at_once():
     assert guard.limit <= alone.limit
 
 
+def test_the_promise_of_several_risks_holds():
+    """Errors of 10 % and 20 % of the score in two classes: below a limit t, 7.5 % of t in all and 10 % of t in class 1."""
+    rng, draws, broken, promised = np.random.default_rng(6), 600, 0, 0
+    risks = [Risk(0.05), Risk(0.06, 1)]
+    for _ in range(draws):
+        values, labels = rng.random(1500), rng.integers(0, 2, 1500)
+        wrong = rng.random(1500) < 0.1 * values * (1 + labels)
+        limits = limits_of(np.sort(values), math.inf)
+        place = last_passed(risks_at(calibration_of(values, wrong, labels), risks, limits, 0.9))
+        if place is not None:
+            limit = min(1.0, limits.values[place])
+            promised += 1
+            broken += 0.075 * limit > 0.05 or 0.1 * limit > 0.06
+    assert binomial_interval(broken, draws, level=0.998)[0] <= 0.1
+    assert promised > 0.5 * draws
+
+
 def test_classes_are_true_or_predicted_ones():
     predicted, labels = np.array([0, 1, 1]), np.array([0, 0, 1])
     assert Risk(0.1, 1).concerns(predicted, labels).tolist() == [False, False, True]
