@@ -49,8 +49,8 @@ class Extras:
     def of(cls, names: Iterable[str], /) -> Extras:
         """The extras that numbers of these names need.
 
-        >>> Extras.of(["credal.GH.AUROC", "trim10.ECE", "classical.mean_pairwise_kl.AUROC"]).scores
-        frozenset({'GH', 'mean_pairwise_kl'})
+        >>> sorted(Extras.of(["credal.GH.AUROC", "trim10.ECE", "classical.mean_pairwise_kl.AUROC"]).scores)
+        ['GH', 'mean_pairwise_kl']
         """
         parts = [name.split(".") for name in names]
         asked = {part[1] for part in parts if len(part) > 1}
