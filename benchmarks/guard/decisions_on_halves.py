@@ -6,7 +6,6 @@ Writes results/guard/decisions.json.
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.guard.real_predictions import HALVES, SCORES, Ensemble, read_ensembles
+from benchmarks.guard.real_predictions import HALVES, SCORES, Ensemble, from_arguments
 from benchmarks.provenance import provenance
 from credalens.guard import Guard
 
@@ -62,11 +61,7 @@ def _right(ensemble: Ensemble, rows: NDArray) -> NDArray:
 
 def main() -> None:
     """Measure and write."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("data", type=Path)
-    parser.add_argument("predictions", type=Path)
-    arguments = parser.parse_args()
-    ensembles = read_ensembles(arguments.data, arguments.predictions)
+    _, ensembles = from_arguments()
     content = {
         "provenance": provenance(),
         "rate": RATE,

@@ -59,6 +59,15 @@ def read_ensembles(data: Path, predictions: Path) -> dict[str, list[Ensemble]]:
     return {"CIFAR-10": [ten], "CIFAR-100": [_of_folders(group, labels_of(data, "cifar100")) for group in groups]}
 
 
+def from_arguments() -> tuple[Path, dict[str, list[Ensemble]]]:
+    """The folder of data and the ensembles that the command names."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("data", type=Path)
+    parser.add_argument("predictions", type=Path)
+    arguments = parser.parse_args()
+    return arguments.data, read_ensembles(arguments.data, arguments.predictions)
+
+
 def labels_of(data: Path, name: str) -> NDArray:
     """The true classes of a packed test set."""
     with np.load(data / f"{name}_test.npz") as packed:
@@ -124,12 +133,8 @@ def drift(ensemble: Ensemble) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Measure and write."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("data", type=Path)
-    parser.add_argument("predictions", type=Path)
-    arguments = parser.parse_args()
-    ensembles = read_ensembles(arguments.data, arguments.predictions)
-    counts = np.load(arguments.data / "cifar10h_counts.npy")
+    data, ensembles = from_arguments()
+    counts = np.load(data / "cifar10h_counts.npy")
     content = {
         "provenance": provenance(),
         "sets": {name: set_sizes(each, ALPHAS[name], by_class=False) for name, each in ensembles.items()},

@@ -18,14 +18,8 @@ from credalens.cli import main
 from credalens.cli.app import COMMANDS
 from credalens.cli.errors import exit_code_of
 from credalens.storage import save_predictions
+from tests.cli.running import run
 from tests.strategies import batch_of
-
-
-def run(capsys, *args: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as left:
-        main([str(arg) for arg in args])
-    out, err = capsys.readouterr()
-    return left.value.code, out, err
 
 
 def test_the_help_names_every_command(capsys):

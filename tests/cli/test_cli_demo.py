@@ -10,18 +10,11 @@ import numpy as np
 import pytest
 
 from credalens import wrap
-from credalens.cli import main
 from credalens.datasets import cifar10_ensemble
 from credalens.demo import digits, ood_images, run_demo
 from credalens.demo.real_networks import evaluate_real_networks
 from credalens.evaluation import ood_metrics
-
-
-def run(capsys, *args: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as left:
-        main([str(arg) for arg in args])
-    out, err = capsys.readouterr()
-    return left.value.code, out, err
+from tests.cli.running import run
 
 
 @pytest.fixture

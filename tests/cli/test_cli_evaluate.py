@@ -12,19 +12,12 @@ import pytest
 from sklearn.metrics import accuracy_score, average_precision_score, log_loss, roc_auc_score
 
 from credalens import wrap
-from credalens.cli import main
 from credalens.guard import Guard
 from credalens.storage import save_predictions
+from tests.cli.running import run
 from tests.strategies import batch_of
 
 CLASSES, ROWS = 4, 60
-
-
-def run(capsys, *args: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as left:
-        main([str(arg) for arg in args])
-    out, err = capsys.readouterr()
-    return left.value.code, out, err
 
 
 @pytest.fixture

@@ -8,18 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from credalens.cli import engine, main
+from credalens.cli import engine
+from tests.cli.running import run
 from tests.scoring.tables import spoil_row, write_model, write_table
 from tests.strategies import batch_of
 
 VALUES = batch_of("mixed", 3, 40, 4)
-
-
-def run(capsys, *args: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as left:
-        main([*map(str, args)])
-    out, err = capsys.readouterr()
-    return left.value.code, out, err
 
 
 def refused(capsys, *args: object) -> str:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from credalens import wrap
-from credalens.cli import main
 from credalens.guard import ConformalSets, Guard
 from credalens.storage import save_predictions
+from tests.cli.running import run as run_command
 from tests.strategies import batch_of
 
 VALUES = batch_of("peaked", 3, 300, 4, seed=1)
@@ -28,10 +28,7 @@ def folder(tmp_path):
 
 
 def run(capsys, *args: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as left:
-        main(["guard", *map(str, args)])
-    out, err = capsys.readouterr()
-    return left.value.code, out, err
+    return run_command(capsys, "guard", *args)
 
 
 def test_fit_writes_the_guard_that_python_fits(capsys, folder):

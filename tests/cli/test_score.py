@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from credalens import wrap, wrap_logits
-from credalens.cli import main
 from credalens.scoring import score_file
 from credalens.storage import save_predictions
+from tests.cli.running import run as run_command
 from tests.scoring.tables import write_table
 from tests.strategies import batch_of
 
@@ -34,10 +34,7 @@ def names(folder) -> list[str]:
 
 
 def run(capsys, *args: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as left:
-        main(["score", *map(str, args)])
-    out, err = capsys.readouterr()
-    return left.value.code, out, err
+    return run_command(capsys, "score", *args)
 
 
 def refused(capsys, *args: object) -> str:

@@ -9,18 +9,11 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from credalens.cli import main
 from credalens.storage import open_predictions, save_predictions
+from tests.cli.running import run
 from tests.strategies import batch_of
 
 VALUES = batch_of("mixed", 3, 40, 4)
-
-
-def run(capsys, *args: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as left:
-        main([str(arg) for arg in args])
-    out, err = capsys.readouterr()
-    return left.value.code, out, err
 
 
 @pytest.fixture

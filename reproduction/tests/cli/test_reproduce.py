@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from credalens.cli import main
 from credalens.cli.app import COMMANDS
 from credalens_paper.experiments.index import LABELS
 from credalens_paper.pipeline import torch_engine as reproduce_engine
 from reproduction.tests.pipeline.fake_engine import FakeEngine
+from tests.cli.running import run as run_command
 
 RealEngine = reproduce_engine.TorchEngine
 
@@ -34,10 +34,7 @@ def engines(monkeypatch):
 
 
 def run(capsys, *args: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as left:
-        main(["reproduce", *map(str, args)])
-    out, err = capsys.readouterr()
-    return left.value.code, out, err
+    return run_command(capsys, "reproduce", *args)
 
 
 def test_the_list_names_all_labels_without_any_result(capsys, tmp_path):

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from credalens.cli import main
 from credalens.cli.app import COMMANDS
 from credalens.storage import open_predictions, read_labels
 from credalens_paper.data import load_images
 from credalens_paper.training import jobs
 from credalens_paper.training.recipes.schedules import schedule_for
+from tests.cli.running import run as run_command
 
 TINY = ("--data", "digits", "--width", "0.0625", "--schedule", "smoke", "--device", "cpu")
 
@@ -27,10 +27,7 @@ def _registered(monkeypatch):
 
 
 def run(capsys, *args: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as left:
-        main(["train", *map(str, args)])
-    out, err = capsys.readouterr()
-    return left.value.code, out, err
+    return run_command(capsys, "train", *args)
 
 
 def trained(capsys, out, *args: object) -> dict:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import torch
 
 from credalens_paper.experiments.presets import get_preset
 from credalens_paper.pipeline.measure_entries import reproduce
@@ -17,14 +16,6 @@ pytest.importorskip("ray", reason="Ray is not installed: pip install 'credalens[
 pytestmark = RAY_WARNINGS
 
 SMALL = replace(get_preset("smoke").only(["DE", "EDD", "resnet18"]), test_images=40)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def run(folder, pool, **options):

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from numpy.typing import NDArray
-
-from credalens.evaluation.metrics.threshold import Threshold, select_threshold
+from credalens.evaluation.metrics.threshold import Threshold, threshold_for_rate
 from credalens.evaluation.results import Result
 from credalens.evaluation.scored_set import ScoredSet
 
@@ -35,14 +33,6 @@ def alarms(id_set: ScoredSet, ood_sets: list[ScoredSet], rate: float, base: floa
 
 
 def _alarm(id_set: ScoredSet, ood_sets: list[ScoredSet], rate: float, name: str, base: float) -> Alarm:
-    threshold = _threshold(id_set.scores[name], rate, name, base)
+    threshold = threshold_for_rate(id_set.scores[name], rate, name=name, base=base)
     flags = {ood_set.name: threshold.flags(ood_set.scores[name]) for ood_set in ood_sets}
     return Alarm(name, threshold, {of: float(flagged.mean()) for of, flagged in flags.items()})
-
-
-def _threshold(id_scores: NDArray, rate: float, name: str, base: float) -> Threshold:
-    """A threshold whose promise holds for new ID inputs, or, where there are too few to promise, for these."""
-    promises = len(id_scores) + 1 >= 1 / rate
-    return select_threshold(
-        id_scores, false_alarm_rate=rate, guarantee="new" if promises else "sample", name=name, base=base
-    )

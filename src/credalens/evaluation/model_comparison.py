@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.results import TOO_FEW, Comparison, Result
 from credalens.evaluation.statistics.delong import compare_auroc
+from credalens.evaluation.statistics.paired_mean import paired_mean
 
 FEWEST = 20
 """Inputs below which accuracies are not compared."""
@@ -100,11 +99,9 @@ def _scores(evaluation: Evaluation, ood_name: str) -> tuple[NDArray, NDArray]:
 
 def _accuracies(a: NDArray[np.bool_], b: NDArray[np.bool_], level: float) -> Comparison:
     r"""The paired difference :math:`\bar a - \bar b` and its normal interval, of what is right and wrong on the same inputs."""
-    gains, n = a.astype(float) - b, len(a)
-    mean, spread = float(gains.mean()), float(gains.std(ddof=1)) / math.sqrt(n)
+    n = len(a)
+    difference = paired_mean(a.astype(float) - b, level=level)
     if n < FEWEST:
-        return Comparison("accuracy", a.mean(), b.mean(), mean, -1.0, 1.0, level, 1.0, TOO_FEW, n, 0)
-    margin = NormalDist().inv_cdf((1 + level) / 2) * spread
-    p_value = 1.0 if mean == 0 else 0.0 if spread == 0 else math.erfc(abs(mean) / spread / math.sqrt(2))
-    numbers = (float(a.mean()), float(b.mean()), mean, mean - margin, mean + margin, level, p_value)
-    return Comparison("accuracy", *numbers, "paired normal", n, 0)
+        return Comparison("accuracy", a.mean(), b.mean(), difference.difference, -1.0, 1.0, level, 1.0, TOO_FEW, n, 0)
+    means, (gain, low, high, p_value) = (float(a.mean()), float(b.mean())), difference
+    return Comparison("accuracy", *means, gain, low, high, level, p_value, "paired normal", n, 0)

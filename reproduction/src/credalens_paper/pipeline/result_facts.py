@@ -59,7 +59,7 @@ def _describe(work: Workbench, kind: tuple[str, str, str, int], runs: Mapping[En
         diverged=len(runs) - whole,
         seeds=tuple(ensemble.specs[0].teachers or tuple(ensemble.seeds) for ensemble in runs),
         trained=len(records),
-        seconds=round(sum(record["seconds"] for record in records.values()), 1),
+        seconds=round(sum(record["seconds"] for record in records.values()), 3),
         schedule=first.get("schedule"),
         provenance=first.get("provenance"),
     )

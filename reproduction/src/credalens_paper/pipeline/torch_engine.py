@@ -93,7 +93,7 @@ class TorchEngine:
         """What the training loop wrote down."""
         note = json.loads((folder / spec.key / "spec.json").read_text(encoding="utf-8"))
         history = json.loads((folder / spec.key / "history.json").read_text(encoding="utf-8"))
-        seconds = round(sum(record["seconds"] for record in history), 1)
+        seconds = round(sum(record["seconds"] for record in history), 3)
         return {"schedule": note["schedule"], "seconds": seconds, "provenance": note["provenance"]}
 
     def about(self) -> dict[str, Any]:

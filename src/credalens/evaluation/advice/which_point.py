@@ -6,9 +6,7 @@ The rule: the intersection probability stays unless the mean is clearly better i
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -16,8 +14,9 @@ from numpy.typing import NDArray
 
 from credalens.evaluation.metrics.calibration import NLL_FLOOR, confidence_bins
 from credalens.evaluation.results import ByMethod, Result
-from credalens.evaluation.statistics.bootstrap import Resampling
+from credalens.evaluation.statistics.bootstrap import Resampling, bootstrap_p_value
 from credalens.evaluation.statistics.holm import holm
+from credalens.evaluation.statistics.paired_mean import PairedMean, paired_mean
 
 
 @dataclass(frozen=True)
@@ -51,10 +50,10 @@ def choose_point(
     resampling: Resampling,
 ) -> PointChoice:
     """Apply the rule above to probabilities (rows, classes), and whether the class that each names is right."""
-    nll = _difference_of_means(_surprise(points.credal, labels) - _surprise(points.classical, labels), resampling.level)
+    nll = paired_mean(_surprise(points.credal, labels) - _surprise(points.classical, labels), level=resampling.level)
     a, b = (_Binned.of(points.of(method), correct.of(method), bins) for method in points.names)
     ece = _difference_of_errors(a, b, resampling)
-    p_values = holm({"NLL": nll[3], "ECE": ece[3]})
+    p_values = holm({"NLL": nll.p_value, "ECE": ece.p_value})
     differences = [
         PointDifference(metric, *numbers[:3], p_values[metric]) for metric, numbers in (("NLL", nll), ("ECE", ece))
     ]
@@ -63,20 +62,9 @@ def choose_point(
     return PointChoice("mean" if worse else "intersection", *differences)
 
 
-Numbers = tuple[float, float, float, float]
-"""Difference, the ends of its interval, and its p-value."""
-
-
 def _surprise(p: NDArray, labels: NDArray) -> NDArray[np.float64]:
     of_truth = p[np.arange(len(p)), labels].astype(np.float64)
     return -np.log(np.maximum(of_truth, NLL_FLOOR))
-
-
-def _difference_of_means(gains: NDArray[np.float64], level: float) -> Numbers:
-    mean, spread = float(gains.mean()), float(gains.std(ddof=1)) / math.sqrt(len(gains))
-    margin = NormalDist().inv_cdf((1 + level) / 2) * spread
-    p_value = 1.0 if mean == 0 else 0.0 if spread == 0 else math.erfc(abs(mean) / spread / math.sqrt(2))
-    return mean, mean - margin, mean + margin, p_value
 
 
 @dataclass(frozen=True)
@@ -97,7 +85,7 @@ class _Binned:
         return float(np.abs(np.bincount(self.bins[rows], weights=gaps, minlength=self.count)).sum() / len(gaps))
 
 
-def _difference_of_errors(a: _Binned, b: _Binned, resampling: Resampling) -> Numbers:
+def _difference_of_errors(a: _Binned, b: _Binned, resampling: Resampling) -> PairedMean:
     """By the paired bootstrap, each replicate of the same inputs for both."""
     generator, n = np.random.default_rng(resampling.seed), len(a.gaps)
     drawn = np.empty(resampling.replicates)
@@ -106,5 +94,4 @@ def _difference_of_errors(a: _Binned, b: _Binned, resampling: Resampling) -> Num
         drawn[replicate] = a.error(rows) - b.error(rows)
     low, high = np.quantile(drawn, [(1 - resampling.level) / 2, (1 + resampling.level) / 2])
     observed = a.error(slice(None)) - b.error(slice(None))
-    side = min(int((drawn <= 0).sum()), int((drawn >= 0).sum()))
-    return observed, float(low), float(high), min(1.0, 2 * (1 + side) / (1 + len(drawn)))
+    return PairedMean(observed, float(low), float(high), bootstrap_p_value(drawn))

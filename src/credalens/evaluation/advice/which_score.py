@@ -19,7 +19,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.evaluation.metrics.threshold import select_threshold
+from credalens.evaluation.metrics.threshold import threshold_for_rate
 from credalens.evaluation.results import Comparison, Result
 from credalens.evaluation.statistics.holm import holm
 from credalens.evaluation.statistics.wins import LEAST, Wins, compare_wins, quantile, wins
@@ -223,9 +223,7 @@ class _Trial:
         )
 
     def _caught(self, id_scores: NDArray, ood_scores: NDArray) -> float:
-        guarantee: Literal["new", "sample"] = "new" if len(id_scores) + 1 >= 1 / self.rate else "sample"
-        threshold = select_threshold(id_scores, false_alarm_rate=self.rate, guarantee=guarantee)
-        return float(threshold.flags(ood_scores).mean())
+        return float(threshold_for_rate(id_scores, self.rate).flags(ood_scores).mean())
 
     def _interval(self, shares: list[float], n: int) -> tuple[float, float]:
         """An interval of the mean share over splits.

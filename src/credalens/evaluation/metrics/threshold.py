@@ -17,6 +17,7 @@ from credalens.checks.scores import read_sample_scores, read_scores
 from credalens.core.scores import SCORES
 from credalens.evaluation.results import Result
 from credalens.guard.binomial import most_hits
+from credalens.guard.quantile import least_samples
 from credalens.prediction import CredalPrediction
 from credalens.storage import atomic_file
 
@@ -124,10 +125,16 @@ def select_threshold(
     if alarms < 0:
         raise ValueError(
             f"{n} samples cannot promise a false-alarm rate of {rate:g} on new data; "
-            f"at least {math.ceil(1 / rate) - 1} are needed. Pass more, or guarantee='sample'."
+            f"at least {least_samples(rate)} are needed. Pass more, or guarantee='sample'."
         )
     value = float(ordered[n - 1 - alarms])
     return Threshold(value, rate, float((ordered > value).mean()), n, guarantee, name, base)
+
+
+def threshold_for_rate(id_scores: NDArray, rate: float, /, *, name: str = "", base: float | None = None) -> Threshold:
+    """A threshold whose promise holds for new ID inputs, or, where there are too few to promise, for these."""
+    guarantee: Literal["sample", "new"] = "new" if len(id_scores) >= least_samples(rate) else "sample"
+    return select_threshold(id_scores, false_alarm_rate=rate, guarantee=guarantee, name=name, base=base)
 
 
 def _restored(stored: dict[str, Any]) -> Threshold:

@@ -112,7 +112,7 @@ class Resampled:
         low, high = self._percentiles(differences)
         of_a, of_b = self.observed[a, metric], self.observed[b, metric]
         name = metric if isinstance(metric, str) else getattr(metric, "__name__", type(metric).__name__)
-        p_value = _p_value(differences)
+        p_value = bootstrap_p_value(differences)
         return Comparison(name, of_a, of_b, of_a - of_b, low, high, self.level, p_value, "bootstrap", *self.sizes)
 
     def _percentiles(self, drawn: NDArray[np.float64]) -> tuple[float, float]:
@@ -120,7 +120,8 @@ class Resampled:
         return float(low), float(high)
 
 
-def _p_value(differences: NDArray[np.float64]) -> float:
+def bootstrap_p_value(differences: NDArray[np.float64], /) -> float:
+    """Twice the smaller share of replicates on one side of zero, one more counted, at most 1."""
     smaller = min(int((differences <= 0).sum()), int((differences >= 0).sum()))
     return min(1.0, 2 * (1 + smaller) / (1 + len(differences)))
 

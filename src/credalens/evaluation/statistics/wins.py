@@ -64,7 +64,7 @@ def compare_wins(a: Sequence[Wins], b: Sequence[Wins], /, *, level: float) -> Co
     low, high, p_value, method = -1.0, 1.0, 1.0, TOO_FEW
     if min(n_id, *sizes) >= LEAST:
         spread = _deviation_of_gains(gains)
-        margin, p_value, method = quantile(level) * spread, _p_value(difference, spread), METHOD
+        margin, p_value, method = quantile(level) * spread, two_sided(difference, spread), METHOD
         low, high = max(-1.0, difference - margin), min(1.0, difference + margin)
     return Comparison("auroc", mean_a, mean_b, difference, low, high, level, p_value, method, n_id, sum(sizes))
 
@@ -88,6 +88,8 @@ def quantile(level: float, /) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
-def _p_value(difference: float, spread: float) -> float:
-    """Two-sided normal tail; erfc keeps its digits where 1 - cdf would lose them."""
-    return 1.0 if difference == 0 else math.erfc(abs(difference) / spread / math.sqrt(2))
+def two_sided(difference: float, spread: float, /) -> float:
+    """The p-value of a difference with a normal law; erfc keeps its digits where 1 - cdf would lose them."""
+    if difference == 0 or spread == 0:
+        return float(difference == 0)
+    return math.erfc(abs(difference) / spread / math.sqrt(2))
