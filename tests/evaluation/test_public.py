@@ -21,7 +21,7 @@ MODULES = (
     "statistics.bootstrap",
     "statistics.delong",
 )
-NOT_EXPORTED = {"confidence_bins", "joined_bins", "resample", "threshold_for_rate"}
+NOT_EXPORTED = {"confidence_bins", "joined_bins", "resample", "bootstrap_p_value", "threshold_for_rate"}
 
 
 @pytest.mark.parametrize("name", MODULES)
