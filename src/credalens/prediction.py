@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -286,7 +287,7 @@ def from_summary(
     max_nodes, tolerance = check_budget(max_nodes, tolerance)
     check_not_empty(summary.count)
     array_kind = summary.array_kind or NUMPY
-    bounds = summary.bounds(out := left_out(check_trim(trim), summary.count))
+    bounds = summary.bounds(out := _left_out(check_trim(trim), summary.count))
     lower, upper, total = (to_numpy(x)[0] for x in (*bounds, summary.sum_probability))
     classes, batch = lower.shape[-1], lower.shape[:-1]
     low, high = (np.ascontiguousarray(x, np.float64).reshape(-1, classes) for x in (lower, upper))
@@ -310,6 +311,17 @@ def from_summary(
     )
 
 
+def _left_out(trim: float, members: int) -> int:
+    out = left_out(trim, members)
+    if trim and not out:
+        warnings.warn(
+            f"trim={trim:g} of {members} members leaves out none, so the intervals are as wide as without it. It needs at "
+            f"least {math.ceil(1 / trim)} members; the share of one of {members} is {1 / members:.3g}.",
+            stacklevel=4,
+        )
+    return out
+
+
 def _from_members(
     members: MemberArray, name: str, *, base: float, trim: float, max_nodes: int, tolerance: float, threads: int | None
 ) -> CredalPrediction:
@@ -329,7 +341,7 @@ def _from_members(
         low, high, mean = trimmed_bounds(part.normalised().array, out)
         results.solve_bounds(low, high, mean, start, stop)
 
-    for_each_chunk(work_trimmed if (out := left_out(trim, count)) else work, rows, classes, threads=threads)
+    for_each_chunk(work_trimmed if (out := _left_out(trim, count)) else work, rows, classes, threads=threads)
     return _prediction(
         results, members.array_kind, members.batch, count, base, trim=trim, _members=members, _threads=threads
     )

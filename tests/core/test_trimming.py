@@ -11,6 +11,7 @@ from credalens import MemberSummary, ProbabilityIntervals, lower_entropy, upper_
 from credalens.core.trimming import left_out
 from tests.strategies import batch_of, ensembles
 
+few_members_are_fine = pytest.mark.filterwarnings("ignore:trim=.* leaves out none")
 TRIMS = st.sampled_from([0.05, 0.1, 0.2, 0.25, 0.4, 0.49])
 
 
@@ -28,6 +29,7 @@ def slow_bounds(members: np.ndarray, trim: float) -> tuple[np.ndarray, np.ndarra
     return np.array(least), np.array(most)
 
 
+@few_members_are_fine
 @given(ensembles(max_members=12), TRIMS)
 def test_the_bounds_are_the_inner_values_around_the_mean(members, trim):
     prediction = wrap(members, trim=trim)
@@ -36,6 +38,7 @@ def test_the_bounds_are_the_inner_values_around_the_mean(members, trim):
     assert np.allclose(prediction.upper, high, rtol=0, atol=1e-12)
 
 
+@few_members_are_fine
 @given(ensembles(max_members=12), TRIMS)
 def test_the_set_is_reachable_holds_the_mean_and_lies_in_the_untrimmed_one(members, trim):
     prediction, whole = wrap(members, trim=trim), wrap(members)
@@ -47,6 +50,7 @@ def test_the_set_is_reachable_holds_the_mean_and_lies_in_the_untrimmed_one(membe
     assert prediction.aleatoric >= whole.aleatoric - 1e-9
 
 
+@few_members_are_fine
 @given(ensembles(max_members=12), TRIMS)
 def test_entropies_are_those_of_the_trimmed_set(members, trim):
     prediction = wrap(members, trim=trim)
@@ -55,6 +59,7 @@ def test_entropies_are_those_of_the_trimmed_set(members, trim):
     assert np.allclose(prediction.classical.total, wrap(members).classical.total, rtol=0, atol=1e-12)
 
 
+@few_members_are_fine
 @given(ensembles(max_members=12), TRIMS, st.integers(1, 11))
 def test_merging_equals_batching(members, trim, cut):
     keep = left_out(trim, len(members))
@@ -79,9 +84,17 @@ def test_a_share_that_leaves_nothing_is_refused(trim):
         wrap(batch_of("flat", 3, 3, 4), trim=trim)
 
 
-def test_few_members_are_not_trimmed_and_logits_are_as_probabilities():
+def test_too_few_members_to_trim_are_warned_of_where_they_were_given():
     members = batch_of("flat", 4, 5, 3)
-    assert np.array_equal(wrap(members, trim=0.2).lower, wrap(members).lower)
+    for call in (wrap, lambda p, trim: MemberSummary().update(p).prediction(trim=trim)):
+        with pytest.warns(UserWarning, match=r"trim=0.2 of 4 members .* at least 5 members.* is 0.25") as caught:
+            trimmed = call(members, trim=0.2)
+        assert caught[0].filename == __file__
+        assert np.array_equal(trimmed.lower, wrap(members).lower)
+
+
+def test_trimmed_logits_are_as_trimmed_probabilities():
+    members = batch_of("flat", 4, 5, 3)
     assert np.allclose(
         wrap_logits(np.log(members), trim=0.25).upper, wrap(members, trim=0.25).upper, rtol=0, atol=1e-12
     )

@@ -45,8 +45,8 @@ def saved(draw: st.DrawFn) -> tuple[str, np.ndarray, list[tuple[int, int]]]:
 def test_every_slice_comes_back_as_it_was_saved(tmp_path_factory, case):
     suffix, values, slices = case
     path = tmp_path_factory.mktemp("saved") / f"members{suffix}"
-    save_predictions(path, values)
-    predictions = open_predictions(path, member_axis=0)
+    save_predictions(path, values, logits=True)
+    predictions = open_predictions(path, member_axis=0, logits=True)
     assert predictions.shape == values.shape
     assert predictions.dtype == values.dtype.name
     for start, stop in slices:

@@ -19,7 +19,7 @@ from tests.arrow_features import can_write_null_lists
 from tests.strategies import batch_of
 
 VALUES = batch_of("flat", 2, 5, 3)
-ONES = np.ones((1, 100_000, 2), np.float32)
+HALVES = np.full((1, 100_000, 2), 0.5, np.float32)
 
 
 def peak_of(action) -> int:
@@ -38,17 +38,17 @@ def test_what_is_not_asked_for_is_not_inflated(tmp_path):
 
 @pytest.mark.parametrize("form", ["npz", "parquet"])
 def test_declared_sizes_are_compared_with_the_limit(tmp_path, form):
-    path, needed = tmp_path / f"m.{form}", ONES.nbytes
+    path, needed = tmp_path / f"m.{form}", HALVES.nbytes
     if form == "npz":
-        np.savez_compressed(path, probs=ONES)
+        np.savez_compressed(path, probs=HALVES)
     else:
-        save_predictions(path, ONES)
+        save_predictions(path, HALVES)
     message = rf"m.{form}: .* bytes unfold to 800,000, .* 799,999.*max_bytes=800000 \(--max-bytes 800000\)"
     with pytest.raises(ValueError, match=message):
         open_predictions(path, max_bytes=needed - 1)
     predictions = open_predictions(path, max_bytes=needed)
     for opened in (predictions, copy(predictions)):  # a copy is opened anew, as in another process
-        np.testing.assert_array_equal(opened.read(), ONES)
+        np.testing.assert_array_equal(opened.read(), HALVES)
 
 
 @pytest.mark.skipif(not can_write_null_lists(), reason="this pyarrow cannot write a missing list")

@@ -111,6 +111,14 @@ def test_the_same_input_gives_the_same_bytes(tmp_path):
         assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
 
 
+def test_logits_that_are_not_called_that_are_refused(tmp_path):
+    logits = np.log(batch_of("flat", 3, 5, 4))
+    with pytest.raises(ValueError, match="logits=True"):
+        save_predictions(tmp_path / "members.npz", logits)
+    save_predictions(tmp_path / "members.npz", logits, logits=True)
+    assert np.array_equal(open_predictions(tmp_path / "members.npz", logits=True).read(), logits)
+
+
 def test_labels_must_fit(tmp_path):
     with pytest.raises(ValueError, match=r"a .npy file holds one array"):
         save_predictions(tmp_path / "m.npy", VALUES, np.zeros(20, int))

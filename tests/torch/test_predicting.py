@@ -165,6 +165,9 @@ def test_a_seed_fixes_the_draws_of_every_batch_and_leaves_torch_alone():
     ("data", "options", "error", "message"),
     [
         (7, {}, TypeError, "data must be a tensor or an iterable of batches, such as a DataLoader; got int"),
+        ("abc", {}, TypeError, "data must be a tensor or an iterable of batches, such as a DataLoader; got str"),
+        ({"x": torch.ones(2, 4)}, {}, TypeError, r"data is a dictionary, which is one batch.* predict\(\[batch\]\)"),
+        ([torch.ones(2, 4)], {"inputs": "x"}, TypeError, "inputs must be a function of a batch.* got 'x'"),
         ([], {}, ValueError, "there were no batches"),
         (X, {"batch_size": 0}, ValueError, "batch_size must be at least 1"),
         (X, {"returns": "jax"}, ValueError, "returns must be one of 'numpy', 'torch'"),

@@ -14,7 +14,7 @@ from credalens.evaluation.detection import Detector
 from credalens.evaluation.guarded import GuardOutcome
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.metrics.ood import OODMetrics
-from credalens.evaluation.metrics.selective import RejectionCurve
+from credalens.evaluation.metrics.selective import RejectionCurve, SelectiveMetrics
 from credalens.evaluation.metrics.sets import SetMetrics
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.prediction_quality import Calibration
@@ -274,20 +274,18 @@ def scores_table(evaluation: Evaluation, /, *, intervals: bool = False) -> Table
     """Every score of the catalogue in order of its mean rank, the recommended one marked, with intervals if there is room."""
     names = [detection.name for detection in evaluation.ood]
     qualities = {quality.name: quality for quality in evaluation.scores}
-    labelled = evaluation.rejection is not None
+    order = [ranked.name for ranked in evaluation.recommended.ranking] or list(qualities)
+    rejections = _rejection_cells([qualities[score].selective for score in order], all_areas=intervals)
     columns = (
         Column("Score", text=True),
         Column("Rank"),
         *(Column(name, "AUROC") for name in names),
-        *([Column("AUGRC (%)", "AUGRC")] if labelled else []),
+        *(Column(f"{name} (%)", name) for name in rejections),
     )
-    order = [ranked.name for ranked in evaluation.recommended.ranking] or list(qualities)
     ranks = {ranked.name: ranked.mean_rank for ranked in evaluation.recommended.ranking}
     aurocs = {
         name: mark_best([_auroc_cell(qualities[score].ood[name], intervals) for score in order]) for name in names
     }
-    wrong = [quality.selective for quality in (qualities[score] for score in order)]
-    rejection = mark_best([Cell(f"{100 * x.augrc:.3f}", x.augrc) for x in wrong if x], lower=True)
     rows = tuple(
         (
             Cell(
@@ -295,11 +293,20 @@ def scores_table(evaluation: Evaluation, /, *, intervals: bool = False) -> Table
             ),
             Cell(f"{ranks[score]:.1f}", ranks[score]) if score in ranks else Cell("–"),
             *(aurocs[name][place] for name in names),
-            *([rejection[place]] if labelled else []),
+            *(cells[place] for cells in rejections.values()),
         )
         for place, score in enumerate(order)
     )
     return Table("All scores by mean rank, AUROC on each OOD data set (%); bold: recommended, best", columns, rows)
+
+
+def _rejection_cells(metrics: list[SelectiveMetrics | None], *, all_areas: bool) -> dict[str, list[Cell]]:
+    """How well each score finds wrong predictions: the AUGRC, with the others if there is room; empty without labels."""
+    areas = {"AURC": "aurc", "E-AURC": "e_aurc", "AUGRC": "augrc"} if all_areas else {"AUGRC": "augrc"}
+    if None in metrics:
+        return {}
+    values = {name: [getattr(x, field) for x in metrics] for name, field in areas.items()}
+    return {name: mark_best([Cell(f"{100 * x:.3f}", x) for x in column], lower=True) for name, column in values.items()}
 
 
 def _auroc_cell(metrics: OODMetrics, interval: bool) -> Cell:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
+from credalens.checks.doubtful_logits import are_distributions, few_rows
 from credalens.checks.packages import needing
 from credalens.storage.arrays_in_file import LABELS
 from credalens.storage.atomic import atomic_file
@@ -44,6 +45,11 @@ def save_predictions(path: str | os.PathLike[str], probs: Any, /, labels: Any = 
 def _values(probs: Any, logits: bool) -> NDArray:
     values, array_kind = to_numpy(probs)
     check_predictions(values.shape, values.dtype.name, "logits" if logits else "probs")
+    if not logits and values.size and not are_distributions(few_rows(probs)).any():
+        raise ValueError(
+            "none of the rows looked at is a distribution: each must be non-negative and sum to one over the last axis. "
+            "For logits pass logits=True."
+        )
     return renormalised(values) if array_kind.dtype == BFLOAT16 and not logits else values
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,6 +71,8 @@ def predict(
     check_choice(returns, RETURNS, "returns")
     if not isinstance(autocast, torch.dtype | None):
         raise TypeError(f"autocast must be a dtype such as torch.bfloat16, or None; got {autocast!r}.")
+    if inputs is not None and not callable(inputs):
+        raise TypeError(f"inputs must be a function of a batch, such as lambda batch: batch['image']; got {inputs!r}.")
     device = next((x.device for x in (*wrapper.parameters(), *wrapper.buffers())), None)
     settings = {} if output is None else _settings(wrapper, autocast, seed)
     with nullcontext() if output is None else result_folder(Path(output), settings) as folder:
@@ -143,7 +145,9 @@ def _batches(data: Iterable[Any] | Tensor, batch_size: int) -> tuple[Iterable[An
             "data is a NumPy array; give a tensor, torch.from_numpy(data), or a loader, whose batches inputs=torch.as_tensor "
             "turns into tensors."
         )
-    if not isinstance(data, Iterable):
+    if isinstance(data, Mapping):
+        raise TypeError("data is a dictionary, which is one batch; give a list of batches: predict([batch]).")
+    if not isinstance(data, Iterable) or isinstance(data, str | bytes):
         raise TypeError(
             f"data must be a tensor or an iterable of batches, such as a DataLoader; got {type(data).__name__}."
         )

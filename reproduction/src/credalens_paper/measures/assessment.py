@@ -20,6 +20,7 @@ from credalens.core.hartley import generalized_hartley
 from credalens.core.intervals import approximate_intervals, intersection_probability, probability_intervals
 from credalens.core.members import MemberSummary
 from credalens.core.scores import SCORES
+from credalens.core.trimming import left_out
 from credalens.evaluation import calibration_metrics, ood_metrics
 from credalens.prediction import CredalPrediction, wrap
 
@@ -96,7 +97,8 @@ def assess_summary(summary: MemberSummary, /, *, extras: Extras = NO_EXTRAS, thr
 
 
 def _trimmed(members: Array, name: str, threads: int | None) -> CredalPrediction:
-    return wrap(members, trim=int(name.removeprefix(TRIM)) / 100, threads=threads)
+    share = int(name.removeprefix(TRIM)) / 100
+    return wrap(members, trim=share if left_out(share, len(members)) else 0, threads=threads)
 
 
 def _assess(prediction: CredalPrediction, extras: Extras, trimmed: Mapping[str, CredalPrediction]) -> Assessment:

@@ -56,6 +56,11 @@ GLOSSARY: Final[dict[str, str]] = {
         "The mean over all shares of inputs turned away, the most uncertain first: the area under the curve; higher means "
         "that the uncertainty knows where the mistakes are."
     ),
+    "AURC": (
+        "Share of wrong predictions among the inputs kept, on average over all shares kept, the least uncertain first; lower "
+        "means that the uncertainty knows where the mistakes are."
+    ),
+    "E-AURC": "AURC less the lowest that is possible with as many mistakes: all of them turned away first; lower is better.",
     "AUGRC": (
         "Share of all inputs that are kept and wrong, on average over all shares kept, the least uncertain first; lower means "
         "that the uncertainty knows where the mistakes are."

@@ -204,8 +204,10 @@ def _who_is_ahead(gains: dict[str, float]) -> str:
 
 def _rejection(recommended: Recommendation | None) -> str | None:
     """Which score finds wrong predictions, and what it was worth where it was not chosen."""
-    if recommended is None or not recommended.held_out:
+    if recommended is None:
         return None
+    if not recommended.held_out:
+        return "Too few of the predictions are wrong, or right, to measure which score finds the wrong ones."
     (wrong,) = recommended.held_out
     rate = f"{100 * recommended.false_alarm_rate:g}{SPACE}%"
     caught = f"{percent(wrong.caught, 0)} of the wrong ones ({100 * wrong.low:.0f} to {100 * wrong.high:.0f})"
