@@ -24,6 +24,7 @@ LAYERS = [
     {"evaluation", "scoring", "bayes", "sklearn"},
     {"plots", "torch", "engines"},
     {"report"},
+    {"serve"},
     {"demo"},
     {"cli"},
     {"__main__"},

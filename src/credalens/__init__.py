@@ -51,7 +51,7 @@ __all__ = [
     "wrap_logits",
 ]
 
-_PARTS = ("bayes", "datasets", "evaluation", "guard", "plots", "report", "scoring", "sklearn", "storage", "torch")
+_PARTS = ("bayes", "datasets", "evaluation", "guard", "plots", "report", "scoring", "serve", "sklearn", "storage", "torch")
 
 
 def __getattr__(name: str) -> Any:

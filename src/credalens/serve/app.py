@@ -1,0 +1,83 @@
+"""app(): an ASGI application around any model that makes credal predictions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from credalens.guard import Guard
+from credalens.serve.limits import Limits
+from credalens.serve.models.python_model import python_model
+from credalens.serve.models.served import ServedModel, TensorSpec
+from credalens.serve.observer import LOG, Observer
+from credalens.serve.protocol.errors import RequestError
+from credalens.serve.service import Service
+from credalens.serve.tokens import BearerTokens
+from credalens.serve.warm_up import warm_up
+
+
+def app(
+    model: Any,
+    guard: Guard | None = None,
+    *,
+    name: str = "model",
+    version: str = "1",
+    inputs: Sequence[TensorSpec] = (),
+    logits: bool = False,
+    limits: Limits | None = None,
+    observers: Sequence[Observer] = (),
+    tokens: Sequence[str] = (),
+) -> Starlette:
+    """An ASGI application that serves ``model`` by the Open Inference Protocol v2: ``uvicorn my_module:application``.
+
+    ``model`` is a ``CredalWrapper``, a fitted ``CredalClassifier``, a ``ServedModel`` (``member_outputs()``), or a function
+    that takes arrays with rows first and returns members' probabilities (members, rows, classes) - with ``logits`` their
+    logits - or a ``CredalPrediction``. Where ``guard`` is None, that of the model decides, if it has one.
+
+    ``inputs`` declares names, datatypes and shapes, which are then checked at the door; without it the model gets what comes:
+    a lone input as it is, several as keywords. ``limits`` bounds what is taken at once, ``observers`` are told of requests and
+    batches, and with ``tokens`` every request but those for health needs one of them.
+    """
+    guard = guard if guard is not None else getattr(model, "guard", None)
+    served = (
+        model
+        if isinstance(model, ServedModel)
+        else python_model(model, guard, name=name, version=version, inputs=tuple(inputs), logits=logits)
+    )
+    service = Service(served, guard, limits or Limits(), tuple(observers))
+    return Starlette(
+        routes=[*service.routes(), *(route for observer in observers for route in observer.routes())],
+        middleware=[Middleware(BearerTokens, tokens=tokens)] if tokens else [],
+        exception_handlers={RequestError: _request_error, HTTPException: _http_error, Exception: _defect},
+        lifespan=_lifespan,
+    )
+
+
+@asynccontextmanager
+async def _lifespan(app: Starlette) -> AsyncIterator[None]:
+    await asyncio.to_thread(warm_up)
+    yield
+
+
+async def _request_error(request: Request, error: Exception) -> Response:
+    status = error.status if isinstance(error, RequestError) else 500
+    headers = {"Retry-After": "1"} if status == 503 else None
+    return JSONResponse({"error": str(error)}, status_code=status, headers=headers)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101
+    return JSONResponse({"error": error.detail}, status_code=error.status_code, headers=error.headers)
+
+
+async def _defect(request: Request, error: Exception) -> Response:
+    LOG.error("a defect", exc_info=error)
+    return JSONResponse({"error": "the server failed; its log says why."}, status_code=500)

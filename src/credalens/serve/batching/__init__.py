@@ -1,0 +1,1 @@
+"""Requests gathered into batches, predicted together, and answered one by one."""

@@ -1,0 +1,70 @@
+"""Answer a batch: one prediction for all of its jobs, and a response for each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from numpy.typing import NDArray
+
+from credalens.guard import Guard
+from credalens.serve.batching.jobs import Job, JoinedJobs
+from credalens.serve.models.served import ServedModel
+from credalens.serve.observer import LOG, BatchDone, Observer, tell
+from credalens.serve.outputs import Output, Predicted
+from credalens.serve.protocol.errors import RequestError
+from credalens.serve.protocol.infer_response import InferResponse, write_response
+
+Reply = InferResponse | RequestError
+
+
+@dataclass(frozen=True, eq=False)
+class Answering:
+    """What a batch is answered with: the model, its guard, and the outputs by name."""
+
+    model: ServedModel
+    guard: Guard | None
+    outputs: dict[str, Output]
+    observers: tuple[Observer, ...]
+
+    def replies(self, jobs: Sequence[Job], /, waiting: int = 0) -> list[Reply]:
+        """A response, or what is wrong, for each job. Where a batch fails, each job is tried alone: only the bad one fails."""
+        try:
+            arrays = self._arrays(joined := JoinedJobs(jobs, self.model.row_axis), waiting)
+        except Exception as error:
+            if len(jobs) > 1:
+                return [self.replies([job], waiting)[0] for job in jobs]
+            return [_refusal(error)]
+        return [self._reply(job, arrays, rows) for job, rows in zip(jobs, joined.slices, strict=True)]
+
+    def _arrays(self, joined: JoinedJobs, waiting: int) -> dict[str, NDArray]:
+        begin = time.perf_counter()
+        prediction = self.model.predict(joined.inputs)
+        decisions = None if self.guard is None else self.guard.decide(prediction)
+        predicted = Predicted(prediction, decisions)
+        arrays = {name: self.outputs[name].values(predicted) for name in joined.jobs[0].names}
+        rows, seconds = sum(job.rows for job in joined.jobs), time.perf_counter() - begin
+        event = BatchDone(
+            self.model.name, self.model.version, len(joined.jobs), rows, seconds, waiting, prediction, decisions
+        )
+        tell(self.observers, lambda observer: observer.batch_done, event)
+        return arrays
+
+    def _reply(self, job: Job, arrays: dict[str, NDArray], rows: slice) -> Reply:
+        about = {"model_name": self.model.name, "model_version": self.model.version}
+        about |= {} if job.id is None else {"id": job.id}
+        try:
+            return write_response(about, job.outputs, {name: array[rows] for name, array in arrays.items()})
+        except RequestError as error:
+            return error
+
+
+def _refusal(error: Exception) -> RequestError:
+    """The fault of the request where the model says so by a ValueError or TypeError; else ours."""
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, ValueError | TypeError):
+        return RequestError(str(error))
+    LOG.error("the model failed", exc_info=error)
+    return RequestError(f"the model failed: {type(error).__name__}", status=500)

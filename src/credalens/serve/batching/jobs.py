@@ -1,0 +1,54 @@
+"""Jobs: requests that were read and checked, which of them may be joined, and how their tensors are."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.serve.protocol.infer_request import WantedOutput
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """The tensors of one request, how many rows they have, and the outputs that it wants."""
+
+    id: str | None
+    inputs: dict[str, NDArray]
+    rows: int
+    outputs: tuple[WantedOutput, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The outputs that have to be computed."""
+        return tuple(output.name for output in self.outputs)
+
+    def kind(self, row_axis: int, /) -> Hashable:
+        """What jobs of one batch have in common: the outputs, and all of their tensors but the number of rows."""
+        tensors = ((name, x.dtype.str, *np.delete(x.shape, row_axis).tolist()) for name, x in self.inputs.items())
+        return frozenset(self.names), frozenset(tensors)
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedJobs:
+    """Jobs of one kind."""
+
+    jobs: Sequence[Job]
+    row_axis: int
+
+    @cached_property
+    def inputs(self) -> dict[str, NDArray]:
+        """The tensors of all, one after the other along the rows."""
+        first = self.jobs[0].inputs
+        if len(self.jobs) == 1:
+            return first
+        return {name: np.concatenate([job.inputs[name] for job in self.jobs], axis=self.row_axis) for name in first}
+
+    @cached_property
+    def slices(self) -> list[slice]:
+        """Where the rows of each are."""
+        ends = np.cumsum([job.rows for job in self.jobs]).tolist()
+        return [slice(end - job.rows, end) for job, end in zip(self.jobs, ends, strict=True)]

@@ -1,0 +1,1 @@
+"""What a server can serve: members' outputs, ONNX files, and models in Python."""

@@ -1,0 +1,47 @@
+"""Members' outputs: a server that stands behind other model servers and does nothing but the credal part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from credalens.checks.bad_rows import BadRowError
+from credalens.guard import Guard
+from credalens.prediction import CredalPrediction, wrap, wrap_logits
+from credalens.serve.models.served import ServedModel, TensorSpec
+from credalens.serve.protocol.datatypes import FLOATS
+
+
+def member_outputs(
+    guard: Guard | None = None, /, *, logits: bool = False, base: float | None = None, name: str = "credal",
+    version: str = "1",
+) -> ServedModel:  # fmt: skip
+    """A model whose one input is ``probs``, or ``logits``: members x rows x classes, as ``wrap`` takes them.
+
+    With a guard, the number of members and classes, the base and the trim are the guard's.
+    """
+    tensor = "logits" if logits else "probs"
+    shape = (-1, -1, -1) if guard is None else (guard.n_members, -1, guard.classes)
+    options = wrap_options(guard, base)
+
+    def predict(inputs: dict[str, NDArray]) -> CredalPrediction:
+        return wrap_members(inputs[tensor], f"input {tensor!r}", logits=logits, **options)
+
+    spec = TensorSpec(tensor, FLOATS, shape)
+    return ServedModel(name, version, "credalens_members", (spec,), predict, row_axis=1, class_axis=2)
+
+
+def wrap_options(guard: Guard | None, base: float | None, /) -> dict[str, Any]:
+    """The options of ``wrap`` that a guard fixes."""
+    if guard is None:
+        return {"base": 2.0 if base is None else base}
+    return {"base": guard.base if base is None else base, "trim": guard.trim}
+
+
+def wrap_members(members: Any, what: str, /, *, logits: bool, **options: Any) -> CredalPrediction:
+    """``wrap`` or ``wrap_logits``, with errors that begin with ``what`` was wrapped and name the row and the member."""
+    try:
+        return wrap_logits(members, **options) if logits else wrap(members, **options)
+    except BadRowError as error:
+        raise ValueError(f"{what}, row {error.row}, member {error.member}: {error.fault}") from error

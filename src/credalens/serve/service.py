@@ -1,0 +1,167 @@
+"""Service: one model behind the protocol's routes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from credalens import __version__
+from credalens.guard import Guard
+from credalens.serve.batching.answering import Answering
+from credalens.serve.batching.batcher import Batcher
+from credalens.serve.batching.jobs import Job
+from credalens.serve.body import read_body
+from credalens.serve.limits import Limits
+from credalens.serve.models.served import ServedModel
+from credalens.serve.observer import Answered, Observer, tell
+from credalens.serve.outputs import available_outputs, check_output, default_outputs
+from credalens.serve.protocol.errors import RequestError
+from credalens.serve.protocol.infer_request import WantedOutput, read_request
+from credalens.serve.protocol.infer_response import HEADER_LENGTH, InferResponse
+
+LARGE: Final = 1 << 16  # bytes of a body that are read in a thread, so that the event loop goes on
+GONE: Final = 499  # the client has left: nobody reads this
+SERVER: Final = {"name": "credalens", "version": __version__, "extensions": ["binary_tensor_data"]}
+
+
+@dataclass
+class Arrival:
+    """What is known of a request to infer, for the observers."""
+
+    since: float = field(default_factory=time.perf_counter)
+    id: str | None = None
+    rows: int = 0
+
+
+class Service:
+    """One model behind the protocol."""
+
+    def __init__(
+        self, model: ServedModel, guard: Guard | None, limits: Limits, observers: tuple[Observer, ...]
+    ) -> None:
+        self.model, self.guard, self.limits, self.observers = model, guard, limits, observers
+        self.outputs = available_outputs(guard, has_members=model.has_members)
+        self._taken = 0
+        answering = Answering(model, guard, self.outputs, observers)
+        self._batcher = Batcher(
+            answering.replies, rows=limits.batch_rows, delay=limits.batch_delay, row_axis=model.row_axis
+        )
+
+    def routes(self) -> list[Route]:
+        """The protocol's."""
+        model = "/v2/models/{model}"
+        routes = [
+            Route("/v2", _reply(SERVER)),
+            Route("/v2/health/live", _reply({"live": True})),
+            Route("/v2/health/ready", _reply({"ready": True})),
+        ]
+        for path in (model, f"{model}/versions/{{version}}"):
+            routes += [
+                Route(path, self.metadata),
+                Route(f"{path}/ready", self.ready),
+                Route(f"{path}/infer", self.infer, methods=["POST"]),
+            ]
+        return routes
+
+    async def metadata(self, request: Request) -> Response:
+        """Inputs and outputs of the model."""
+        self._check_model(request)
+        return JSONResponse(
+            {
+                "name": self.model.name,
+                "versions": [self.model.version],
+                "platform": self.model.platform,
+                "inputs": [spec.metadata() for spec in self.model.inputs],
+                "outputs": [
+                    {
+                        "name": output.name,
+                        "datatype": output.datatype or self.model.float_datatype,
+                        "shape": [-1, -1] if output.per_class else [-1],
+                    }
+                    for output in self.outputs.values()
+                ],
+            }
+        )
+
+    async def ready(self, request: Request) -> Response:
+        """Whether the model is there."""
+        self._check_model(request)
+        return JSONResponse({"name": self.model.name, "ready": True})
+
+    async def infer(self, request: Request) -> Response:
+        """The outputs for the rows of a request; the observers are told."""
+        arrival = Arrival()
+        try:
+            response = await self._infer(request, arrival)
+        except RequestError as error:
+            self._tell(arrival, error.status, str(error))
+            raise
+        self._tell(arrival, 200, None)
+        return Response(response.body, headers=response.headers)
+
+    async def _infer(self, request: Request, arrival: Arrival) -> InferResponse:
+        self._check_model(request)
+        if self._taken >= self.limits.queue:
+            raise RequestError("the server is busy; try again.", status=503)
+        self._taken += 1
+        try:
+            job = await self._within_time(self._read_job(request, arrival), 408, "the body did not arrive in time.")
+            rest = arrival.since + self.limits.timeout - time.perf_counter()
+            return await self._within_time(self._batcher.submit(job), 504, "there is no answer in time.", rest)
+        finally:
+            self._taken -= 1
+
+    async def _within_time(self, work: Awaitable[Any], status: int, message: str, seconds: float | None = None) -> Any:
+        try:
+            async with asyncio.timeout(self.limits.timeout if seconds is None else seconds):
+                return await work
+        except TimeoutError:
+            raise RequestError(message, status=status) from None
+
+    async def _read_job(self, request: Request, arrival: Arrival) -> Job:
+        try:
+            body = await read_body(request, self.limits.body_bytes)
+        except ClientDisconnect:
+            raise RequestError("the client has left.", status=GONE) from None
+        header_length = request.headers.get(HEADER_LENGTH)
+        if len(body) < LARGE:
+            job = self._job(body, header_length)
+        else:
+            job = await asyncio.get_running_loop().run_in_executor(None, self._job, body, header_length)
+        arrival.id, arrival.rows = job.id, job.rows
+        return job
+
+    def _job(self, body: bytes, header_length: str | None) -> Job:
+        request = read_request(body, header_length)
+        rows = self.model.check(request.inputs, self.limits)
+        wanted = request.outputs or tuple(WantedOutput(name, request.binary) for name in default_outputs(self.outputs))
+        for output in wanted:
+            check_output(output.name, self.outputs)
+        return Job(request.id, request.inputs, rows, wanted)
+
+    def _check_model(self, request: Request) -> None:
+        name, version = request.path_params["model"], request.path_params.get("version", self.model.version)
+        if (name, version) != (self.model.name, self.model.version):
+            known = f"{self.model.name!r}, version {self.model.version!r}"
+            raise RequestError(
+                f"there is no model {name!r:.80}, version {version!r:.80}; there is {known}.", status=404
+            )
+
+    def _tell(self, arrival: Arrival, status: int, error: str | None) -> None:
+        seconds = time.perf_counter() - arrival.since
+        event = Answered(self.model.name, self.model.version, status, arrival.id, arrival.rows, seconds, error)
+        tell(self.observers, lambda observer: observer.answered, event)
+
+
+def _reply(content: dict[str, Any]) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        return JSONResponse(content)
+
+    return endpoint

@@ -1,0 +1,14 @@
+"""Compile what predictions need before the first request comes: afterwards it is read from the disk."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from credalens.prediction import wrap
+
+
+def warm_up() -> None:
+    """Make a prediction in each precision, as requests do."""
+    for dtype in (np.float32, np.float64):
+        prediction = wrap(np.array([[[0.5, 0.25, 0.25]], [[0.25, 0.25, 0.5]]], dtype))
+        prediction.predict_set()
