@@ -19,6 +19,8 @@ from tests.strategies import batch_of
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome is installed: the page is not opened")
 EVIL = "</script><img src=x onerror=alert(1)><b>"
 VISIBLE = "const visible = (node) => !!node.getClientRects().length;"
+FOLDED = ("detection", "alarm", "prediction", "groups", "members", "inputs", "words")
+"""What is a heading on a narrow screen until it is asked for."""
 ROC, HISTOGRAM = "#detection figure:nth-of-type(1)", "#detection figure:nth-of-type(3)"
 
 
@@ -203,6 +205,13 @@ def test_dark_light_and_the_choice_is_shown_in_charts(page):
 @pytest.mark.parametrize("width", [390, 1400])
 def test_the_page_keeps_to_its_width_and_everything_has_a_name(browser, file, width):
     browser.open(file, width=width, dark=width == 390)
+    folds = browser.js("[...document.querySelectorAll('details.part')].map((fold) => [fold.parentNode.id, fold.open])")
+    assert folds == [] if width == 1400 else [[key, False] for key in FOLDED]
+    if width == 390:
+        assert browser.js("document.documentElement.scrollHeight") < 5000
+        browser.click("nav a[href='#detection']")
+        browser.until("document.querySelector('#detection > details').open")
+        browser.js("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
     browser.ready(ROC)
     assert browser.js("document.documentElement.scrollWidth") == width
     rights = (
@@ -237,6 +246,7 @@ def test_models_on_one_page(browser, result, tmp_path):
     names = {"one": result, EVIL: result}
     file.write_text(render_comparison(compare_models(names)), encoding="utf-8")
     browser.open(file, width=390)
+    browser.click("#curves summary")
     roc = "#curves figure:nth-of-type(1)"
     browser.ready(roc)
     point_at(browser, roc, 0.6)

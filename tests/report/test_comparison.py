@@ -47,7 +47,7 @@ def test_a_model_is_as_good_as_itself():
     assert all((gain.difference, gain.p_value) == (0, 1) for _, gain in difference.items())
 
 
-def test_the_page_shows_all_models_and_names_stay_text(compared):
+def test_the_page_shows_all_models_and_names_stay_text(compared, undrawn):
     page = render_comparison(compared)
     assert "&lt;script&gt;alert(1)" in page
     assert EVIL not in page
@@ -56,7 +56,7 @@ def test_the_page_shows_all_models_and_names_stay_text(compared):
     assert "AUROC o (%)" in [column.title for column in table.columns]
 
 
-def test_the_folder_holds_the_comparison_and_every_report(compared, tmp_path):
+def test_the_folder_holds_the_comparison_and_every_report(compared, undrawn, tmp_path):
     folder = compared.report(tmp_path / "out", title="Which?")
     assert "<h1>Which?</h1>" in (folder / "report.html").read_text(encoding="utf-8")
     stored = json.loads((folder / "report.json").read_text(encoding="utf-8"))

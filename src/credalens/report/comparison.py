@@ -136,9 +136,9 @@ def gains_chart(comparison: ModelComparison, /) -> Chart:
 def _roc(comparison: ModelComparison, ood_name: str) -> Chart:
     names = _series(comparison)
     values = [
-        {"series": key, "n": n, "x": x, "y": y}
+        {"series": key, "x": x, "y": y}
         for key, name in names.items()
-        for n, (x, y) in enumerate(zip(*_line(comparison, name, ood_name), strict=True))
+        for x, y in zip(*_line(comparison, name, ood_name), strict=True)
     ]
     label = f"ROC curves of {joined(comparison.evaluations)} for {ood_name}."
     return Chart("roc by model", ood_name, label, values, partial(_roc_spec, names))

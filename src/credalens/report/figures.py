@@ -43,7 +43,7 @@ class Figures:
             self.specs[chart.kind] = chart.draw(PAGE)
         height = chart.height(self.specs[chart.kind])
         fields = dict.fromkeys(key for row in chart.values for key in row)
-        columns = {key: [row.get(key) for row in chart.values] for key in fields}
+        columns = {key: _packed([row.get(key) for row in chart.values]) for key in fields}
         self.charts[name] = {"kind": chart.kind, "height": height, "params": dict(chart.params), "columns": columns}
         return name
 
@@ -51,6 +51,14 @@ class Figures:
         """Take a chart in, and draw it for browsers without scripts, and for paper."""
         name = self.add(chart)
         return Drawn(name, chart, Markup(_inline(to_svg(chart, PAGE), name)), values_table(chart))  # noqa: S704
+
+
+def _packed(column: list[Any]) -> list[Any] | dict[str, list[Any]]:
+    """Fractions to five digits; values that repeat as a list of all, and the place of each row's in it."""
+    short = [float(f"{value:.5g}") if isinstance(value, float) else value for value in column]
+    distinct = list(dict.fromkeys(short))
+    places = {value: place for place, value in enumerate(distinct)}
+    return {"of": distinct, "at": [places[value] for value in short]} if 2 * len(distinct) < len(short) else short
 
 
 def _inline(svg: str, name: str) -> str:

@@ -25,7 +25,7 @@ class Chart:
     """Values under a title, drawn by ``draw``; charts of one ``kind`` differ in their values alone.
 
     :ivar label: what it says, for those who cannot see it.
-    :ivar values: rows of ``series``, ``x`` and ``y``, and what else the kind needs.
+    :ivar values: rows of ``series``, ``x`` and ``y``, and what else the kind needs; specifications see their places as ``n``.
     :ivar params: values of the parameters of the specification that are not the usual ones.
     :ivar rows: the names of its rows, if it has any; its height follows.
     """
@@ -43,7 +43,8 @@ class Chart:
         drawn = self.draw(theme)
         params = [{**one, "value": self.params.get(one["name"], one.get("value"))} for one in drawn.get("params", ())]
         named = [one if one["value"] is not None else {k: v for k, v in one.items() if k != "value"} for one in params]
-        return {**drawn, "height": self.height(drawn), "params": named, "datasets": {"values": self.values}}
+        rows = [{"n": n, **row} for n, row in enumerate(self.values)]
+        return {**drawn, "height": self.height(drawn), "params": named, "datasets": {"values": rows}}
 
     def height(self, drawn: Spec, /) -> int:
         """In pixels."""

@@ -78,7 +78,7 @@ def _curves(series: Sequence[str], x: Spec, y: Spec, theme: Theme, **mark: Any) 
 
 
 def _rows(series: str, line: Line) -> list[Row]:
-    return [{"series": series, "n": n, "x": x, "y": y} for n, (x, y) in enumerate(zip(*line, strict=True))]
+    return [{"series": series, "x": x, "y": y} for x, y in zip(*line, strict=True)]
 
 
 def _areas(evaluation: Evaluation, name: str, metric: str) -> str:

@@ -86,7 +86,7 @@ def _at(kind: str, point: NDArray, **more: object) -> Row:
 
 
 def _outline(kind: str, points: NDArray) -> list[Row]:
-    return [_at(kind, point, n=n) for n, point in enumerate([*points, points[0]])]
+    return [_at(kind, point) for point in [*points, points[0]]]
 
 
 def _simplex(theme: Theme) -> Spec:
