@@ -88,7 +88,7 @@ class CredalPrediction:
     @cached_property
     def classical(self) -> ClassicalUncertainty:
         """Entropy of the mean, mean entropy of the members, and their difference."""
-        if self._members is None:
+        if self._classical is not None or self._members is None:
             return self._classical
         if isinstance(self._members, MemberArray):
             return classical_of(self._members.as_accepted(), base=self.base, threads=self._threads)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from credalens.torch import CredalWrapper, member_outputs, wrapper
+from credalens.torch import CredalWrapper, member_outputs, operators, wrapper
 from tests.torch.agreement import assert_same
 from tests.torch_calls import TorchCalls
 
@@ -92,7 +92,7 @@ def test_modules_that_hold_each_other_are_walked_once():
 
 def test_outputs_go_to_wrap_as_they_are(ahead, monkeypatch):
     tensors = [torch.randn(2, 4) for _ in range(5)]
-    monkeypatch.setattr(wrapper, "wrap_logits", lambda given, **_: given)
+    monkeypatch.setattr(operators, "wrap_logits", lambda given, **_: given)
     adapter = CredalWrapper([lambda x, y=y: y for y in tensors])
     with TorchCalls() as calls:
         given = adapter.predict_batch(torch.ones(1))
@@ -101,7 +101,7 @@ def test_outputs_go_to_wrap_as_they_are(ahead, monkeypatch):
 
 
 def test_many_members_are_still_folded(ahead, monkeypatch):
-    monkeypatch.setattr(wrapper, "wrap_logits", None)
+    monkeypatch.setattr(operators, "wrap_logits", None)
     prediction = CredalWrapper(members(wrapper.FEW + 1))(torch.randn(2, 6))
     assert prediction.n_members == wrapper.FEW + 1
 

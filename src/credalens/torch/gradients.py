@@ -10,17 +10,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from credalens.arrays import ArrayKind
 from credalens.checks.member_array import MemberArray, check_member_axis, read_distributions
 from credalens.checks.options import check_base, check_budget
-from credalens.core.entropy import MAX_NODES, TOLERANCE, lower_entropy_bits, upper_entropy_bits
+from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.prediction import CredalPrediction
 from credalens.torch.member_outputs import in_float64
+from credalens.torch.operators import extremes
+from credalens.torch.tensor_members import TensorMembers, in_precision
 
 AT_BOUND = 1e-12  # a probability this close to its bound, relatively, is at it
 NO_WIDTH = 1e-15  # sums of widths below this are rounding: the members agree
@@ -64,11 +63,18 @@ def credal_prediction(
         )
     scale = 1.0 / math.log2(check_base(base))
     max_nodes, tolerance = check_budget(max_nodes, tolerance)
-    members = read_distributions(probs, member_axis=member_axis)
-    p = in_float64(probs).movedim(check_member_axis(member_axis, probs.ndim, "probs"), 0)
+    dtype = dtype or torch.promote_types(probs.dtype, torch.float32)
+    probs = probs.movedim(check_member_axis(member_axis, probs.ndim, "probs"), 0)
+    members = _members(probs, float64=dtype == torch.float64)
+    p = in_float64(probs)
     p = p / p.sum(-1, keepdim=True)
     lower, upper = p.amin(0), p.amax(0)
-    highest, lowest, bound = _extremes(lower, upper, max_nodes, tolerance, threads)
+    budget = max_nodes, tolerance, threads
+    if torch.compiler.is_compiling():
+        bounds = (x.detach() for x in (probs, lower, upper))
+        highest, lowest, bound = torch.ops.credalens.extremes(*bounds, *budget)
+    else:
+        highest, lowest, bound = extremes(lower, upper, *budget)
     total, aleatoric = (_entropy_with_active_bounds(lower, upper, q) * scale for q in (highest, lowest))
     results = {
         "lower": lower,
@@ -80,9 +86,16 @@ def credal_prediction(
         "epistemic": (total - aleatoric).clamp_min(0.0),
         "aleatoric_bound": bound * scale,
     }
-    dtype = dtype or torch.promote_types(probs.dtype, torch.float32)
     returned: dict[str, Any] = {name: value.to(probs.device, dtype) for name, value in results.items()}
-    return CredalPrediction(**returned, base=float(base), n_members=len(p), _members=_with_dtype(members, dtype))
+    returned["_members"] = members
+    return CredalPrediction(**returned, base=float(base), n_members=len(p))
+
+
+def _members(probs: Tensor, *, float64: bool) -> MemberArray | TensorMembers:
+    """The members, their values checked; in a graph, which has no values, the operator checks them."""
+    if torch.compiler.is_compiling():
+        return TensorMembers(probs.detach(), logits=False, float64=float64)
+    return in_precision(read_distributions(probs), float64=float64)
 
 
 def _intersection(lower: Tensor, upper: Tensor) -> Tensor:
@@ -102,27 +115,3 @@ def _entropy_with_active_bounds(lower: Tensor, upper: Tensor, p: Tensor) -> Tens
     rest = (1 - held.sum(-1, keepdim=True)) / free.sum(-1, keepdim=True).clamp_min(1)
     q = held + rest * free
     return -(q * q.clamp_min(torch.finfo(q.dtype).tiny).log2()).sum(-1)
-
-
-def _extremes(
-    lower: Tensor, upper: Tensor, max_nodes: int, tolerance: float, threads: int | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """(distribution of highest entropy, of lowest entropy, certified bound of the lowest) from the exact solvers."""
-    low, high = _rows(lower), _rows(upper)
-    _, highest = upper_entropy_bits(low, high, distribution=True, threads=threads)
-    _, bound, lowest = lower_entropy_bits(low, high, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
-
-    def tensor(x: NDArray, shape: torch.Size) -> Tensor:
-        return torch.from_numpy(x).to(lower.device).view(shape)
-
-    return tensor(highest, lower.shape), tensor(lowest, lower.shape), tensor(bound, lower.shape[:-1])
-
-
-def _rows(x: Tensor) -> NDArray[np.float64]:
-    return np.ascontiguousarray(x.detach().cpu().numpy()).reshape(-1, x.shape[-1])
-
-
-def _with_dtype(members: MemberArray, dtype: torch.dtype) -> MemberArray:
-    """The members, from which ``classical`` and ``hull`` are computed later, in the precision of the results."""
-    array_kind = ArrayKind("torch", members.array_kind.device, str(dtype).removeprefix("torch."))
-    return MemberArray(members.array, members.batch, array_kind)

@@ -22,7 +22,8 @@ class CallableModule(nn.Module):
 
     def extra_repr(self) -> str:
         """The name of the function, for printing."""
-        return getattr(self.function, "__name__", repr(self.function))
+        name = getattr(self.function, "__name__", None)
+        return repr(self.function) if name is None else name  # asked for only then: torch.compile cannot trace it
 
 
 def member_modules(members: Iterable[Callable[..., Any]] | Callable[..., Any], samples: int | None, /) -> nn.ModuleList:

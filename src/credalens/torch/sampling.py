@@ -29,7 +29,9 @@ class SampleWatch:
         self._first: Tensor | None = None
 
     def see(self, sample: Tensor, /) -> None:
-        """Compare one more sample with the first."""
+        """Compare one more sample with the first; a graph has no values to compare."""
+        if torch.compiler.is_compiling():
+            return
         self.count += 1
         if self.count == 1:
             self._first = sample.detach()

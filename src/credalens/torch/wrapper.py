@@ -24,7 +24,7 @@ from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.core.members import MemberSummary
 from credalens.guard import Decisions, Guard
 from credalens.guard.decider import guard_in_use
-from credalens.prediction import CredalPrediction, wrap, wrap_logits
+from credalens.prediction import CredalPrediction
 from credalens.torch.calling import Call, input_device, member_call, naming_member
 from credalens.torch.gradients import credal_prediction
 from credalens.torch.member_outputs import (
@@ -38,6 +38,7 @@ from credalens.torch.member_outputs import (
 )
 from credalens.torch.modes import check_device, check_mode
 from credalens.torch.modules import member_modules, member_name
+from credalens.torch.operators import prediction_in_graph, wrap_outputs
 from credalens.torch.predicting import predict
 from credalens.torch.sampling import SampleWatch, sampling
 from credalens.torch.vectorised import check_same_architecture, stacked_bytes, vectorised_pass
@@ -120,7 +121,8 @@ class CredalWrapper(nn.Module):
         """The credal prediction for one batch. All arguments go to every member; a lone dictionary as its keywords."""
         if not self.gradients:
             prediction = self.predict_batch(*args, **kwargs)
-            if not _runs_ahead(prediction.lower.device):  # nobody waits for a GPU here; predict() looks at its results
+            waits = _runs_ahead(prediction.lower.device)  # nobody waits for a GPU here; predict() looks at its results
+            if not (waits or torch.compiler.is_compiling()):
                 self.warn_crude_members(prediction, stacklevel=4)
             return prediction
         outputs = list(self._each_output((args, kwargs)))
@@ -134,14 +136,16 @@ class CredalWrapper(nn.Module):
         """The credal prediction for one batch without gradients, whatever the wrapper's options."""
         call = args, kwargs
         few_on_gpu = self.n_members <= FEW and _runs_ahead(input_device(call))
-        if not self.hull and not few_on_gpu:
+        in_graph = torch.compiler.is_compiling()
+        if not (self.hull or few_on_gpu or in_graph):
             return self.summarise(*args, **kwargs).prediction(**self._budget)
         with torch.no_grad():
             outputs = list(self._each_output(call))
-        wrap_outputs = wrap_logits if self.outputs == "logits" else wrap
-        axis = {} if self.class_axis == -1 else {"class_axis": outputs[0].tensor.ndim}  # where they were moved to
-        with naming_bad_member(outputs, self.outputs):
-            return wrap_outputs([output.tensor for output in outputs], **axis, **self._budget)
+        options = {"class_axis": self.class_axis, **self._budget}
+        if not in_graph:
+            return wrap_outputs(outputs, self.outputs, **options)
+        tensors = [output.tensor for output in outputs]
+        return prediction_in_graph(tensors, self.outputs, together=few_on_gpu, hull=self.hull, **options)
 
     def decide(self, *args: Any, **kwargs: Any) -> Decisions:
         """What the guard decides about one batch: ``.accepted``, ``.p_value``, ``.reason``, ``.prediction``."""
@@ -167,7 +171,7 @@ class CredalWrapper(nn.Module):
             warn_of_members(prediction, stacklevel=stacklevel + 1)
 
     def _warn_doubtful(self, output: MemberOutput, *, stacklevel: int) -> None:
-        if self.outputs == "logits":
+        if self.outputs == "logits" and not torch.compiler.is_compiling():
             warn_doubtful_logits(output.tensor[None], class_axis=self.class_axis, stacklevel=stacklevel + 1)
 
     @property
