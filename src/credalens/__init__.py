@@ -51,7 +51,9 @@ __all__ = [
     "wrap_logits",
 ]
 
-_PARTS = ("bayes", "datasets", "evaluation", "guard", "plots", "report", "scoring", "serve", "sklearn", "storage", "torch")
+_PARTS = (
+    "bayes", "datasets", "evaluation", "guard", "plots", "report", "scoring", "serve", "sklearn", "storage", "torch",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -21,6 +21,7 @@ COMMANDS: Final[dict[str, str]] = {
     "score": "Work with predictions",
     "evaluate": "Work with predictions",
     "guard": "Work with predictions",
+    "serve": "Work with predictions",
     "train": "Train and reproduce",
     "reproduce": "Train and reproduce",
 }

@@ -51,13 +51,10 @@ class Answering:
         tell(self.observers, lambda observer: observer.batch_done, event)
         return arrays
 
-    def _reply(self, job: Job, arrays: dict[str, NDArray], rows: slice) -> Reply:
+    def _reply(self, job: Job, arrays: dict[str, NDArray], rows: slice) -> InferResponse:
         about = {"model_name": self.model.name, "model_version": self.model.version}
         about |= {} if job.id is None else {"id": job.id}
-        try:
-            return write_response(about, job.outputs, {name: array[rows] for name, array in arrays.items()})
-        except RequestError as error:
-            return error
+        return write_response(about, job.outputs, {name: array[rows] for name, array in arrays.items()})
 
 
 def _refusal(error: Exception) -> RequestError:

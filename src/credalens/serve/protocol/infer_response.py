@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from credalens.serve.protocol.binary_tensors import tensor_to_bytes
 from credalens.serve.protocol.infer_request import WantedOutput
-from credalens.serve.protocol.json_tensors import described, tensor_to_json
+from credalens.serve.protocol.json_tensors import described
 
 HEADER_LENGTH: Final = "Inference-Header-Content-Length"
 
@@ -35,7 +35,7 @@ def write_response(
             tail.append(tensor_to_bytes(array))
             form: dict[str, Any] = {"parameters": {"binary_data_size": len(tail[-1])}}
         else:
-            form = {"data": tensor_to_json(array, output.name)}
+            form = {"data": array.ravel().tolist()}
         outputs.append(described(array, output.name) | form)
     text = json.dumps(about | {"outputs": outputs}, allow_nan=False).encode()
     if not tail:

@@ -54,17 +54,6 @@ def _cast(values: NDArray, dtype: np.dtype, name: str) -> NDArray:
     return cast
 
 
-def tensor_to_json(array: NDArray, name: str, /) -> list[Any]:
-    """The values in row-major order. JSON has no infinity and no NaN."""
-    if array.dtype.kind == "f" and not (finite := np.isfinite(array)).all():
-        row = int(np.argwhere(~finite)[0][0])
-        value = array[row]
-        raise RequestError(
-            f"output {name!r}: row {row} is {value}, which JSON cannot express; ask for it with binary_data."
-        )
-    return array.ravel().tolist()
-
-
 def described(array: NDArray, name: str, /) -> dict[str, Any]:
     """Name, datatype and shape of an output."""
     return {"name": name, "datatype": datatype_of(array), "shape": list(array.shape)}

@@ -1,0 +1,139 @@
+"""ONNX files as members: each runs in ONNX Runtime, which executes a graph of known operators and loads no pickle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+from credalens.checks.packages import needing
+from credalens.guard import Guard
+from credalens.prediction import CredalPrediction
+from credalens.serve.models.member_outputs import wrap_members, wrap_options
+from credalens.serve.models.served import ServedModel, TensorSpec
+
+with needing("onnxruntime", part="serving ONNX files", extra="serve"):
+    import onnxruntime
+
+FLOATS: Final = {"tensor(float16)": "FP16", "tensor(float)": "FP32", "tensor(double)": "FP64"}
+DATATYPES: Final = {
+    **FLOATS,
+    **{f"tensor({sign}int{bits})": f"{sign}int{bits}".upper() for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "tensor(bool)": "BOOL",
+    "tensor(string)": "BYTES",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxMember:
+    """A loaded file and the output that holds its prediction."""
+
+    path: str
+    session: Any
+    output: Any
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """What it takes, with -1 for sizes that are free."""
+        return tuple(self._spec(tensor) for tensor in self.session.get_inputs())
+
+    def _spec(self, tensor: Any) -> TensorSpec:
+        if tensor.type not in DATATYPES:
+            raise ValueError(
+                f"{self.path}: input {tensor.name!r} is a {tensor.type}, which the protocol has no name for."
+            )
+        shape = tuple(size if isinstance(size, int) else -1 for size in tensor.shape)
+        if not shape or shape[0] != -1:
+            raise ValueError(
+                f"{self.path}: input {tensor.name!r} has shape {list(tensor.shape)}, whose first axis must be free, since it "
+                "holds the rows. Export the model with a dynamic batch axis."
+            )
+        return TensorSpec(tensor.name, (DATATYPES[tensor.type],), shape)
+
+    def run(self, inputs: dict[str, NDArray], /) -> NDArray:
+        """Its prediction for some rows."""
+        try:
+            return self.session.run([self.output.name], inputs)[0]
+        except Exception as error:
+            if type(error).__name__ != "InvalidArgument":  # ONNX Runtime's errors have no class of their own
+                raise
+            raise ValueError(f"{self.path} refuses the inputs: {error}") from error
+
+
+def onnx_members(
+    paths: Sequence[str | os.PathLike[str]],
+    guard: Guard | None = None,
+    /,
+    *,
+    logits: bool = False,
+    output: str | None = None,
+    base: float | None = None,
+    name: str = "model",
+    version: str = "1",
+) -> ServedModel:
+    """Files with the same inputs, each of which predicts probabilities, or logits, rows x classes.
+
+    ``output`` is the name of that prediction; it is not needed where a file has one output of floating-point numbers.
+    """
+    members = [load_member(os.fspath(path), output) for path in paths]
+    _check_guard(guard, len(members))
+    inputs = _common_inputs(members)
+    options = wrap_options(guard, base)
+
+    def predict(rows: dict[str, NDArray]) -> CredalPrediction:
+        return wrap_members([member.run(rows) for member in members], "the models' output", logits=logits, **options)
+
+    return ServedModel(
+        name, version, "credalens_onnx", inputs, predict, float_datatype="FP64" if _double(members) else "FP32"
+    )
+
+
+def load_member(path: str, output: str | None = None, /) -> OnnxMember:
+    """Load a file and find the output that is meant."""
+    if not os.path.exists(path):  # noqa: PTH110
+        raise FileNotFoundError(2, "No such file", path)
+    try:
+        session = onnxruntime.InferenceSession(path, providers=onnxruntime.get_available_providers())
+    except Exception as error:
+        raise ValueError(f"{path}: ONNX Runtime cannot load it ({error}).") from error
+    return OnnxMember(path, session, _prediction_output(path, session.get_outputs(), output))
+
+
+def _prediction_output(path: str, outputs: Sequence[Any], name: str | None) -> Any:
+    tensors = [x for x in outputs if x.type in FLOATS and len(x.shape) in (0, 2)]
+    chosen = [x for x in tensors if name in (None, x.name)]
+    if len(chosen) != 1:
+        listed = ", ".join(f"{x.name} {x.type} {x.shape}" for x in outputs)
+        raise ValueError(
+            f"{path}: expected one output of floating-point numbers, rows x classes{f', named {name}' if name else ''}; it has "
+            f"{listed}. Name the right one with --output."
+        )
+    return chosen[0]
+
+
+def _common_inputs(members: Sequence[OnnxMember]) -> tuple[TensorSpec, ...]:
+    first, *rest = members
+    for member in rest:
+        if member.inputs() != first.inputs():
+            raise ValueError(
+                f"members must take the same inputs: {first.path} takes {_listed(first)}, {member.path} {_listed(member)}."
+            )
+    return first.inputs()
+
+
+def _listed(member: OnnxMember) -> str:
+    return ", ".join(f"{spec.name} {spec.datatypes[0]} {list(spec.shape)}" for spec in member.inputs())
+
+
+def _check_guard(guard: Guard | None, members: int) -> None:
+    if guard is not None and guard.n_members != members:
+        raise ValueError(
+            f"the guard was fitted with {guard.n_members} members and there are {members}: intervals depend on "
+            "their number, so that no promise would hold."
+        )
+
+
+def _double(members: Sequence[OnnxMember]) -> bool:
+    return any(member.output.type == "tensor(double)" for member in members)

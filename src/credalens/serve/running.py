@@ -1,0 +1,59 @@
+"""Run an application of settings in uvicorn, in one process or in several that share a port."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any, Final
+
+import uvicorn
+from starlette.applications import Starlette
+
+from credalens.guard import Guard
+from credalens.serve.app import app
+from credalens.serve.models.member_outputs import member_outputs
+from credalens.serve.models.served import ServedModel
+from credalens.serve.settings import Settings
+from credalens.serve.tokens import read_tokens
+
+VARIABLE: Final = "CREDALENS_SERVE"
+"""The environment variable by which a worker gets its settings."""
+
+
+def make_app(settings: Settings, /) -> Starlette:
+    """The application of some settings; raises where one of its files is wrong."""
+    guard = None if settings.guard is None else Guard.load(settings.guard)
+    tokens = () if settings.token_file is None else read_tokens(settings.token_file)
+    return app(_model(settings, guard), guard, limits=settings.limits, tokens=tokens)
+
+
+def _model(settings: Settings, guard: Guard | None) -> ServedModel:
+    options = {"logits": settings.logits, "base": settings.base, "version": settings.version}
+    if not settings.models:
+        return member_outputs(guard, name=settings.name or "credal", **options)  # type: ignore[arg-type]
+    from credalens.serve.models.onnx_members import onnx_members
+
+    name = settings.name or "model"
+    return onnx_members(settings.models, guard, output=settings.output, name=name, **options)  # type: ignore[arg-type]
+
+
+def app_of_environment() -> Starlette:
+    """The application of a worker."""
+    return make_app(Settings.from_json(os.environ[VARIABLE]))
+
+
+def run(settings: Settings, /, *, workers: int = 1, **options: Any) -> None:
+    """Serve until a signal comes, then answer what was taken. ``options`` are uvicorn's: host, port, ssl_keyfile, ..."""
+    application = make_app(settings)  # also with several workers: what is wrong is said here, once
+    options |= {
+        "access_log": False,
+        "lifespan": "on",
+        "server_header": False,
+        "timeout_graceful_shutdown": math.ceil(settings.limits.timeout),
+    }
+    if workers == 1:
+        uvicorn.run(application, **options)
+        return
+    del application
+    os.environ[VARIABLE] = settings.to_json()
+    uvicorn.run(f"{__name__}:app_of_environment", factory=True, workers=workers, **options)

@@ -1,0 +1,224 @@
+"""Batches: requests are joined while the worker is busy, and no answer depends on which others came along."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from credalens import wrap
+from credalens.serve import Limits, Observer, app, member_outputs
+from credalens.serve.batching.batcher import Batcher
+from credalens.serve.batching.jobs import Job
+from credalens.serve.protocol.errors import RequestError
+from credalens.serve.protocol.infer_request import WantedOutput
+from credalens.serve.protocol.infer_response import InferResponse
+from tests.serve.messages import answers, ask, request, together
+from tests.strategies import KINDS, batch_of
+
+
+class Noting(Observer):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.requests, self.batches = [], []
+
+    def answered(self, event):
+        self.requests.append(event)
+
+    def batch_done(self, event):
+        self.batches.append(event)
+
+
+class Gate:
+    """A model that waits before each prediction until it is opened."""
+
+    def __init__(self):
+        self.entered, self.opened = threading.Event(), threading.Event()
+        self._model = member_outputs()
+        self.model = replace(self._model, predict=self.predict)
+
+    def predict(self, inputs):
+        self.entered.set()
+        assert self.opened.wait(60)
+        return self._model.predict(inputs)
+
+
+async def while_busy(server, gate, messages):
+    """The answers to a first message and to others that come while it is worked on."""
+    first = asyncio.create_task(ask(server, messages[0]))
+    await asyncio.to_thread(gate.entered.wait, 60)
+    others = [asyncio.create_task(ask(server, message)) for message in messages[1:]]
+    for _ in range(100):  # more turns than a request takes to reach the queue
+        await asyncio.sleep(0)
+    gate.opened.set()
+    return await asyncio.gather(first, *others)
+
+
+def ask_while_busy(messages, **options):
+    gate, noting = Gate(), Noting()
+    server = app(gate.model, observers=[noting], **options)
+    return together(while_busy(server, gate, messages))[0], noting
+
+
+@st.composite
+def traffic(draw):
+    """Requests of several shapes, precisions and outputs."""
+    shapes = draw(st.lists(st.tuples(st.integers(1, 2), st.integers(1, 5), st.integers(2, 3)), min_size=2, max_size=8))
+    seeds = st.integers(0, 2**32 - 1)
+    for members, rows, classes in shapes:
+        probs = batch_of(draw(st.sampled_from(KINDS)), members, rows, classes, seed=draw(seeds))
+        dtype = draw(st.sampled_from(["float64", "float32"]))
+        yield probs.astype(dtype), draw(st.sampled_from(["total", "mean_epistemic", "probability", "imprecision"]))
+
+
+@settings(max_examples=30, deadline=None)
+@given(traffic().map(list), st.integers(1, 12), st.booleans())
+def test_batching_changes_no_answer(requests, batch_rows, binary):
+    messages = [request({"probs": probs}, [name], binary=binary) for probs, name in requests]
+    responses, noting = ask_while_busy(messages, limits=Limits(batch_rows=batch_rows))
+    for response, (probs, name) in zip(responses, requests, strict=True):
+        prediction = wrap(probs)
+        wanted = prediction.probability if name == "probability" else prediction.score(name)
+        np.testing.assert_array_equal(answers(response)[name], wanted)
+    assert sum(batch.requests for batch in noting.batches) == len(requests)
+    assert all(batch.rows <= batch_rows or batch.requests == 1 for batch in noting.batches)
+
+
+def test_requests_of_a_kind_are_joined():
+    probs = batch_of("flat", 3, 8, 5)
+    messages = [request({"probs": probs[:, k : k + 1]}, ["total"]) for k in range(8)]
+    responses, noting = ask_while_busy(messages)
+    np.testing.assert_array_equal([answers(response)["total"][0] for response in responses], wrap(probs).total)
+    assert [batch.requests for batch in noting.batches] == [1, 7]
+    assert [event.status for event in noting.requests] == [200] * 8
+
+
+def test_a_bad_request_does_not_spoil_its_neighbours():
+    probs = batch_of("flat", 3, 6, 5)
+    bad = probs.copy()
+    bad[2, 4] = 0.5
+    messages = [request({"probs": bad[:, k : k + 2]}, ["total"]) for k in (0, 2, 4)]
+    responses, _ = ask_while_busy([messages[0], *messages])
+    assert [response.status_code for response in responses] == [200, 200, 200, 400]
+    assert "input 'probs', row 0, member 2" in responses[-1].json()["error"]
+    np.testing.assert_array_equal(answers(responses[2])["total"], wrap(probs).total[2:4])
+
+
+def test_beyond_the_queue_requests_are_sent_away():
+    message = request({"probs": batch_of("flat", 2, 1, 3)}, ["total"])
+    responses, noting = ask_while_busy([message] * 6, limits=Limits(queue=4))
+    assert sorted(response.status_code for response in responses) == [200] * 4 + [503] * 2
+    assert [response.headers["Retry-After"] for response in responses if response.status_code == 503] == ["1"] * 2
+    assert sorted(event.status for event in noting.requests) == [200] * 4 + [503] * 2
+
+
+def test_a_request_is_not_waited_for_forever():
+    gate, noting = Gate(), Noting()
+    server = app(gate.model, observers=[noting], limits=Limits(timeout=0.2, queue=1))
+    message = request({"probs": batch_of("flat", 2, 1, 3)}, ["total"])
+
+    async def run():
+        late = [await ask(server, message), await ask(server, message)]
+        gate.opened.set()
+        return late, await ask(app(gate.model), message)
+
+    ((first, second), last) = together(run())[0]
+    late = {408, 504}  # 408 where this machine takes long to read a body
+    assert {first.status_code, second.status_code} <= late
+    assert last.status_code == 200
+    assert "in time" in first.json()["error"]
+
+
+def test_a_body_that_does_not_arrive():
+    async def run():
+        sent = []
+
+        async def receive():
+            await asyncio.sleep(60)
+
+        async def send(message):
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/v2/models/credal/infer",
+            "headers": [],
+            "query_string": b"",
+        }
+        await app(member_outputs(), limits=Limits(timeout=0.05))(scope, receive, send)
+        return sent[0]["status"]
+
+    assert together(run()) == [408]
+
+
+def test_a_model_that_fails_is_a_5xx_and_the_next_request_is_answered():
+    def moody(x):
+        if x[0, 0] > 0:
+            raise KeyError("no such thing")
+        return np.full((2, len(x), 3), 1 / 3)
+
+    server = app(moody)
+    bad, good = (request({"x": np.full((1, 2), value)}, ["total"]) for value in (1.0, 0.0))
+    responses = [together(ask(server, message, "model"))[0] for message in (bad, good)]
+    assert [response.status_code for response in responses] == [500, 200]
+    assert responses[0].json() == {"error": "the model failed: KeyError"}
+
+
+def test_an_observer_that_fails_changes_no_answer():
+    class Failing(Noting):
+        def batch_done(self, event):
+            raise RuntimeError("no metrics today")
+
+        answered = batch_done
+
+    response = together(
+        ask(app(member_outputs(), observers=[Failing()]), request({"probs": batch_of("flat", 2, 1, 3)}))
+    )
+    assert response[0].status_code == 200
+
+
+def job(rows, classes=2):
+    return Job(None, {"x": np.zeros((rows, classes))}, rows, (WantedOutput("total", False),))
+
+
+def submitting(jobs, *, rows, delay=0.0):
+    """The sizes of the batches that jobs are gathered into which come at the same moment."""
+    sizes = []
+
+    def replies(batch, waiting):
+        sizes.append([job.rows for job in batch])
+        return [InferResponse(b"", {})] * len(batch)
+
+    batcher = Batcher(replies, rows=rows, delay=delay, row_axis=0)
+    together(*(batcher.submit(job) for job in jobs))
+    return sizes
+
+
+def test_an_idle_worker_waits_for_more_only_if_told():
+    jobs = [job(1), job(1), job(1)]
+    assert submitting(jobs, rows=8) == [[1], [1, 1]]
+    assert submitting(jobs, rows=8, delay=0.05) == [[1, 1, 1]]
+    assert submitting([job(4), job(4)], rows=8, delay=600) == [[4, 4]]
+
+
+def test_the_oldest_job_is_in_the_next_batch_and_kinds_do_not_mix():
+    jobs = [job(1), job(1, classes=3), job(2), job(9), job(1)]
+    assert submitting(jobs, rows=4) == [[1], [1], [2], [9], [1]]
+
+
+def test_a_defect_in_the_worker_reaches_every_request():
+    def replies(batch, waiting):
+        raise MemoryError
+
+    batcher = Batcher(replies, rows=8, delay=0.05, row_axis=0)
+    for _ in range(2):
+        with pytest.raises(RequestError) as caught:
+            together(batcher.submit(job(1)), batcher.submit(job(1)))
+        assert caught.value.status == 500
