@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from credalens_paper.backbones import BACKBONES, build_backbone
+from credalens_paper.backbones import IMAGE, build_backbone
 
 LARGE = ("resnet50", "efficientnet_b2", "vit_base")
 
@@ -54,7 +54,7 @@ def test_full_networks_have_the_published_number_of_parameters(name, classes, co
 
 
 @pytest.mark.parametrize("size", [8, 16, 32])
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", IMAGE)
 def test_networks_give_plain_logits_at_any_size(name, size):
     network = narrow(name, image_size=size)
     logits = network(torch.randn(2, 3, size, size))
@@ -63,12 +63,18 @@ def test_networks_give_plain_logits_at_any_size(name, size):
     assert torch.isfinite(logits).all()
 
 
+def test_the_network_for_texts_takes_rows_of_as_many_features_as_its_size():
+    network = build_backbone("mlp", classes=7, width=0.25, image_size=24, seed=0)
+    assert network(torch.randn(2, 24)).shape == (2, 7)
+    assert parameters(network) == 24 * 32 + 32 + 32 * 7 + 7
+
+
 @pytest.mark.parametrize(("size", "patch"), [(224, 16), (64, 4), (32, 4), (8, 4)])
 def test_patches_are_a_fourteenth_of_the_image_and_at_least_four_pixels(size, patch):
     assert narrow("vit_base", image_size=size).network.config.patch_size == patch
 
 
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", IMAGE)
 def test_gradients_reach_every_parameter(name, images):
     network = narrow(name)
     labels = torch.tensor([0, 1, 2, 3])
@@ -80,7 +86,7 @@ def test_gradients_reach_every_parameter(name, images):
     assert next(network.parameters()).grad.abs().max() > 1e-6
 
 
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", IMAGE)
 def test_networks_are_in_training_mode_and_see_the_images(name, images):
     network = narrow(name)
     assert network.training
@@ -89,7 +95,7 @@ def test_networks_are_in_training_mode_and_see_the_images(name, images):
     torch.testing.assert_close(network(images), network(images.flip(0)).flip(0), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", IMAGE)
 def test_channels_last_changes_nothing_but_the_layout(name, images):
     network = settled(narrow(name), images)
     expected = network(images)
@@ -97,7 +103,7 @@ def test_channels_last_changes_nothing_but_the_layout(name, images):
     torch.testing.assert_close(last, expected, rtol=1e-2, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", IMAGE)
 def test_width_multiplies_the_channels(name):
     with torch.device("meta"):
         sizes = [parameters(build_backbone(name, classes=10, width=width)) for width in (0.25, 0.5, 1.0)]
@@ -106,7 +112,7 @@ def test_width_multiplies_the_channels(name):
     assert 2.5 < sizes[2] / sizes[1] < 4.2
 
 
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", IMAGE)
 def test_a_seed_fixes_the_weights_and_leaves_the_global_state_alone(name):
     torch.manual_seed(3)
     before = torch.get_rng_state()

@@ -49,7 +49,7 @@ def test_digits_can_be_learnt_and_the_others_are_really_different():
 def test_small_sets_refuse_what_they_do_not_have(make):
     with pytest.raises(ValueError, match="splits train and test, got 'val'"):
         make(split="val")
-    with pytest.raises(ValueError, match="at least 8 pixels, got size=4"):
+    with pytest.raises(ValueError, match="at least 8 pixels or features, got size=4"):
         make(size=4)
 
 

@@ -21,7 +21,8 @@ def test_every_method_and_backbone_was_trained(smoke_run):
         for backbone in ("vgg16", "resnet18")
         for method in ("snn", "bnnr", "bnnf", "edd", "edd_fair")
     }
-    assert kinds == small | {(backbone, "snn") for backbone in ("resnet50", "efficientnet_b2", "vit_base")}
+    text = {("mlp", method) for method in ("snn", "bnnr", "bnnf")}
+    assert kinds == small | text | {(backbone, "snn") for backbone in ("resnet50", "efficientnet_b2", "vit_base")}
 
 
 def test_stored_predictions_are_distributions_and_bayesian_samples_differ(smoke_run):

@@ -1,6 +1,7 @@
-"""The paper's networks: VGG16 and ResNet-18 in their CIFAR form, ResNet-50, EfficientNet-B2 and ViT-Base.
+"""The paper's networks: VGG16 and ResNet-18 in their CIFAR form, ResNet-50, EfficientNet-B2 and ViT-Base; an MLP for texts.
 
-Every network takes images (n, 3, h, w) and returns plain logits (n, classes). torch is imported when one is built.
+Every network takes images (n, 3, h, w), or features (n, size) of texts, and returns plain logits (n, classes). torch is
+imported when one is built.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from credalens_paper.backbones.pretrained import LARGE, check_pretrained
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["BACKBONES", "LARGE", "build_backbone", "check_pretrained"]
+__all__ = ["BACKBONES", "IMAGE", "LARGE", "TEXT", "build_backbone", "check_pretrained"]
 
-BACKBONES: Final = ("vgg16", "resnet18", *LARGE)
+IMAGE: Final = ("vgg16", "resnet18", *LARGE)
+TEXT: Final = "mlp"
+BACKBONES: Final = (*IMAGE, TEXT)
 
 
 def build_backbone(
@@ -30,10 +33,10 @@ def build_backbone(
 ) -> nn.Module:
     """A network by its name in `BACKBONES`, in training mode, with random weights unless `pretrained` is given.
 
-    `width` multiplies the number of channels. `image_size` matters to ViT-Base alone, whose patches are a fourteenth of
-    it and at least four pixels. `pretrained` is a folder with `config.json` and `model.safetensors`, as
-    `save_pretrained` of transformers writes them; a head for another number of classes is replaced. With a `seed` the
-    weights depend on nothing else, and the global random state is left alone.
+    `width` multiplies the number of channels. `image_size` matters to ViT-Base, whose patches are a fourteenth of it and at
+    least four pixels, and to the MLP, whose number of features it is. `pretrained` is a folder with `config.json` and
+    `model.safetensors`, as `save_pretrained` of transformers writes them; a head for another number of classes is replaced.
+    With a `seed` the weights depend on nothing else, and the global random state is left alone.
 
     >>> import torch
     >>> build_backbone("resnet18", classes=10, width=0.125, seed=0)(torch.zeros(2, 3, 32, 32)).shape
@@ -52,6 +55,7 @@ def build_backbone(
 def _build(name: str, classes: int, width: float, image_size: int, pretrained: str | Path | None) -> nn.Module:
     from credalens_paper.backbones.cifar import resnet18, vgg16
     from credalens_paper.backbones.large import build_large, load_large
+    from credalens_paper.backbones.text import mlp
 
     if pretrained is not None:
         return load_large(name, classes, width, image_size, Path(pretrained))
@@ -59,6 +63,8 @@ def _build(name: str, classes: int, width: float, image_size: int, pretrained: s
         return vgg16(classes, width=width)
     if name == "resnet18":
         return resnet18(classes, width=width)
+    if name == TEXT:
+        return mlp(classes, features=image_size, width=width)
     return build_large(name, classes, width, image_size)
 
 
@@ -70,4 +76,6 @@ def _check(name: str, classes: int, width: float, image_size: int) -> None:
     if not width > 0:
         raise ValueError(f"width multiplies the number of channels and must be positive, got {width}")
     if image_size < 8:
-        raise ValueError(f"images must be at least 8 pixels wide, got image_size={image_size}")
+        raise ValueError(
+            f"images must be at least 8 pixels wide, texts have as many features, got image_size={image_size}"
+        )

@@ -55,7 +55,7 @@ def reproduce(
     preset: Annotated[
         str,
         typer.Option(
-            help="smoke (minutes), fast (CIFAR, one GPU), scratch (large networks, small images) or full (the paper's)."
+            help="smoke (minutes), fast (CIFAR, one GPU), scratch (large networks, small images), text (a CPU) or full."
         ),
     ] = "smoke",
     data_folder: Annotated[Path | None, _option("Where the data sets are.", "FOLDER")] = None,

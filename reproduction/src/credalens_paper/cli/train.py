@@ -42,18 +42,23 @@ PREDICTIONS: Final = (
     "replaced."
 )
 SIZE: Final[Any] = typer.Option(
-    metavar="PIXELS", min=8, help="Side of the images.", show_default="32; 224 for large networks; digits 8"
+    metavar="PIXELS",
+    min=8,
+    help="Side of the images, or features of texts.",
+    show_default="32; 224 for large networks; digits 8; texts 1024",
 )
 PRECISION: Final[Any] = typer.Option(help="auto, float32 or bfloat16; auto is bfloat16 on CUDA.", rich_help_panel="Run")
 JSON: Final[Any] = typer.Option("--json", help="Print the results as JSON and no progress bar.", rich_help_panel="Run")
 
 
 def train(
-    data: Annotated[str, _name("cifar10, cifar100, svhn, imagenet, digits, ...")],
+    data: Annotated[str, _name("cifar10, cifar100, svhn, imagenet, clinc150, digits, ...")],
     folder: Annotated[
         Path | None, _path("FOLDER", "Where the data set is; digits, textures and photos need none.")
     ] = None,
-    backbone: Annotated[str, _name("vgg16, resnet18, resnet50, efficientnet_b2 or vit_base.")] = "resnet18",
+    backbone: Annotated[
+        str, _name("vgg16, resnet18, resnet50, efficientnet_b2 or vit_base; mlp for texts.")
+    ] = "resnet18",
     method: Annotated[str, _name("ensemble, bnnr, bnnf, edd or edd_fair (from an ensemble's members).")] = "ensemble",
     members: Annotated[int, _count("Networks, from the seeds 0 to N - 1.")] = 5,
     schedule: Annotated[str, _name("fast, paper (100 to 150 epochs) or smoke (a few steps).")] = "fast",
@@ -149,18 +154,21 @@ def _check_device(device: str | None, precision: str, *, on_ray: bool) -> None:
 
 def _usual_size(data: str, backbone: str) -> int:
     from credalens_paper.backbones import LARGE
-    from credalens_paper.data import DATA_SETS
+    from credalens_paper.data import DATA_SETS, has_texts
+    from credalens_paper.data.texts import FEATURES
 
     if backbone in LARGE:
         return 224
+    if has_texts(data):
+        return FEATURES
     return 32 if data in DATA_SETS else 8
 
 
 def _load(data: str, folder: Path | None, split: str, pixels: int) -> ImageSet:
     """Photographs of any shape are cut to size when they are read; the others are resized on the device."""
-    from credalens_paper.data import DATA_SETS, load_images
+    from credalens_paper.data import DATA_SETS, has_texts, load_images
 
-    needs_size = data not in DATA_SETS or DATA_SETS[data].crop
+    needs_size = data not in DATA_SETS or DATA_SETS[data].crop or has_texts(data)
     return load_images(data, folder, split=split, size=pixels if needs_size else None)
 
 

@@ -1,10 +1,10 @@
 """Data sets in the layouts people have them: `load_images("cifar10", folder, split="train")`.
 
 Original archives (whose pickles are read without running code), image folders, Hugging Face Parquet and packed
-files; small sets made here for trying things out; the official corrupted sets.
+files; texts as features; small sets made here for trying things out; the official corrupted sets.
 """
 
-from credalens_paper.data.catalog import DATA_SETS, DataSet, Statistics, normalization
+from credalens_paper.data.catalog import DATA_SETS, DataSet, Statistics, has_texts, normalization
 from credalens_paper.data.corrupted import load_corrupted
 from credalens_paper.data.generated import digits_images, photo_images, texture_images
 from credalens_paper.data.image_set import ImageSet, ImageSource
@@ -17,6 +17,7 @@ __all__ = [
     "ImageSource",
     "Statistics",
     "digits_images",
+    "has_texts",
     "load_corrupted",
     "load_images",
     "normalization",

@@ -8,6 +8,11 @@ from typing import Final
 Statistics = tuple[tuple[float, float, float], tuple[float, float, float]]
 
 _IMAGENET: Final[Statistics] = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+_UNCHANGED: Final[Statistics] = ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+_CLINC: Final = (
+    "data_full.json from the repository of 'An Evaluation Dataset for Intent Classification and Out-of-Scope Prediction' "
+    "(Larson et al., EMNLP 2019)"
+)
 _CIFAR: Final = "'CIFAR-10 and CIFAR-100 datasets' (Alex Krizhevsky, University of Toronto)"
 
 _EVALUATION: Final = ("test", "val", "valid", "validation")
@@ -26,6 +31,7 @@ class DataSet:
     splits: tuple[str, ...] = ("train", "test")
     relabels: str | None = None  # the set whose training images it gives other labels
     crop: bool = False  # resize the shorter side and cut the centre, as usual for photographs of any shape
+    texts: bool = False  # features of texts in place of images
 
     @property
     def class_numbers(self) -> tuple[str, ...]:
@@ -96,9 +102,14 @@ _DATA_SETS: Final = (
         splits=("test",),
         crop=True,
     ),
+    DataSet("clinc150", "CLINC150", 150, _UNCHANGED, _CLINC, ("clinc150", "clinc"), texts=True),
+    DataSet("clinc150-oos", "CLINC150 OOS", 1, _UNCHANGED, _CLINC, ("clinc150", "clinc"), splits=("test",), texts=True),
 )
 
 DATA_SETS: Final = {data_set.name: data_set for data_set in _DATA_SETS}
+
+MADE_TEXTS: Final = ("requests", "babble")
+"""Sets of texts that are made here."""
 
 CORRUPTED: Final = {
     "cifar10-c": ("CIFAR-10-C", "CIFAR-10-C.tar from the Zenodo record 'CIFAR-10-C and CIFAR-10-P' (Hendrycks et al.)"),
@@ -117,13 +128,21 @@ def normalization(name: str, /) -> Statistics:
     name = name.removesuffix("-c")
     if name in ("digits", "textures", "photos"):
         return (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
+    if name in MADE_TEXTS:
+        return _UNCHANGED
     return find_data_set(name).statistics
+
+
+def has_texts(name: str, /) -> bool:
+    """Whether a set is of texts, not of images."""
+    return name in MADE_TEXTS or (name in DATA_SETS and DATA_SETS[name].texts)
 
 
 def find_data_set(name: str, /) -> DataSet:
     """The data set of that name, or an error that lists the names."""
     if name not in DATA_SETS:
-        raise ValueError(f"unknown data set {name!r}; there are {', '.join(DATA_SETS)}, digits, textures, photos")
+        made = ("digits", "textures", "photos", *MADE_TEXTS)
+        raise ValueError(f"unknown data set {name!r}; there are {', '.join((*DATA_SETS, *made))}")
     return DATA_SETS[name]
 
 

@@ -25,7 +25,7 @@ def digits_images(*, split: str = "test", size: int = 8) -> ImageSet:
     """
     from sklearn.datasets import load_digits
 
-    _check(split, size)
+    check_generated(split, size)
     rng = np.random.default_rng(0)
     ink, labels = load_digits(return_X_y=True)
     ink = ink.reshape(-1, 8, 8, 1) / 16
@@ -43,7 +43,7 @@ def texture_images(*, split: str = "test", size: int = 8) -> ImageSet:
     >>> texture_images().class_names
     ('stripes', 'checks', 'rings', 'clouds')
     """
-    count, rng = _check(split, size), np.random.default_rng([1, split == "train"])
+    count, rng = check_generated(split, size), np.random.default_rng([1, split == "train"])
     labels = rng.integers(0, len(_TEXTURES), count)
     patterns = _patterns(count, size, rng)[labels, np.arange(count)]
     first, second = rng.uniform(0, 255, (2, count, 1, 1, 3))
@@ -73,7 +73,7 @@ def photo_images(*, split: str = "test", size: int = 8) -> ImageSet:
     """
     from sklearn.datasets import load_sample_images
 
-    count, rng = _check(split, size), np.random.default_rng([2, split == "train"])
+    count, rng = check_generated(split, size), np.random.default_rng([2, split == "train"])
     photos = load_sample_images().images
     labels = rng.integers(0, len(_PHOTOS), count)
     patches = [_patch(photos[label], rng) for label in labels]
@@ -87,11 +87,12 @@ def _patch(photo: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np.uin
     return photo[top : top + side, left : left + side]
 
 
-def _check(split: str, size: int) -> int:
+def check_generated(split: str, size: int, /) -> int:
+    """How many inputs a split of a set made here has."""
     if split not in _COUNT:
         raise ValueError(f"the sets made here have the splits train and test, got {split!r}")
     if size < 8:
-        raise ValueError(f"the sets made here have images of at least 8 pixels, got size={size}")
+        raise ValueError(f"the sets made here have at least 8 pixels or features, got size={size}")
     return _COUNT[split]
 
 

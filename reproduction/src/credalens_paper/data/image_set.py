@@ -1,9 +1,10 @@
-"""Images with labels: `ImageSet` in memory, `ImageSource` on disk and read in parts."""
+"""Inputs with labels: `ImageSet` in memory, `ImageSource` on disk and read in parts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,11 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from credalens_paper.data.pixels import Encoded, Pixels, decode_images, resize_images
 
 Labels = NDArray[np.int64]
+Features = NDArray[np.float32]
+Inputs = NDArray[Any]
+"""Pixels, or features of texts."""
 
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
-    """Images (n, h, w, 3) of bytes, their labels (n,) and the names of the classes.
+    """Images (n, h, w, 3) of bytes, or features (n, size) of texts in float32, their labels (n,) and the names of the classes.
 
     >>> cats = ImageSet("cats", np.zeros((2, 8, 8, 3), np.uint8), np.array([0, 1]), ("tabby", "tiger"))
     >>> len(cats), len(cats.take([1]))
@@ -23,15 +27,16 @@ class ImageSet:
     """
 
     name: str
-    images: Pixels
+    images: Inputs
     labels: Labels
     class_names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if self.images.dtype != np.uint8 or self.images.ndim != 4 or self.images.shape[-1] != 3:
+        is_image = self.images.dtype == np.uint8 and self.images.ndim == 4 and self.images.shape[-1] == 3
+        if not is_image and not (self.images.dtype == np.float32 and self.images.ndim == 2):
             raise ValueError(
-                f"images of {self.name} must be uint8 of shape (n, h, w, 3), "
-                f"got {self.images.dtype} of shape {self.images.shape}"
+                f"images of {self.name} must be uint8 of shape (n, h, w, 3), or features of texts float32 of shape "
+                f"(n, size), got {self.images.dtype} of shape {self.images.shape}"
             )
         _check_labels(self.name, self.labels, len(self.images), len(self.class_names))
 

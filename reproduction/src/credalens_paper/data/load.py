@@ -10,11 +10,13 @@ from typing import Final
 from credalens_paper.data.catalog import DataSet, check_split, find_data_set, split_names
 from credalens_paper.data.folders import open_class_folders, open_tiny_imagenet
 from credalens_paper.data.generated import SMALL_SETS
+from credalens_paper.data.generated_texts import TEXT_SETS
 from credalens_paper.data.image_set import ImageSet, ImageSource
 from credalens_paper.data.noisy_labels import relabelled
 from credalens_paper.data.originals import open_cifar10, open_cifar100, open_svhn
 from credalens_paper.data.packed import open_packed
 from credalens_paper.data.parquet_images import open_parquet
+from credalens_paper.data.texts import load_texts
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,18 @@ def load_images(
     """A data set in memory, from whichever layout lies in the folder, at `size` pixels if given.
 
     `folder` is the data set's own or the one above it. 'test' is the labelled evaluation split, whatever the set
-    calls it. The sets digits, textures and photos are made here and need no folder.
+    calls it. The sets digits, textures, photos, requests and babble are made here and need no folder. Of texts the features
+    are loaded, `size` of them.
 
     >>> load_images("digits", split="test").images.shape
     (500, 8, 8, 3)
     """
     if name in SMALL_SETS:
         return SMALL_SETS[name](split=split, size=size or 8)
+    if name in TEXT_SETS:
+        return TEXT_SETS[name](split=split, size=size or 64)
+    if find_data_set(name).texts:
+        return load_texts(name, folder, split=split, size=size)
     return open_images(name, folder, split=split, size=size).load()
 
 
@@ -60,6 +67,8 @@ def open_images(
     if size is not None and size < 1:
         raise ValueError(f"size is a number of pixels, got {size}")
     data_set = find_data_set(name)
+    if data_set.texts:
+        raise ValueError(f"{data_set.title} is a set of texts and small; load it as a whole with load_images")
     split = check_split(data_set, split)
     if data_set.relabels is not None and folder is not None:
         return relabelled(open_images(data_set.relabels, folder, split=split, size=size), Path(folder), split, data_set)

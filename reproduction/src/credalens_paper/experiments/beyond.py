@@ -1,4 +1,4 @@
-"""Tables beyond the paper's, of the same networks: near unknowns, noisy labels, every score, trimmed intervals."""
+"""Tables beyond the paper's: near unknowns, noisy labels, every score, trimmed intervals, and the same of texts."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from credalens.core.scores import SCORES
-from credalens_paper.backbones import LARGE
+from credalens_paper.backbones import LARGE, TEXT
 from credalens_paper.experiments.cell_keys import MEAN, CellKey, cells
 from credalens_paper.experiments.paper_numbers import PAPER_TABLES, PaperTable
-from credalens_paper.experiments.tables import BOTH, C10, C100, DETECTION, OOD, PREDICTION, Table
+from credalens_paper.experiments.tables import BOTH, C10, C100, DETECTION, OOD, PREDICTION, WRAPPED, Table
 
 UNCERTAINTIES: Final = ("TU", "AU", "EU")
+INTENTS, OUTSIDE = "clinc150", "clinc150-oos"
 _DESCRIPTIONS: Final = {
     "NearOOD": "Accuracy, calibration and detection of near unknowns by EU, TU and GH: CIFAR-10 against CIFAR-100 and back.",
     "LabelNoise": "ResNet-18 deep ensembles trained on CIFAR-10 and on its worst human labels (CIFAR-10N): accuracy, "
     "calibration, mean uncertainty of the test images, OOD detection.",
     "ScoreCatalogue": "OOD detection by every score of the catalogue, but for the generalized Hartley measure (NearOOD).",
+    "TextIntents": "Another domain: MLPs on n-grams of CLINC150's requests, 150 intents against requests outside all of them: "
+    "accuracy, calibration and detection by every score of the catalogue.",
+    "TrimmedText": "Trimmed intervals on CLINC150: ensembles of 10 to 25 MLPs, 10 to 1000 samples of Bayesian ones.",
     "TrimmedIntervals": "Credal sets without the most extreme 5, 10 and 20 % of the members of each class at each end.",
 }
 
@@ -56,37 +60,71 @@ def _catalogue() -> Table:
         (C10, ("resnet18", *LARGE), (*OOD, C100)),
         (C100, "resnet18", (*OOD, C10)),
     )
-    scores = [
-        ("classical" if score.averaging else "credal", name) for name, score in SCORES.items() if name != "hartley"
-    ]
     return Table(
         "ScoreCatalogue",
         tuple(
             cell
             for id_set, backbones, ood_sets in sets
-            for variant, name in scores
-            for cell in cells(
-                **models, id_set=id_set, backbone=backbones, ood_set=ood_sets, variant=variant, measure=name
-            )
+            for cell in _all_scores({**models, "id_set": id_set, "backbone": backbones, "ood_set": ood_sets})
         ),
         layout=("variant", "measure", "id_set", "backbone", "ood_set"),
     )
 
 
-def _trimmed() -> Table:
-    models = {"backbone": "resnet18", "method": "DE", "N": (5, 10, 15), "id_set": (C10, C100)}
-    variants = (*BOTH, "trim5", "trim10", "trim20")
-    return Table(
-        "TrimmedIntervals",
-        (
-            *cells(**models, variant=variants, metric=(*PREDICTION, "NLL")),
-            *cells(**models, variant=variants, measure=("EU", "TU"), ood_set=OOD, metric="AUROC"),
-        ),
-        layout=("id_set", "N", "variant", "measure", "ood_set"),
+def _all_scores(models: Mapping[str, Any]) -> tuple[CellKey, ...]:
+    """Every score of the catalogue but for the generalized Hartley measure, whose time grows with the classes."""
+    return tuple(
+        cell
+        for name, score in SCORES.items()
+        if name != "hartley"
+        for cell in cells(**models, variant="classical" if score.averaging else "credal", measure=name)
     )
 
 
-OWN_TABLES: Final = {table.label: table for table in (_near(), _label_noise(), _catalogue(), _trimmed())}
+def _trimmed() -> Table:
+    models = {"backbone": "resnet18", "method": "DE", "N": (5, 10, 15), "id_set": (C10, C100)}
+    layout = ("id_set", "N", "variant", "measure", "ood_set")
+    return Table("TrimmedIntervals", _trimmed_cells(models, OOD), layout=layout)
+
+
+def _trimmed_cells(models: Mapping[str, Any], ood_sets: str | tuple[str, ...]) -> tuple[CellKey, ...]:
+    models = {**models, "variant": (*BOTH, "trim5", "trim10", "trim20")}
+    return (
+        *cells(**models, metric=(*PREDICTION, "NLL")),
+        *cells(**models, measure=("EU", "TU"), ood_set=ood_sets, metric="AUROC"),
+    )
+
+
+def _text() -> Table:
+    models = {"backbone": TEXT, "method": WRAPPED, "N": 5, "id_set": INTENTS}
+    return Table(
+        "TextIntents",
+        (
+            *cells(**models, variant=BOTH, metric=(*PREDICTION, "NLL")),
+            *cells(**models, variant=BOTH, measure=("EU", "TU"), ood_set=OUTSIDE, metric=DETECTION),
+            *_all_scores({**models, "ood_set": OUTSIDE, "metric": DETECTION}),
+        ),
+        layout=("variant", "measure", "ood_set", "metric", "method"),
+    )
+
+
+def _trimmed_text() -> Table:
+    sizes = {"DE": (10, 15, 25), "BNNR": (10, 25, 100, 1000), "BNNF": (10, 25, 100)}
+    return Table(
+        "TrimmedText",
+        tuple(
+            cell
+            for method, N in sizes.items()
+            for cell in _trimmed_cells({"backbone": TEXT, "method": method, "N": N, "id_set": INTENTS}, OUTSIDE)
+        ),
+        layout=("method", "N", "variant", "measure", "ood_set"),
+        many=True,
+    )
+
+
+OWN_TABLES: Final = {
+    table.label: table for table in (_near(), _label_noise(), _catalogue(), _trimmed(), _text(), _trimmed_text())
+}
 """Tables of ours by their labels."""
 BESIDE: Final = {**PAPER_TABLES, **{label: PaperTable(text, None, {}) for label, text in _DESCRIPTIONS.items()}}
 """For every table what it shows and what the paper prints, which of ours is nothing."""

@@ -1,5 +1,5 @@
 """Sizes of the same reproduction: smoke (minutes on a laptop), fast (CIFAR on one GPU), scratch (large networks on small
-images from random weights), full (the paper's)."""
+images from random weights), text (small networks for texts, on a CPU), full (the paper's)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from credalens.checks.options import check_choice
-from credalens_paper.backbones import BACKBONES, LARGE
+from credalens_paper.backbones import BACKBONES, IMAGE, LARGE, TEXT
 from credalens_paper.corruptions import CORRUPTIONS, SEVERITIES
 from credalens_paper.data import DATA_SETS
+from credalens_paper.data.texts import FEATURES
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.json_records import optional
 
@@ -79,8 +80,9 @@ class Preset:
         return replace(key, **{name: self.substitute(name, value) for name, value in key.as_dict().items()})
 
     def pixels(self, backbone: str, /) -> int:
-        """The image size a backbone works at."""
-        return (self.image_sizes or {}).get(backbone) or self.image_size or (224 if backbone in LARGE else 32)
+        """The image size a backbone works at; for texts the number of their features."""
+        usual = FEATURES if backbone == TEXT else 224 if backbone in LARGE else 32
+        return (self.image_sizes or {}).get(backbone) or self.image_size or usual
 
     def sampled_runs(self, N: int, /) -> int:
         """How many Bayesian networks are trained for runs of N samples.
@@ -107,7 +109,10 @@ class Preset:
         return replace(self, **{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]
 
 
-_SMOKE_SETS: Final = dict.fromkeys(("cifar10", "cifar10n", "cifar100", "imagenet"), "digits")
+_SMOKE_SETS: Final = {
+    **dict.fromkeys(("cifar10", "cifar10n", "cifar100", "imagenet"), "digits"),
+    "clinc150": "requests",
+}
 _SMOKE_OOD: Final = {
     "svhn": "textures",
     "tiny-imagenet": "photos",
@@ -116,6 +121,7 @@ _SMOKE_OOD: Final = {
     "cifar100-c": "digits-c",
     "cifar10": "textures",
     "cifar100": "photos",
+    "clinc150-oos": "babble",
 }
 
 PRESETS: Final[Mapping[str, Preset]] = {
@@ -130,13 +136,14 @@ PRESETS: Final[Mapping[str, Preset]] = {
         long_runs=1,
         width=1 / 16,
         image_size=8,
+        image_sizes={TEXT: 64},
         test_images=120,
         corruptions=("gaussian_noise", "contrast"),
         severities=(1, 5),
         substitutes={
             "id_set": _SMOKE_SETS,
             "ood_set": _SMOKE_OOD,
-            "N": {3: 2, 5: 3, 10: 3, 15: 3, 20: 4, 25: 4, 50: 5, 1000: 8},
+            "N": {3: 2, 5: 3, 10: 3, 15: 3, 20: 4, 25: 4, 50: 5, 100: 6, 1000: 8},
             "J": {10: 3, 20: 5, 50: 5, 100: 10},
         },
         draws=2,
@@ -167,6 +174,15 @@ PRESETS: Final[Mapping[str, Preset]] = {
         many_members=10,
         image_sizes={"resnet50": 64, "efficientnet_b2": 64, "vit_base": 32},
         left_out={"imagenet": "ImageNet is left to the full preset"},
+    ),
+    "text": Preset(
+        name="text",
+        schedule="fast",
+        many_members=26,
+        bnn_runs=3,
+        left_out=dict.fromkeys(IMAGE, "images are left to the other presets"),
+        draws=25,
+        keep=1000,
     ),
     "full": Preset(name="full", schedule="paper"),
 }

@@ -7,7 +7,7 @@ ECE is a fraction, NLL in nats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,6 +59,8 @@ class Extras:
 
 
 TRIM: Final = "trim"
+MOST_VALUES: Final = 2**26
+"""Predictions of more values are assessed in parts, since trimming copies and sorts them in float64."""
 NO_EXTRAS: Final = Extras()
 
 
@@ -71,6 +73,9 @@ def assess_members(
     >>> sorted(assessment.scores)
     ['classical.EU', 'classical.TU', 'credal.EU', 'credal.TU']
     """
+    if members.size > MOST_VALUES and members.shape[1] > 1:
+        halves = np.array_split(members, 2, axis=1)
+        return _joined([assess_members(half, J=J, extras=extras, threads=threads) for half in halves])
     if J is None or members.shape[-1] <= J:
         trimmed = {name: _trimmed(members, name, threads) for name in sorted(extras.trims)}
         return _assess(wrap(members, threads=threads), extras, trimmed)
@@ -82,6 +87,15 @@ def assess_members(
     if "GH" in extras.scores:
         scores["credal.GH"] = generalized_hartley(*reduced, threads=threads)
     points = {"classical": _rescaled_mean(members), "credal": intersection_probability(lower, upper)}
+    return Assessment(scores, points)
+
+
+def _joined(parts: Sequence[Assessment]) -> Assessment:
+    """One assessment of the inputs of all parts."""
+    scores, points = (
+        {name: np.concatenate([getattr(part, field)[name] for part in parts]) for name in getattr(parts[0], field)}
+        for field in ("scores", "points")
+    )
     return Assessment(scores, points)
 
 

@@ -16,6 +16,7 @@ from credalens_paper.data import (
     DATA_SETS,
     ImageSet,
     ImageSource,
+    has_texts,
     load_corrupted,
     load_images,
     normalization,
@@ -148,8 +149,8 @@ class Images:
         return self._opened[key]
 
     def _open(self, name: str, split: str, size: int | None) -> ImageSet | ImageSource:
-        if name not in DATA_SETS:
-            return self._cut(load_images(name, split=split, size=size), split)
+        if name not in DATA_SETS or has_texts(name):
+            return self._cut(load_images(name, self.folder, split=split, size=size), split)
         source = open_images(name, self.folder, split=split, size=size)
         side = size or 64
         if len(source) * side * side * 3 > MOST_BYTES:
@@ -163,7 +164,7 @@ class Images:
 
 def _loaded_size(name: str, pixels: int) -> int | None:
     """The size to decode at; small photographs are enlarged on the device, so large networks get them as they are."""
-    if name not in DATA_SETS or DATA_SETS[name].crop:
+    if name not in DATA_SETS or DATA_SETS[name].crop or has_texts(name):
         return pixels
     return 32 if pixels <= 32 else None
 

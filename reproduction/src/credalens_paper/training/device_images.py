@@ -24,6 +24,8 @@ _SAMPLED: Final = 1024  # images that enter the fingerprint
 class TrainingData:
     """Images (n, h, w, 3) of bytes, labels (n,), and mean and deviation of the channels on the scale [0, 1].
 
+    Features (n, size) of texts in float32 may stand in their place, and are neither augmented nor normalised.
+
     ``images`` may be a memory map: sets that do not fit on the device are read batch by batch.
 
     >>> data = TrainingData(np.zeros((4, 8, 8, 3), np.uint8), np.arange(4), (0.5,) * 3, (0.25,) * 3)
@@ -76,6 +78,8 @@ class DeviceImages:
     ) -> tuple[Tensor, Tensor]:
         """The chosen examples (indices on the CPU for sets on the host), augmented: images and labels."""
         images, rows = self._rows(chosen)
+        if images.ndim == 2:  # features of texts are as they should be
+            return images[rows], self._labels[chosen.to(self.device)]
         shift = round(padding * min(images.shape[1:3]))
         cropped = crop_and_flip(images, rows, generator, padding=shift, flip=flip)
         return self._scale(cropped, size=size), self._labels[chosen.to(self.device)]
@@ -101,7 +105,9 @@ class Normalization:
         self._mean, self._std = (torch.tensor(values, dtype=torch.float32, device=device) for values in (mean, std))
 
     def __call__(self, images: Tensor, /, *, size: int | None = None) -> Tensor:
-        """The images at ``size`` pixels (None: as they are)."""
+        """The images at ``size`` pixels (None: as they are); features of texts, (n, size), stay what they are."""
+        if images.ndim == 2:
+            return images
         x = ((images.float() / 255 - self._mean) / self._std).permute(0, 3, 1, 2)
         if size is None or x.shape[-2:] == (size, size):
             return x
@@ -135,7 +141,9 @@ def on_device(images: NDArray[np.uint8], device: torch.device, /) -> Tensor:
 
 
 def check_images(images: Any, /) -> None:
-    """Refuse what is not bytes (n, h, w, 3)."""
+    """Refuse what is neither bytes (n, h, w, 3) nor features (n, size) of texts in float32."""
+    if isinstance(images, np.ndarray) and images.dtype == np.float32 and images.ndim == 2 and images.size:
+        return
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
         kind = images.dtype if isinstance(images, np.ndarray) else type(images).__name__
         raise TypeError(f"images must be a NumPy array of uint8, 0 to 255, got {kind}. They are normalised here.")

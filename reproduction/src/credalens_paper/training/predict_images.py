@@ -85,7 +85,8 @@ def _predict(
     check_images(images)
     device, precision = scale.device, find_precision(precision, scale.device)
     model = placed(model, device).eval()
-    size = max(1, PIXELS.get(device.type, PIXELS["cpu"]) // (image_size or max(images.shape[1:3])) ** 2)
+    pixels = (image_size or max(images.shape[1:3])) ** 2 if images.ndim == 4 else images.shape[1]
+    size = max(1, PIXELS.get(device.type, PIXELS["cpu"]) // pixels)
     batches = []
     with torch.inference_mode():
         for start in range(0, len(images), size):

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from credalens.checks.options import check_choice
 from credalens.engines.cluster import ray_cluster
-from credalens_paper.backbones import BACKBONES, build_backbone, check_pretrained
-from credalens_paper.data import ImageSet, normalization
+from credalens_paper.backbones import IMAGE, TEXT, build_backbone, check_pretrained
+from credalens_paper.data import ImageSet, has_texts, normalization
 from credalens_paper.ray_tasks import Done, for_each, network_request
 from credalens_paper.training.device_images import TrainingData
 from credalens_paper.training.dirichlet import expected_probability
@@ -64,7 +64,7 @@ def ensemble_specs(method: str, members: int, /, **fields: Any) -> list[TrainSpe
     ['snn', 'snn', 'edd']
     """
     check_choice(method, ("ensemble", *METHODS[1:]), "method")
-    check_choice(fields["backbone"], BACKBONES, "backbone")
+    check_choice(fields["backbone"], (TEXT,) if has_texts(fields["data"]) else IMAGE, "backbone")
     if fields.get("pretrained") is not None:
         check_pretrained(fields["pretrained"], fields["backbone"])
     kind = method if method in ESTIMATORS else "snn"

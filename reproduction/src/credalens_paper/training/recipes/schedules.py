@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from credalens.checks.options import check_choice
+from credalens_paper.backbones import TEXT
 from credalens_paper.training.spec import TrainSpec
 
 LARGE: Final = {"resnet50": (15, 20), "efficientnet_b2": (15, 20), "vit_base": (25, 25)}
@@ -21,8 +22,8 @@ SMALL_IMAGES: Final = 64
 ONE_WAY: Final = ("digits", "svhn")
 """Sets that are not mirrored: a mirrored two is no two."""
 
-LITTLE: Final = ("digits", "textures", "photos")
-"""Sets of about a thousand images, for which a batch of 512 leaves no steps."""
+LITTLE: Final = ("digits", "textures", "photos", "requests")
+"""Sets of about a thousand inputs, for which a batch of 512 leaves no steps."""
 
 COLD: Final = 1e-3
 """The temperature of the Bayesian posterior, a factor on the KL divergence. The paper states none, but reports the
@@ -175,6 +176,8 @@ def schedule_for(spec: TrainSpec, /, *, epochs: int | None = None) -> Schedule:
     """
     schedule = {"paper": _paper, "fast": _fast, "smoke": _smoke}[spec.schedule](spec)
     schedule = replace(schedule, flip=spec.data not in ONE_WAY)
+    if spec.backbone == TEXT:  # features cannot be shifted or mirrored
+        schedule = replace(schedule, padding=0.0, flip=False)
     if spec.bayesian:
         schedule = replace(schedule, kl_scale=COLD, initial_std=INITIAL_STD)
     return schedule if epochs is None else schedule.lasting(epochs)
@@ -199,6 +202,9 @@ def _fast(spec: TrainSpec) -> Schedule:
         return _smaller(spec, STUDENT)
     if spec.distilled:
         return _smaller(spec, _distilling(spec, Schedule("adam", 16, 256, 1e-3, "steps", milestones=(13,))))
+    if spec.backbone == TEXT:
+        epochs, warmup = (20, 5.0) if spec.bayesian else (10, 0.0)
+        return Schedule("adam", epochs, 128, 3e-3, "one_cycle", kl_warmup=warmup)
     if spec.bayesian:
         return _smaller(spec, Schedule("adam", 30, 512, 3e-3, "one_cycle", kl_warmup=7.5))
     if spec.backbone == "vit_base":
