@@ -12,6 +12,7 @@ from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 
 from credalens import MemberSummary, approximate_intervals, generalized_hartley, lower_entropy, upper_entropy, wrap
 from credalens.core.scores import SCORES
+from credalens_paper.measures import assessment
 from credalens_paper.measures.assessment import (
     Assessment,
     Extras,
@@ -217,3 +218,13 @@ def test_every_score_of_the_catalogue_and_trimmed_sets_on_request():
         assert np.array_equal(assessment.points[f"trim{share}"], trimmed.probability)
         assert np.array_equal(assessment.scores[f"trim{share}.EU"], trimmed.epistemic)
     assert set(assess_members(members).points) == {"classical", "credal"}
+
+
+def test_large_predictions_are_assessed_in_parts_with_the_same_numbers(monkeypatch):
+    members = np.random.default_rng(0).dirichlet(np.ones(4), (10, 7))
+    extras = Extras.of(["trim10.ECE", "classical.mean_pairwise_kl.AUROC"])
+    whole = assess_members(members, extras=extras)
+    monkeypatch.setattr(assessment, "MOST_VALUES", 100)
+    parts = assess_members(members, extras=extras)
+    for name, values in (*whole.scores.items(), *whole.points.items()):
+        np.testing.assert_array_equal(values, (parts.scores | parts.points)[name])

@@ -10,14 +10,16 @@ import pytest
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import EvaluationSet
 from credalens_paper.measures.assessment import Extras
-from credalens_paper.pipeline.predict_missing import stored_members
+from credalens_paper.pipeline.predict_missing import missing_predictions, predict, stored_members, stored_summary
 from credalens_paper.pipeline.runs import Run, assess
+from credalens_paper.pipeline.train_missing import train
 from credalens_paper.results.store import Store
 from reproduction.tests.pipeline.fake_engine import FakeEngine
 from reproduction.tests.pipeline.small_runs import first_ensemble, make_predictions, workbench
 from reproduction.tests.tiny_preset import TINY
 
 pytestmark = pytest.mark.usefixtures("hurry")
+BNN = CellKey(metric="ACC", backbone="vgg16", method="BNNR", id_set="cifar10")
 
 
 def test_more_samples_leave_the_first_ones_as_they_are(tmp_path):
@@ -82,3 +84,20 @@ def test_numbers_of_other_sums_are_not_taken_for_those_of_today(tmp_path):
     parts = store.summary(key, "digits")
     store.save_summary(key, "digits", {**parts, "upper": np.minimum(parts["upper"] + 1e-3, 1)})
     assert workbench(tmp_path).evaluator.numbers(run, one, names) is None
+
+
+def test_few_samples_are_stored_beside_the_sums_of_many_of_the_same_network(tmp_path):
+    work = workbench(tmp_path)
+    few, many = (first_ensemble(replace(BNN, N=N)) for N in (10, 1000))
+    inside = EvaluationSet("digits")
+    missing = missing_predictions(work.job, [(few, [inside]), (many, [inside])])
+    assert missing == {few.specs[0]: {inside: [few.samples, many.samples]}}
+    train(work.job, missing)
+    predict(work.job, missing)
+    assert stored_members(work.job, few, inside).shape[0] == few.samples
+    assert stored_summary(work.job, many, inside).count == many.samples
+
+
+def test_samples_of_which_sums_are_kept_cannot_be_trimmed(tmp_path):
+    cell = replace(BNN, N=1000, variant="trim10", metric="ECE", measure=None, ood_set=None)
+    assert "needs all of them, this run keeps sums beyond 6" in workbench(tmp_path).plan(cell).reason

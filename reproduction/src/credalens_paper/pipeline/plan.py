@@ -15,7 +15,7 @@ from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, ensembles, evaluation_sets
 from credalens_paper.experiments.presets import METHODS
-from credalens_paper.measures.assessment import number_name
+from credalens_paper.measures.assessment import TRIM, number_name
 from credalens_paper.pipeline.evaluate_missing import Evaluator, evaluate_all
 from credalens_paper.pipeline.job import Job
 from credalens_paper.pipeline.predict_missing import missing_predictions, predict
@@ -136,6 +136,8 @@ class Workbench:
             return "ImageNet needs the folder of a pretrained ResNet-50; pass --pretrained FOLDER"
         if measured.method == "DE" and (measured.N or 1) > pool:
             return f"ensembles of N = {measured.N} need as many trained members, this run trains {pool}"
+        if str(measured.variant).startswith(TRIM) and measured.method != "DE" and (measured.N or 1) > preset.keep:
+            return f"trimming N = {measured.N} samples needs all of them, this run keeps sums beyond {preset.keep}"
         return None
 
     def _unmeasured(self, run: Run, sets: tuple[EvaluationSet, ...], name: str) -> tuple[EvaluationSet, ...]:

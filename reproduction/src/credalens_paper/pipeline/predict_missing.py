@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,8 @@ from credalens_paper.pipeline.train_missing import is_diverged
 from credalens_paper.training.spec import TrainSpec
 
 Array = NDArray[Any]
-Sets = Mapping[EvaluationSet, int]
-"""Evaluation sets, each with the number of samples that are asked for."""
+Sets = Mapping[EvaluationSet, Sequence[int]]
+"""Evaluation sets, each with the numbers of samples that are asked for: the most to store, the most to sum."""
 
 
 def is_predicted(job: Job, spec: TrainSpec, images: EvaluationSet, samples: int, /) -> bool:
@@ -37,17 +37,18 @@ def is_summed(job: Job, ensemble: Ensemble, /) -> bool:
 
 def missing_predictions(
     job: Job, wanted: Iterable[tuple[Ensemble, Iterable[EvaluationSet]]], /
-) -> dict[TrainSpec, dict[EvaluationSet, int]]:
+) -> dict[TrainSpec, dict[EvaluationSet, list[int]]]:
     """What is not stored of these ensembles on these sets, network by network."""
-    most: dict[tuple[TrainSpec, EvaluationSet], int] = {}
+    most: dict[tuple[TrainSpec, EvaluationSet, bool], int] = {}
     for ensemble, sets in wanted:
         for spec in ensemble.specs:
             for images in sets:
-                most[spec, images] = max(most.get((spec, images), 0), ensemble.samples)
-    missing: dict[TrainSpec, dict[EvaluationSet, int]] = {}
-    for (spec, images), samples in most.items():
+                key = (spec, images, is_summed(job, ensemble))
+                most[key] = max(most.get(key, 0), ensemble.samples)
+    missing: dict[TrainSpec, dict[EvaluationSet, list[int]]] = {}
+    for (spec, images, _), samples in most.items():
         if not is_predicted(job, spec, images, samples):
-            missing.setdefault(spec, {})[images] = samples
+            missing.setdefault(spec, {}).setdefault(images, []).append(samples)
     return missing
 
 
@@ -69,13 +70,14 @@ def predict_network(job: Job, item: tuple[TrainSpec, Sets], /) -> None:
     job.store.write_json(_record(spec), job.engine.training_record(spec, job.store.models))
     job.log(f"predicting {spec_key(spec)} on {len(sets)} sets")
     job.images.prepare(sets, spec.image_size)
-    for images, samples in sets.items():
+    for images, counts in sets.items():
         job.deadline.check()
         predictor = _Predictor(job, network, spec, images.key, job.images.test(images, spec.image_size))
-        if samples > job.preset.keep:
-            predictor.sum_samples(samples)
-        else:
-            predictor.store_samples(samples)
+        for samples in counts:
+            if samples > job.preset.keep:
+                predictor.sum_samples(samples)
+            else:
+                predictor.store_samples(samples)
 
 
 @dataclass(frozen=True)
