@@ -27,6 +27,7 @@ from credalens.report.files import write_report
 from credalens.report.images import png_uri
 from credalens.report.page import _pictures as pictures_of_page
 from credalens.report.page import render_html
+from tests.report.large import large_evaluation
 from tests.strategies import batch_of
 
 EVIL = "<script>alert('1')</script>\"&"
@@ -184,14 +185,10 @@ def test_any_ensemble_makes_a_page(kind, members, classes):
 
 def test_many_sets_classes_and_long_names_stay_readable():
     """Twelve OOD sets, a thousand classes, names of sixty characters."""
-    rng = np.random.default_rng(0)
-    known = rng.dirichlet(np.full(1000, 0.01), size=(2, 300))
-    others = {f"{'a rather long name of a data set ' * 2}{k:02d}"[-60:]: known[:, : 40 + k] for k in range(12)}
-    names = [f"{'class with a long name ' * 3}{k:04d}"[-60:] for k in range(1000)]
-    found = evaluate(known, others, labels=rng.integers(0, 1000, 300), replicates=40, class_names=names)
+    found = large_evaluation()
     assert "of 12 OOD data sets" in found.words.threshold
     page = render_html(found)
-    assert len(page.encode()) < 3_000_000
+    assert len(page.encode()) < 2_500_000
     assert "and 8 more data sets" in page
     assert "6 more data sets</summary>" in page
     assert "all are in report.json" in page
