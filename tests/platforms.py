@@ -7,6 +7,7 @@ import sys
 LINUX_ONLY = {
     "Ray forms clusters on Linux": ("tests/engines/",),
     "bounds memory through /proc": ("tests/attack/",),
+    "finds workers through /proc": ("tests/serve/test_processes.py",),
     "asks for a folder below /proc": ("tests/report/test_page.py::test_a_folder_that_cannot_be_written",),
 }
 POSIX_ONLY = {

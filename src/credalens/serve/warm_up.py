@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from credalens.core.members import MemberSummary
 from credalens.prediction import wrap
 
 
 def warm_up() -> None:
-    """Make a prediction in each precision, as requests do."""
+    """Make a prediction in each precision, from members and from a summary of them."""
     for dtype in (np.float32, np.float64):
-        prediction = wrap(np.array([[[0.5, 0.25, 0.25]], [[0.25, 0.25, 0.5]]], dtype))
-        prediction.predict_set()
+        probs = np.array([[[0.5, 0.25, 0.25]], [[0.25, 0.25, 0.5]]], dtype)
+        wrap(probs).predict_set()
+        MemberSummary().update(probs).prediction()

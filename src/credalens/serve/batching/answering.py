@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from numpy.typing import NDArray
 
-from credalens.guard import Guard
+from credalens.guard import Decisions, Guard
+from credalens.prediction import CredalPrediction
 from credalens.serve.batching.jobs import Job, JoinedJobs
 from credalens.serve.models.served import ServedModel
 from credalens.serve.observer import LOG, BatchDone, Observer, tell
@@ -41,7 +42,7 @@ class Answering:
     def _arrays(self, joined: JoinedJobs, waiting: int) -> dict[str, NDArray]:
         begin = time.perf_counter()
         prediction = self.model.predict(joined.inputs)
-        decisions = None if self.guard is None else self.guard.decide(prediction)
+        decisions = None if self.guard is None else _decide(self.guard, prediction)
         predicted = Predicted(prediction, decisions)
         arrays = {name: self.outputs[name].values(predicted) for name in joined.jobs[0].names}
         rows, seconds = sum(job.rows for job in joined.jobs), time.perf_counter() - begin
@@ -55,6 +56,17 @@ class Answering:
         about = {"model_name": self.model.name, "model_version": self.model.version}
         about |= {} if job.id is None else {"id": job.id}
         return write_response(about, job.outputs, {name: array[rows] for name, array in arrays.items()})
+
+
+def _decide(guard: Guard, prediction: CredalPrediction) -> Decisions:
+    """What the guard decides; never about predictions of another kind than it was fitted on, where no promise holds."""
+    fitted, given = (guard.n_members, guard.classes), (prediction.n_members, prediction.lower.shape[-1])
+    if fitted != given:
+        message = (
+            f"the guard is for {fitted[0]} members and {fitted[1]} classes; the model has {given[0]} and {given[1]}."
+        )
+        raise RequestError(message, status=500)
+    return guard.decide(prediction)
 
 
 def _refusal(error: Exception) -> RequestError:
