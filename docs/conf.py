@@ -27,6 +27,7 @@ exclude_patterns = ["_build", "**/gallery/*.ipynb", "gallery/*.py", "gallery/*.j
 default_role = "py:obj"
 python_maximum_signature_line_length = 88
 python_use_unqualified_type_names = True
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_google_docstring = False
