@@ -13,7 +13,9 @@ def escape_stars(app: Sphinx, what: str, name: str, obj: object, options: object
         lines[place] = "``".join(parts)
 
 
-def hide_private(app: Sphinx, what: str, name: str, obj: object, options: object, signature: str | None, result: object):
+def hide_private(
+    app: Sphinx, what: str, name: str, obj: object, options: object, signature: str | None, result: object
+):
     """Leave private fields out of the signature of a class: callers never pass them."""
     return signature and re.sub(r"(, )?\b_\w+(=[^,()]*)?", "", signature), result
 
