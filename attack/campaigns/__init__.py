@@ -2,6 +2,7 @@
 
 from attack.campaigns import (
     bad_input,
+    bad_requests,
     classical,
     damaged_files,
     damaged_runs,
@@ -22,7 +23,7 @@ from attack.case import Campaign
 
 MODULES = (
     intervals, few_classes, many_classes, hartley, decisions, classical, hull, logits, layouts, summaries, bad_input,
-    damaged_files, damaged_runs, stale_batches, kills, two_writers,
+    bad_requests, damaged_files, damaged_runs, stale_batches, kills, two_writers,
 )  # fmt: skip
 CAMPAIGNS = {
     campaign.name: campaign

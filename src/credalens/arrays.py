@@ -194,7 +194,10 @@ def to_float64(x: Any, array_kind: ArrayKind, /) -> Any:
     xp = namespace(array_kind.library)
     if array_kind.library == "jax":
         return x.astype(xp.float64 if sys.modules["jax"].config.jax_enable_x64 else "float32")
-    return x.astype(np.float64) if array_kind.library in ("numpy", "cupy") else xp.astype(x, xp.float64)
+    if array_kind.library not in ("numpy", "cupy"):
+        return xp.astype(x, xp.float64)
+    with np.errstate(invalid="ignore"):  # a NaN that signals
+        return x.astype(np.float64)
 
 
 def to_result_dtype(x: Any, array_kind: ArrayKind, /) -> Any:

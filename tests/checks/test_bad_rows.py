@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from credalens import MemberSummary, wrap, wrap_logits
+from credalens import ConvexHull, MemberSummary, wrap, wrap_logits
 from credalens.checks.bad_rows import BadRowError, naming_bad_row
 
 GOOD = np.full((3, 8, 4), 0.25)
@@ -58,3 +58,11 @@ def test_the_error_survives_a_process_boundary():
     copy = pickle.loads(pickle.dumps(caught.value))  # noqa: S301
     assert (copy.row, copy.member, copy.fault) == (3, 2, caught.value.fault)
     assert str(copy) == str(caught.value)
+
+
+@pytest.mark.parametrize("call", [wrap, wrap_logits, MemberSummary().update, ConvexHull])
+def test_a_signalling_nan_is_refused_without_a_warning(call):
+    members = GOOD.astype(np.float32)
+    members.view(np.uint32)[2, 3, 1] = 0x7FA00000
+    with pytest.raises(ValueError, match=r"index \(2, 3\).*class 1 is nan"):
+        call(members)

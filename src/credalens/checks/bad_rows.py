@@ -44,7 +44,8 @@ class BadRowError(ValueError):
 
 def raise_bad_rows(members: MemberArray, name: str = "probs", *, one_member: bool = False) -> NoReturn:
     """Raise the error for member rows that were refused; those of ``one_member`` have an index of the batch alone."""
-    p = members.array.astype(np.float64, order="C")
+    with np.errstate(invalid="ignore"):  # a NaN that signals
+        p = members.array.astype(np.float64, order="C")
     total = p.sum(axis=-1)
     distance = np.abs(total - 1)
     bad = ~((p.min(axis=-1) >= 0) & (distance <= members.tolerance))

@@ -61,7 +61,8 @@ class MemberArray:
 
     def are_distributions(self) -> bool:
         """Whether no value is negative and every row sums to one within the tolerance."""
-        total = self.array.sum(axis=-1, dtype=np.float64)
+        with np.errstate(invalid="ignore"):  # a NaN that signals
+            total = self.array.sum(axis=-1, dtype=np.float64)
         return bool((self.array >= 0).all() and (np.abs(total - 1) <= self.tolerance).all())
 
     def normalised(self) -> MemberArray:
@@ -95,7 +96,8 @@ def read_valid_members(probs: Any, /, *, member_axis: int = 0, name: str = "prob
 def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -> MemberArray:
     """The softmax in float64 of member logits, which must be finite, or -inf for a class that is ruled out."""
     members = _read_stack(logits, member_axis, name)
-    z = members.array.astype(np.float64, order="C")
+    with np.errstate(invalid="ignore"):  # a NaN that signals
+        z = members.array.astype(np.float64, order="C")
     top = z.max(axis=-1, keepdims=True)
     if not np.isfinite(top).all():  # NaN, +inf, or -inf in every class
         raise_bad_logits(members, name)

@@ -19,6 +19,9 @@ from credalens.serve.tokens import read_tokens
 VARIABLE: Final = "CREDALENS_SERVE"
 """The environment variable by which a worker gets its settings."""
 
+PATIENCE: Final = 60
+"""Seconds that a worker may be silent before it is replaced: it may compile, or wait for a busy machine."""
+
 
 def make_app(settings: Settings, /) -> Starlette:
     """The application of some settings; raises where one of its files is wrong."""
@@ -50,6 +53,7 @@ def run(settings: Settings, /, *, workers: int = 1, **options: Any) -> None:
         "lifespan": "on",
         "server_header": False,
         "timeout_graceful_shutdown": math.ceil(settings.limits.timeout),
+        "timeout_worker_healthcheck": PATIENCE,
     }
     if workers == 1:
         uvicorn.run(application, **options)
