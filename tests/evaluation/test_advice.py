@@ -14,6 +14,7 @@ from credalens import datasets, wrap
 from credalens.evaluation import compare_auroc, evaluate, ood_metrics, select_threshold, selective_metrics
 from credalens.evaluation.advice.which_point import choose_point
 from credalens.evaluation.advice.which_score import mean_ranks, recommend
+from credalens.evaluation.judged_rows import JudgedRows
 from credalens.evaluation.results import ByMethod
 from credalens.evaluation.statistics.bootstrap import Resampling
 from credalens.evaluation.statistics.holm import holm
@@ -165,9 +166,8 @@ def test_augrc_orders_uncertainties_as_the_auroc_of_mistakes_does(seed):
 
 
 def point_choice(intersection, mean, labels):
-    points = ByMethod(intersection, mean)
-    correct = ByMethod.make(lambda method: points.of(method).argmax(axis=-1) == labels)
-    return choose_point(points, correct, labels, bins=15, resampling=Resampling(0.95, 100, 0))
+    judged = ByMethod(*(JudgedRows.of(probs, labels, probs.argmax(axis=-1)) for probs in (intersection, mean)))
+    return choose_point(judged, bins=15, resampling=Resampling(0.95, 100, 0))
 
 
 def test_the_better_point_prediction_is_chosen_and_the_default_stays_where_none_is():

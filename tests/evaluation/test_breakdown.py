@@ -28,7 +28,7 @@ def test_groups_are_measured_by_their_rows_alone(found):
     for group in by_column["site"]:
         rows = group.name == SITES
         assert group.rows == rows.sum()
-        assert group.accuracy.value == found.correct[rows].mean()
+        assert group.accuracy.value == found.judged.correct[rows].mean()
         assert group.accuracy.low < group.accuracy.value < group.accuracy.high
         assert group.false_alarms.value == found.threshold.flags(scores[rows]).mean()
         assert group.false_alarms.value in group.flagged

@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from credalens.evaluation import compare_models, evaluate
-from credalens.report.comparison import models_table, render_comparison, sentence
+from credalens.report.comparison import differences_table, models_table, render_comparison, sentence
 from tests.strategies import batch_of
 
 ROWS = 120
@@ -31,10 +31,14 @@ def test_differences_are_paired_and_of_the_recommended_scores(compared):
     (difference,) = compared.differences
     small, large = compared.evaluations.values()
     assert (compared.baseline, difference.model) == ("small", EVIL)
-    gains = large.correct.astype(float) - small.correct
-    assert difference.accuracy.difference == pytest.approx(gains.mean())
-    half = (difference.accuracy.high - difference.accuracy.low) / 2
-    assert half == pytest.approx(1.959964 * gains.std(ddof=1) / ROWS**0.5, rel=1e-6)
+    gains = {
+        "accuracy": large.judged.correct.astype(float) - small.judged.correct,
+        "nll": large.judged.surprise - small.judged.surprise,
+    }
+    for metric, of_rows in gains.items():
+        paired = getattr(difference, metric)
+        assert paired.difference == pytest.approx(of_rows.mean())
+        assert (paired.high - paired.low) / 2 == pytest.approx(1.959964 * of_rows.std(ddof=1) / ROWS**0.5, rel=1e-6)
     for one, expected in ((large, difference.auroc["o"].a), (small, difference.auroc["o"].b)):
         scores = [one.values[name][one.recommended.score] for name in ("in-distribution", "o")]
         assert expected == pytest.approx(roc_auc_score(np.repeat([0, 1], [ROWS, 60]), np.concatenate(scores)))
@@ -43,7 +47,7 @@ def test_differences_are_paired_and_of_the_recommended_scores(compared):
 def test_a_model_is_as_good_as_itself():
     one = model(3, labels=LABELS)
     (difference,) = compare_models({"a": one, "b": one}).differences
-    assert sentence(difference, "a") == "b cannot be told apart from a by accuracy and AUROC, o."
+    assert sentence(difference, "a") == "b cannot be told apart from a by accuracy, ECE, NLL and AUROC, o."
     assert all((gain.difference, gain.p_value) == (0, 1) for _, gain in difference.items())
 
 
@@ -62,6 +66,42 @@ def test_the_folder_holds_the_comparison_and_every_report(compared, undrawn, tmp
     stored = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     assert list(stored["models"]) == ["small", EVIL]
     assert {path.parent.name for path in folder.glob("*/report.html")} == {"small", "script-alert-1-script"}
+
+
+def test_the_paired_interval_of_the_ece_is_that_of_resampled_rows(compared):
+    """Beside the obvious way: whole rows drawn anew, and the ECE of both models computed from them."""
+    (difference,), rng = compared.differences, np.random.default_rng(0)
+    small, large = (one.judged for one in compared.evaluations.values())
+    draws = [ece(large, rows) - ece(small, rows) for rows in (rng.integers(ROWS, size=ROWS) for _ in range(60))]
+    assert difference.ece.difference == pytest.approx(ece(large, slice(None)) - ece(small, slice(None)))
+    assert (difference.ece.low, difference.ece.high) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))
+
+
+def ece(judged, rows):
+    sure, correct = judged.confidence[rows], judged.correct[rows]
+    binned = [np.clip(np.floor(15 * sure), 0, 14) == k for k in range(15)]
+    return sum(abs(correct[inside].sum() - sure[inside].sum()) for inside in binned) / len(sure)
+
+
+def test_less_is_better_for_ece_and_nll():
+    sharp, labels = np.eye(3)[LABELS] * 0.9 + 0.1 / 3, LABELS
+    blunt = sharp * 0.4 + 0.6 / 3
+    one, other = (evaluate(p[None], {}, labels=labels, replicates=60) for p in (blunt, sharp))
+    (difference,) = compare_models({"blunt": one, "sharp": other}).differences
+    assert difference.nll.high < 0
+    assert sentence(difference, "blunt").startswith("sharp is better than blunt in ECE (−")
+    rows = differences_table(compare_models({"blunt": one, "sharp": other})).rows
+    assert [row[-1].text for row in rows] == ["■ undecided", "▲ better", "▲ better"]
+
+
+def test_models_with_other_labels_are_refused():
+    labels = LABELS.copy()
+    labels[[7, 30]] = (labels[[7, 30]] + 1) % 3
+    models = {"a": model(2, labels=LABELS), "b": model(2, labels=labels)}
+    with pytest.raises(
+        ValueError, match=r"2 of 120 labels differ: the first in row 7 .*1 for 'a' and 2 for 'b' \(--model\)"
+    ):
+        compare_models(models)
 
 
 def test_without_labels_there_is_no_accuracy():

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.evaluation.alarms import Alarm
+from credalens.evaluation.judged_rows import JudgedRows
 from credalens.evaluation.results import Result
 from credalens.guard.binomial import binomial_interval
 
@@ -55,8 +56,7 @@ class Breakdown(Result):
 class RowOutcomes:
     """What happened to every ID input: right or not and how sure, None without labels; its value of the alarm's score."""
 
-    correct: NDArray[np.bool_] | None
-    confidence: NDArray | None
+    judged: JudgedRows | None
     scores: NDArray
 
 
@@ -90,8 +90,8 @@ def _break_down(
 
     flagged = np.array([sums(alarm.threshold.flags(outcomes.scores)) for alarm in alarms])
     wanted = flagged[[alarm.threshold.false_alarm_rate for alarm in alarms].index(rate)]
-    right = None if outcomes.correct is None else sums(outcomes.correct)
-    sure = None if outcomes.confidence is None else sums(outcomes.confidence) / count
+    right = None if outcomes.judged is None else sums(outcomes.judged.correct)
+    sure = None if outcomes.judged is None else sums(outcomes.judged.confidence) / count
     groups = [
         Group(
             str(names[k]),

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from credalens import __version__
 from credalens.checks.labels import read_labels
@@ -19,6 +18,7 @@ from credalens.evaluation.breakdown import TRUE_CLASS, RowOutcomes, break_down, 
 from credalens.evaluation.detection import detect
 from credalens.evaluation.detection_curves import detection_curves
 from credalens.evaluation.guarded import guard_of, guard_outcomes
+from credalens.evaluation.judged_rows import JudgedRows
 from credalens.evaluation.members_needed import members_needed
 from credalens.evaluation.outcome import DataSet, DataSets, Evaluation, IDData, Settings
 from credalens.evaluation.prediction_quality import PredictionQuality, prediction_quality
@@ -97,6 +97,7 @@ def evaluate(
     if truth is not None:
         columns = {TRUE_CLASS: np.array(data.class_names)[truth], **columns}
     score, rate = choices.detection.score, settings.false_alarm_rate
+    correct = choices.judged.correct if choices.judged else None
     return Evaluation(
         version=__version__,
         settings=settings,
@@ -104,7 +105,7 @@ def evaluate(
         recommended=choices.detection,
         rejection=choices.rejection,
         point=quality.point if quality else None,
-        scores=score_qualities(id_set, ood_sets, choices.correct, level=settings.level),
+        scores=score_qualities(id_set, ood_sets, correct, level=settings.level),
         ood=tuple(detect(id_set, ood_set, resampling, step=step) for ood_set in ood_sets),
         calibration=quality.calibration if quality else None,
         selective=quality.selective if quality else None,
@@ -118,32 +119,31 @@ def evaluate(
             base=settings.base,
             point=quality.point.prediction if quality else "intersection",
         ),
-        outcomes=guard_outcomes(id_set, ood_sets, choices.correct, score=score, rate=rate, seed=settings.seed),
+        outcomes=guard_outcomes(id_set, ood_sets, correct, score=score, rate=rate, seed=settings.seed),
         curves=detection_curves(id_set, ood_sets, choices.detection.score),
         members_needed=members_needed(
             id_source, ood_sources, truth, threads=threads, report=lambda done, of: report("members", done, of)
         ),
         groups=break_down(
             columns,
-            RowOutcomes(choices.correct, choices.confidence, id_set.scores[choices.detection.score]),
+            RowOutcomes(choices.judged, id_set.scores[choices.detection.score]),
             [alarm for alarm in thresholds if alarm.score == choices.detection.score],
             settings.false_alarm_rate,
             level=settings.level,
         ),
         samples=samples,
         values={scored.name: scored.scores for scored in (id_set, *ood_sets)},
-        correct=choices.correct,
+        judged=choices.judged,
         pictures={(one.set, one.row): all_images[one.set][one.row] for one in samples if one.set in all_images},
     )
 
 
 class _Choices(NamedTuple):
-    """What to use for detection and, with labels, for rejection; which predictions of the recommended kind are right."""
+    """What to use for detection and, with labels, for rejection; the predictions of the recommended kind."""
 
     detection: Recommendation
     rejection: Recommendation | None
-    correct: NDArray[np.bool_] | None
-    confidence: NDArray | None
+    judged: JudgedRows | None
 
 
 def _choices(
@@ -152,11 +152,10 @@ def _choices(
     choose = partial(recommend, false_alarm_rate=settings.false_alarm_rate, level=settings.level, seed=settings.seed)
     detection = choose(id_set.scores, {one.name: one.scores for one in ood_sets})
     if quality is None:
-        return _Choices(detection, None, None, None)
+        return _Choices(detection, None, None)
     method = "credal" if quality.point.prediction == "intersection" else "classical"
-    correct = quality.correct.of(method)
-    confidence = id_set.points.of(method).max(axis=-1) if id_set.points else None
-    return _Choices(detection, choose(*scores_of_mistakes(id_set, correct)), correct, confidence)
+    judged = quality.judged.of(method)
+    return _Choices(detection, choose(*scores_of_mistakes(id_set, judged.correct)), judged)
 
 
 def _score_all(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,29 +12,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.evaluation.outcome import Evaluation
+from credalens.evaluation.judged_rows import JudgedRows, paired_accuracy, paired_ece, paired_nll
+from credalens.evaluation.metrics.calibration import NLL_FLOOR
+from credalens.evaluation.outcome import Evaluation, Settings
+from credalens.evaluation.prediction_quality import PointQuality
 from credalens.evaluation.results import TOO_FEW, Comparison, Result
+from credalens.evaluation.statistics.bootstrap import Resampling
 from credalens.evaluation.statistics.delong import compare_auroc
-from credalens.evaluation.statistics.paired_mean import paired_mean
+from credalens.evaluation.statistics.paired_mean import PairedMean
 
 FEWEST = 20
-"""Inputs below which accuracies are not compared."""
+"""Inputs below which point predictions are not compared."""
 
 
 @dataclass(frozen=True)
 class ModelDifference(Result):
-    """One model against the first one, each with the score that is recommended for it; positive is better.
+    """One model minus the first one, each with the point prediction and the score that are recommended for it.
 
-    :ivar accuracy: None without labels; :ivar auroc: OOD data set -> the difference.
+    :ivar accuracy: None without labels, as are :ivar ece: and :ivar nll:, of which less is better.
+    :ivar auroc: OOD data set -> the difference.
     """
 
     model: str
     accuracy: Comparison | None
+    ece: Comparison | None
+    nll: Comparison | None
     auroc: dict[str, Comparison]
 
     def items(self) -> list[tuple[str, Comparison]]:
         """What is compared, with its name."""
-        ours = [("accuracy", self.accuracy)] if self.accuracy else []
+        labelled = {"accuracy": self.accuracy, "ECE": self.ece, "NLL": self.nll}
+        ours = [(name, one) for name, one in labelled.items() if one]
         return [*ours, *((f"AUROC, {name}", one) for name, one in self.auroc.items())]
 
 
@@ -74,11 +83,26 @@ def compare_models(evaluations: Mapping[str, Evaluation], /) -> ModelComparison:
 
 def _check_same_inputs(baseline: str, first: Evaluation, name: str, other: Evaluation) -> None:
     inputs = [{of: len(next(iter(scores.values()))) for of, scores in one.values.items()} for one in (first, other)]
-    if inputs[0] != inputs[1] or (first.correct is None) != (other.correct is None):
+    if inputs[0] != inputs[1] or (first.judged is None) != (other.judged is None):
         raise ValueError(
             f"models are compared on the same inputs, with or without labels: {baseline!r} has {inputs[0]}"
-            f"{'' if first.correct is None else ' with labels'}, {name!r} has {inputs[1]}"
-            f"{'' if other.correct is None else ' with labels'} (--model)."
+            f"{'' if first.judged is None else ' with labels'}, {name!r} has {inputs[1]}"
+            f"{'' if other.judged is None else ' with labels'} (--model)."
+        )
+    if first.settings.bins != other.settings.bins:
+        raise ValueError(f"ECEs of {first.settings.bins} and of {other.settings.bins} bins are not compared (--bins).")
+    if first.judged and other.judged:
+        _check_same_labels(baseline, first.judged.labels, name, other.judged.labels)
+
+
+def _check_same_labels(baseline: str, first: NDArray, name: str, other: NDArray) -> None:
+    differing = np.flatnonzero(first != other)
+    if len(differing):
+        row = differing[0]
+        raise ValueError(
+            f"models are compared on the same inputs, but {len(differing)} of {len(first)} labels differ: the first in row "
+            f"{row} (from 0), {first[row]} for {baseline!r} and {other[row]} for {name!r} (--model). Are the rows in the same "
+            "order?"
         )
 
 
@@ -87,9 +111,11 @@ def _difference(name: str, model: Evaluation, first: Evaluation) -> ModelDiffere
     aurocs = {
         one.name: compare_auroc(*_scores(model, one.name), *_scores(first, one.name), level=level) for one in first.ood
     }
-    if model.correct is None or first.correct is None:
-        return ModelDifference(name, None, aurocs)
-    return ModelDifference(name, _accuracies(model.correct, first.correct, level), aurocs)
+    if model.judged is None or first.judged is None:
+        return ModelDifference(name, None, None, None, aurocs)
+    points = recommended_point(model), recommended_point(first)
+    labelled = _labelled(points, (model.judged, first.judged), first.settings)
+    return ModelDifference(name, **labelled, auroc=aurocs)
 
 
 def _scores(evaluation: Evaluation, ood_name: str) -> tuple[NDArray, NDArray]:
@@ -97,11 +123,31 @@ def _scores(evaluation: Evaluation, ood_name: str) -> tuple[NDArray, NDArray]:
     return evaluation.values[evaluation.data.id.name][score], evaluation.values[ood_name][score]
 
 
-def _accuracies(a: NDArray[np.bool_], b: NDArray[np.bool_], level: float) -> Comparison:
-    r"""The paired difference :math:`\bar a - \bar b` and its normal interval, of what is right and wrong on the same inputs."""
-    n = len(a)
-    difference = paired_mean(a.astype(float) - b, level=level)
-    if n < FEWEST:
-        return Comparison("accuracy", a.mean(), b.mean(), difference.difference, -1.0, 1.0, level, 1.0, TOO_FEW, n, 0)
-    means, (gain, low, high, p_value) = (float(a.mean()), float(b.mean())), difference
-    return Comparison("accuracy", *means, gain, low, high, level, p_value, "paired normal", n, 0)
+def recommended_point(evaluation: Evaluation, /) -> PointQuality:
+    """The quality of the point prediction that is recommended for a model with labels."""
+    if evaluation.calibration is None or evaluation.point is None:
+        raise ValueError("the quality of point predictions needs labels (--labels).")
+    averaged = evaluation.point.prediction == "mean"
+    return evaluation.calibration.averaged if averaged else evaluation.calibration.intersection
+
+
+def _labelled(
+    points: tuple[PointQuality, PointQuality], rows: tuple[JudgedRows, JudgedRows], settings: Settings
+) -> dict[str, Comparison]:
+    """Accuracy, ECE and NLL of two point predictions of the same inputs."""
+    level, n = settings.level, len(rows[0].labels)
+    resampling = Resampling(level, settings.replicates, settings.seed)
+
+    def compared(metric: str, method: str, largest: float, paired: PairedMean) -> Comparison:
+        a, b = (getattr(point, metric) for point in points)
+        if n < FEWEST:
+            return Comparison(metric, a, b, a - b, -largest, largest, level, 1.0, TOO_FEW, n, 0)
+        low, high, p_value = paired[1:]
+        return Comparison(metric, a, b, a - b, low, high, level, p_value, method, n, 0)
+
+    ece = paired_ece(*rows, bins=settings.bins, resampling=resampling)
+    return {
+        "accuracy": compared("accuracy", "paired normal", 1.0, paired_accuracy(*rows, level=level)),
+        "ece": compared("ece", "bootstrap", 1.0, ece),
+        "nll": compared("nll", "paired normal", -math.log(NLL_FLOOR), paired_nll(*rows, level=level)),
+    }

@@ -19,6 +19,7 @@ from credalens.evaluation.breakdown import Breakdown
 from credalens.evaluation.detection import Detection
 from credalens.evaluation.detection_curves import Curves
 from credalens.evaluation.guarded import GuardOutcome
+from credalens.evaluation.judged_rows import JudgedRows
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.metrics.selective import RejectionCurve
 from credalens.evaluation.metrics.sets import SetMetrics
@@ -97,7 +98,7 @@ class Evaluation(Result):
     :ivar groups: the same by true class, and by each column of ``groups``.
     :ivar samples: the inputs worth a look.
     :ivar values: data set -> score -> its value for every input; not in ``report.json``, as are
-    :ivar correct: whether the recommended point prediction of every ID input is right, None without labels, and
+    :ivar judged: the recommended point prediction of every ID input beside its label, None without labels, and
     :ivar pictures: data set and row -> the picture of a sample.
     """
 
@@ -121,7 +122,7 @@ class Evaluation(Result):
     groups: tuple[Breakdown, ...]
     samples: tuple[Sample, ...]
     values: dict[str, dict[str, NDArray]] = field(repr=False)
-    correct: NDArray[np.bool_] | None = field(repr=False)
+    judged: JudgedRows | None = field(repr=False)
     pictures: dict[tuple[str, int], NDArray[np.uint8]] = field(repr=False)
 
     @cached_property
@@ -144,7 +145,7 @@ class Evaluation(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """Everything that ``report.json`` holds, as plain values."""
-        kept = [part.name for part in fields(self) if part.name not in ("guard", "values", "correct", "pictures")]
+        kept = [part.name for part in fields(self) if part.name not in ("guard", "values", "judged", "pictures")]
         plain = {name: plain_value(getattr(self, name)) for name in kept}
         return {"format": FORMAT, **plain, "words": self.words.as_dict()}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from numpy.typing import NDArray
 
 from credalens.evaluation.advice.which_point import PointChoice, choose_point
+from credalens.evaluation.judged_rows import JudgedRows
 from credalens.evaluation.metrics.calibration import (
     CalibrationMetrics,
     ReliabilityCurve,
@@ -42,10 +42,10 @@ class Calibration(Result):
 class PredictionQuality:
     """All that needs labels: calibration, accuracy-rejection curves, and set-valued predictions by rule.
 
-    :ivar correct: whether the class that each method names is right, (rows,).
+    :ivar judged: every input by the point prediction of each method.
     """
 
-    correct: ByMethod[NDArray[np.bool_]]
+    judged: ByMethod[JudgedRows]
     point: PointChoice
     calibration: Calibration
     selective: ByMeasure[ByMethod[RejectionCurve]]
@@ -59,15 +59,15 @@ def prediction_quality(
     points, predicted = scored.points, scored.predicted
     if points is None or predicted is None:
         raise ValueError(f"{scored.name} was scored without point predictions.")
-    correct = ByMethod.make(lambda method: predicted.of(method) == labels)
+    judged = ByMethod.make(lambda method: JudgedRows.of(points.of(method), labels, predicted.of(method)))
 
     def rejection(method: str, measure: str) -> RejectionCurve:
-        return accuracy_rejection_curve(scored.of(method, measure), correct.of(method), points=POINTS)
+        return accuracy_rejection_curve(scored.of(method, measure), judged.of(method).correct, points=POINTS)
 
     quality = ByMethod.make(lambda method: _quality(points.of(method), labels, bins, predicted.of(method)))
     return PredictionQuality(
-        correct,
-        choose_point(points, correct, labels, bins=bins, resampling=resampling),
+        judged,
+        choose_point(judged, bins=bins, resampling=resampling),
         Calibration(quality.credal, quality.classical),
         ByMeasure.make(lambda measure: ByMethod.make(lambda method: rejection(method, measure))),
         {rule: set_metrics(sets, labels) for rule, sets in scored.sets.items()},

@@ -7,13 +7,12 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from credalens.core.scores import SCORES
-from credalens.evaluation.model_comparison import ModelComparison, ModelDifference
-from credalens.evaluation.outcome import Evaluation
+from credalens.evaluation.model_comparison import ModelComparison, ModelDifference, recommended_point
+from credalens.evaluation.results import TOO_FEW, Comparison
 from credalens.evaluation.words.names import SIGNS
-from credalens.evaluation.words.numbers import joined, number, percent, points
+from credalens.evaluation.words.numbers import MINUS, joined, number, percent, points
 from credalens.evaluation.words.verdicts import verdict
 from credalens.look import DASHES, PAGE, Theme
 from credalens.report.charts.chart import HIDDEN, SQUARE, Chart, Spec, by_series, frame, percent_axis, shown
@@ -58,6 +57,7 @@ def render_comparison(comparison: ModelComparison, /, *, title: str = "", made: 
         baseline=comparison.baseline,
         level=f"{100 * first.settings.level:g} %",
         gains=gains_chart(comparison),
+        differences=differences_table(comparison),
         curves=[_roc(comparison, one.name) for one in first.ood],
         axes={name: name for name in X_AXES},
         legend=[
@@ -71,7 +71,7 @@ def sentence(one: ModelDifference, baseline: str, /) -> str:
     """Where a model is better, worse, or not to be told apart."""
     said: dict[str, list[str]] = {"better": [], "worse": [], "undecided": []}
     for name, gain in one.items():
-        said[verdict(gain)].append(f"{name} ({points(gain.difference)})" if verdict(gain) != "undecided" else name)
+        said[verdict(gain)].append(f"{name} ({_shown(gain)})" if verdict(gain) != "undecided" else name)
     words = {
         "better": "is better than {} in",
         "worse": "is worse than {} in",
@@ -106,10 +106,26 @@ def models_table(comparison: ModelComparison, /, *, caught: bool = True) -> Tabl
     return Table(f"All models{said}; bold: best", headings, cells)
 
 
-def recommended_point(evaluation: Evaluation, /) -> Any:
-    """The quality of the point prediction that is recommended for a model."""
-    mean = evaluation.point is not None and evaluation.point.prediction == "mean"
-    return getattr(evaluation.calibration, "averaged" if mean else "intersection")
+def _shown(gain: Comparison, value: float | None = None, /) -> str:
+    """A difference in percentage points, that of NLLs in nats."""
+    shown = gain.difference if value is None else value
+    return f"{shown:+.3f}".replace("-", MINUS) if gain.metric == "nll" else points(shown)
+
+
+def differences_table(comparison: ModelComparison, /) -> Table:
+    """Every difference to the first model with its interval."""
+    titles = ("Model", "What", "Model's", f"{comparison.baseline}'s", "Difference", "Verdict")
+    columns = tuple(Column(title, text=title in ("Model", "What", "Verdict")) for title in titles)
+    rows = tuple(_difference_row(one.model, name, gain) for one in comparison.differences for name, gain in one.items())
+    return Table("Differences in percentage points, of the NLL in nats", columns, rows)
+
+
+def _difference_row(model: str, name: str, gain: Comparison) -> tuple[Cell, ...]:
+    values = [Cell(number(x, 4) if gain.metric == "nll" else f"{100 * x:.2f}", x) for x in (gain.a, gain.b)]
+    few, said = gain.method == TOO_FEW, verdict(gain)
+    span = TOO_FEW if few else f"{_shown(gain, gain.low)} to {_shown(gain, gain.high)}"
+    change = Cell(_shown(gain), gain.difference, span)
+    return Cell(model, model), Cell(name, name), *values, change, Cell(f"{SIGNS[said]} {said}", said)
 
 
 def gains_chart(comparison: ModelComparison, /) -> Chart:
@@ -120,6 +136,7 @@ def gains_chart(comparison: ModelComparison, /) -> Chart:
         )
         for one in comparison.differences
         for name, gain in one.items()
+        if gain.metric != "nll"  # is no share
     ]
     label = f"Differences to {comparison.baseline}. " + "; ".join(row["text"] for row in rows)
     draw = partial(gains, "difference, points")

@@ -21,6 +21,9 @@ MOST_NAMED = 4
 """OOD data sets that a sentence names one by one."""
 
 
+LESS_IS_BETTER = frozenset({"fpr95", "ece", "nll"})
+
+
 @dataclass(frozen=True)
 class Finding(Result):
     """What is said about one OOD data set."""
@@ -67,7 +70,7 @@ def verdict(comparison: Comparison, /) -> str:
     """ "better", "worse" or "undecided", by whether the interval of the difference lies on one side of zero."""
     if comparison.low <= 0 <= comparison.high:
         return "undecided"
-    return "better" if comparison.low > 0 else "worse"
+    return "better" if (comparison.low > 0) != (comparison.metric in LESS_IS_BETTER) else "worse"
 
 
 def _mean_auroc(evaluation: Evaluation) -> float:
