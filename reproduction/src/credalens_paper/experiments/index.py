@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from credalens_paper.experiments.beyond import BESIDE, OWN_TABLES
+from credalens_paper.experiments.estimates import ESTIMATES
 from credalens_paper.experiments.exactness import EXACTNESS
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
 
@@ -15,6 +16,7 @@ DESCRIPTIONS: Final = {
     **PAPER_FIGURES,
     EXACTNESS.label: EXACTNESS.description,
     **{label: BESIDE[label].description for label in OWN_TABLES},
+    **{label: entry.description for label, entry in ESTIMATES.items()},
 }
 """What every entry shows, in one line."""
 LABELS: Final = tuple(DESCRIPTIONS)
@@ -22,7 +24,7 @@ GROUPS: Final = {
     "all": LABELS,
     "tables": tuple(PAPER_TABLES),
     "figures": tuple(PAPER_FIGURES),
-    "ours": (EXACTNESS.label, *OWN_TABLES),
+    "ours": (EXACTNESS.label, *OWN_TABLES, *ESTIMATES),
 }
 
 
@@ -48,7 +50,7 @@ def check_labels(labels: Iterable[str], /) -> tuple[str, ...]:
     An underscore may stand for the space that some labels have.
 
     >>> len(check_labels(["all"])), check_labels(["PIA", "PIA"])
-    (43, ('PIA',))
+    (45, ('PIA',))
     """
     groups = {**GROUPS, **{file_name(label): (label,) for label in LABELS}}
     checked: dict[str, None] = {}

@@ -133,9 +133,11 @@ def check_options(
 
 def _measure(work: Workbench, label: str, measures: Sequence[str], paper_solver: bool) -> Result:
     from credalens_paper.experiments.beyond import OWN_TABLES
+    from credalens_paper.experiments.estimates import ESTIMATES
     from credalens_paper.experiments.exactness import EXACTNESS
     from credalens_paper.experiments.figures import FIGURES
     from credalens_paper.experiments.tables import TABLES
+    from credalens_paper.pipeline.fill_estimates import estimates_result
     from credalens_paper.pipeline.fill_exactness import exactness_result
     from credalens_paper.pipeline.fill_figure import figure_result
     from credalens_paper.pipeline.fill_table import table_result
@@ -143,4 +145,6 @@ def _measure(work: Workbench, label: str, measures: Sequence[str], paper_solver:
     tables = {**TABLES, **OWN_TABLES}
     if label in tables:
         return table_result(work, tables[label], measures=measures, paper_solver=paper_solver)
+    if label in ESTIMATES:
+        return estimates_result(work, ESTIMATES[label])
     return exactness_result(work, EXACTNESS) if label == EXACTNESS.label else figure_result(work, FIGURES[label])

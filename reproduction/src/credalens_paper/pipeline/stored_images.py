@@ -23,6 +23,7 @@ from credalens_paper.data import (
     open_images,
 )
 from credalens_paper.data.catalog import CORRUPTED
+from credalens_paper.data.human_labels import load_human_counts
 from credalens_paper.experiments.ensembles import EvaluationSet
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.results.store import Store
@@ -91,6 +92,10 @@ class Images:
             self.store.write_json(f"labels/{clean}.json", list(self.class_names(clean)))
             self.store.save_array("labels", clean, stored)
         return stored
+
+    def human_counts(self, name: str, /) -> NDArray[np.int64]:
+        """How many people chose each class of the test images of a set."""
+        return load_human_counts(name, self.folder)[: self.preset.test_images]
 
     def training(self, name: str, pixels: int, /) -> TrainingData:
         """The training split with the statistics its networks are normalised by."""

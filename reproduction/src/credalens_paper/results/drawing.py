@@ -106,6 +106,28 @@ def draw_bars(panels: Sequence[Panel], /) -> Figure:
     return _draw_grid([draw(panel) for panel in panels], 2, (5.6, 5.0))
 
 
+def draw_estimates(panels: Sequence[Panel], /) -> Figure:
+    """Dots with intervals, a row for each number; three metrics of a model beside each other."""
+
+    def draw(panel: Panel) -> Callable[[Axes], Any]:
+        estimates = (panel.estimates or ())[::-1]
+
+        def on(ax: Axes) -> None:
+            means = np.array([one.mean for one in estimates])
+            reach = np.array([[one.mean - one.low, one.high - one.mean] for one in estimates]).T
+            ax.errorbar(means, range(len(means)), xerr=reach.clip(min=0), fmt="o", markersize=4, capsize=2)
+            ax.set_yticks(range(len(means)), [one.name for one in estimates])
+            ax.set_xlabel(panel.metric or "")
+            ax.set_title(panel.title)
+            ax.grid(axis="x", alpha=0.3)
+            if means.min() < 0 < reach[1].max() + means.max() or "less" in (panel.metric or ""):
+                ax.axvline(0, linewidth=1)
+
+        return on
+
+    return _draw_grid([draw(panel) for panel in panels], 3, (5.2, 3.6))
+
+
 def draw_concept(members: Sequence[Sequence[float]], panels: Any, /) -> Figure:
     """The same members with different layers shown."""
 

@@ -13,6 +13,7 @@ from credalens_paper.experiments.index import LABELS
 from credalens_paper.experiments.paper_numbers import PaperNumber
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.json_records import from_json, inline, named, optional
+from credalens_paper.measures.estimates import Estimate
 from credalens_paper.measures.reduction import ReductionEffect
 from credalens_paper.measures.solver import SolverEffect, SolverErrors
 
@@ -155,7 +156,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """What one pair of axes shows: lines, quantiles of densities or the members of single inputs; or why it shows nothing."""
+    """What one pair of axes shows: lines, quantiles, members of single inputs, estimates with intervals; or why nothing."""
 
     title: str
     keys: CellKey | None = optional()
@@ -172,6 +173,7 @@ class Panel:
     true_class: int | None = optional()
     class_names: tuple[str, ...] | None = optional()
     members: tuple[tuple[float, ...], ...] | None = optional()
+    estimates: tuple[Estimate, ...] | None = optional()
     reason: str | None = optional()
 
 

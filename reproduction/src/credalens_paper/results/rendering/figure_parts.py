@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from credalens_paper.measures.estimates import Estimate
 from credalens_paper.results.records import FigureResult, Panel
 from credalens_paper.results.rendering.markdown import NONE, markdown_table
 from credalens_paper.results.rendering.values import DIGITS
@@ -11,7 +12,7 @@ from credalens_paper.results.rendering.values import DIGITS
 
 def figure_parts(result: FigureResult, root: str, /) -> list[str]:
     """The link to the picture and the tables of its lines or quantiles, as far as there are any."""
-    return [_picture(result, root), _lines(result), _quantiles(result)]
+    return [_picture(result, root), _lines(result), _quantiles(result), _estimates(result)]
 
 
 def _picture(result: FigureResult, root: str) -> str:
@@ -44,6 +45,21 @@ def _quantiles(result: FigureResult) -> str:
                 where = f"{panel.title}, J = {kept}" if kept else panel.title
                 rows.append([where, name, *(f"{value:.3f}" for value in values.values()), str(panel.n or NONE)])
     return markdown_table(["Panel", "Set", *(f"{float(share):.0%} below" for share in shares), "n"], rows)
+
+
+def _estimates(result: FigureResult) -> str:
+    """A row for each number, with its interval over inputs."""
+    rows = [
+        [panel.title, panel.metric or "", one.name, *_estimate_texts(panel, one), str(panel.n or NONE)]
+        for panel in result.panels
+        for one in panel.estimates or ()
+    ]
+    return markdown_table(["Panel", "Metric", "Of", "Mean", "95 % interval over inputs", "n"], rows)
+
+
+def _estimate_texts(panel: Panel, one: Estimate) -> tuple[str, str]:
+    digits = 3 if (panel.metric or "").startswith("Rank") else 2
+    return f"{one.mean:.{digits}f}", f"{one.low:.{digits}f} to {one.high:.{digits}f}"
 
 
 def _by_kept(panel: Panel) -> Mapping[str, Mapping[str, Mapping[str, float]]]:

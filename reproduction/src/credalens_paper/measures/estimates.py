@@ -1,0 +1,118 @@
+"""Numbers with intervals over inputs: AUROCs by DeLong's variance, rank correlations by resampling, shares by theirs.
+
+An estimate is a mean over runs on the same inputs. Its 95 % interval says what other inputs would give with the same
+networks; values of two scores are of the same inputs and runs, so intervals of their differences are paired.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.evaluation.statistics.wins import quantile, wins
+
+Array = NDArray[Any]
+Scores = Mapping[str, Array]
+Pairs = Mapping[str, tuple[str, str]]
+"""The name of a difference -> the names of the two scores it is of."""
+LEVEL: Final = 0.95
+RESAMPLES: Final = 1000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over runs, with its 95 % interval over inputs."""
+
+    name: str
+    mean: float
+    low: float
+    high: float
+
+
+def auroc_estimates(inside: Sequence[Scores], outside: Sequence[Scores], pairs: Pairs, /) -> tuple[list[Estimate], ...]:
+    """The AUROC of every score, in per cent, and the differences of pairs of them, over runs on the same inputs.
+
+    >>> inside, outside = {"a": np.arange(4.0), "b": np.zeros(4)}, {"a": np.arange(4.0) + 4, "b": np.zeros(4)}
+    >>> [[one.mean for one in part] for part in auroc_estimates([inside], [outside], {"a - b": ("a", "b")})]
+    [[100.0, 50.0], [50.0]]
+    """
+    shares = {name: _win_shares([(run[name], other[name]) for run, other in zip(inside, outside, strict=True)])
+              for name in inside[0]}  # fmt: skip
+    gains = {name: tuple(a - b for a, b in zip(shares[one], shares[other], strict=True))
+             for name, (one, other) in pairs.items()}  # fmt: skip
+    return [_auroc(name, *part) for name, part in shares.items()], [_auroc(name, *part) for name, part in gains.items()]
+
+
+def _win_shares(runs: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """For every input inside and outside the share of the other kind that it is ordered rightly with, averaged over runs."""
+    counted = [wins(inside, outside) for inside, outside in runs]
+    n_inside, n_outside = (len(scores) for scores in runs[0])
+    of_id = np.mean([one.of_id for one in counted], axis=0) / (2 * n_outside)
+    return of_id, np.mean([one.of_ood for one in counted], axis=0) / (2 * n_inside)
+
+
+def _auroc(name: str, of_id: Array, of_ood: Array) -> Estimate:
+    variance = sum(float(np.var(part, ddof=1)) / len(part) for part in (of_id, of_ood))
+    mean, margin = 100 * float(of_ood.mean()), 100 * quantile(LEVEL) * math.sqrt(variance)
+    return Estimate(name, mean, mean - margin, mean + margin)
+
+
+def share_estimate(name: str, runs: Sequence[Array], /) -> Estimate:
+    """The share of inputs for which something is true, in per cent, averaged over runs.
+
+    >>> share_estimate("right", [np.array([True, False])]).mean
+    50.0
+    """
+    shares = 100 * np.mean(np.asarray(runs, np.float64), axis=0)
+    mean, margin = float(shares.mean()), quantile(LEVEL) * float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
+    return Estimate(name, mean, max(0.0, mean - margin), min(100.0, mean + margin))
+
+
+def correlation_estimates(
+    runs: Sequence[Scores], target: Array, pairs: Pairs, /, *, resamples: int = RESAMPLES, seed: int = 0
+) -> tuple[list[Estimate], ...]:
+    """Spearman's rank correlation of every score with the target, and differences of pairs, by resampling inputs.
+
+    >>> scores = {"same": np.arange(9.0), "reverse": -np.arange(9.0)}
+    >>> [round(one.mean, 9) for one in correlation_estimates([scores], np.arange(9.0), {})[0]]
+    [1.0, -1.0]
+    """
+    rng, count = np.random.default_rng(seed), len(target)
+    weights = [np.ones(count)]
+    weights += [np.bincount(rng.integers(0, count, count), minlength=count) for _ in range(resamples)]
+    truth, codes = _codes(target), {name: [_codes(run[name]) for run in runs] for name in runs[0]}
+    drawn = {name: np.zeros(len(weights)) for name in codes}
+    for place, weight in enumerate(weights):
+        ranks = _centred_ranks(truth, weight)
+        for name, coded in codes.items():
+            drawn[name][place] = np.mean([_correlation(ranks, _centred_ranks(one, weight), weight) for one in coded])
+    gains = {name: drawn[one] - drawn[other] for name, (one, other) in pairs.items()}
+    return tuple([_percentiles(name, values) for name, values in part.items()] for part in (drawn, gains))
+
+
+def _codes(values: Array) -> Array:
+    """For each value how many smaller ones there are, those that are equal counted once."""
+    return np.asarray(np.unique(values, return_inverse=True)[1])
+
+
+def _centred_ranks(codes: Array, weights: Array) -> Array:
+    """Mid-ranks of a weighted sample, less their mean."""
+    counts = np.bincount(codes, weights)
+    ranks = (np.cumsum(counts) - counts / 2)[codes]
+    return np.asarray(ranks - weights @ ranks / weights.sum())
+
+
+def _correlation(a: Array, b: Array, weights: Array) -> float:
+    spread = math.sqrt(float(weights @ (a * a)) * float(weights @ (b * b)))
+    return float(weights @ (a * b)) / spread if spread else 0.0
+
+
+def _percentiles(name: str, drawn: Array) -> Estimate:
+    """The value of the sample itself comes first, those of its resamples after it."""
+    low, high = np.quantile(drawn[1:], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    return Estimate(name, float(drawn[0]), float(low), float(high))

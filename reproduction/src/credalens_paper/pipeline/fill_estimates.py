@@ -1,0 +1,141 @@
+"""From an entry with intervals over inputs to its numbers and its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.core.scores import SCORES
+from credalens.guard import Guard
+from credalens.plots import save_figure
+from credalens.prediction import CredalPrediction, wrap
+from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.display_names import display_name
+from credalens_paper.experiments.ensembles import EvaluationSet
+from credalens_paper.experiments.estimates import SIBLINGS, DetectionEntry, EstimatesEntry
+from credalens_paper.measures.assessment import Extras
+from credalens_paper.measures.estimates import Estimate, auroc_estimates, correlation_estimates, share_estimate
+from credalens_paper.pipeline.plan import Plan, Workbench
+from credalens_paper.pipeline.result_facts import closing, substitutes
+from credalens_paper.pipeline.runs import Run, assess, intervals_of, members_of
+from credalens_paper.results.drawing import draw_estimates
+from credalens_paper.results.records import FigureResult, Panel
+
+Array = NDArray[Any]
+Parts = dict[str, Sequence[Estimate]]
+"""What a panel shows, by its metric."""
+CATALOGUE: Final = tuple(name for name in SCORES if name != "hartley")
+SIDES: Final = {name: "classical" if score.averaging else "credal" for name, score in SCORES.items()}
+KINDS: Final = {
+    "TU": ("total", "mean_total"),
+    "EU": ("epistemic", "mean_epistemic"),
+    "AU": ("aleatoric", "mean_aleatoric"),
+}
+GUARDED: Final = ("total", "mean_total", "epistemic", "mean_epistemic")
+FALSE_ALARMS: Final = 0.05
+LESS: Final = "credal less averaged"
+
+
+def estimates_result(work: Workbench, entry: EstimatesEntry, /) -> FigureResult:
+    """Make the predictions, measure every model that has them, and draw what was measured."""
+    plans = [work.plan(model) for model in entry.models]
+    work.make(plans)
+    measure = _detection if isinstance(entry, DetectionEntry) else _disagreement
+    panels = tuple(
+        panel for model, plan in zip(entry.models, plans, strict=True) for panel in _panels(work, measure, model, plan)
+    )
+    files = []
+    if any(panel.estimates for panel in panels):
+        picture = draw_estimates([panel for panel in panels if panel.estimates])
+        for form in work.job.preset.formats:
+            path = work.job.store.figure(entry.label, form)
+            files.append(save_figure(picture, path, dpi=work.job.preset.dpi).name)
+    return FigureResult(
+        label=entry.label,
+        kind="figure",
+        description=entry.description,
+        files=tuple(files),
+        panels=panels,
+        **closing(work, plans, panels),
+    )
+
+
+def _panels(work: Workbench, measure: Any, model: CellKey, plan: Plan) -> list[Panel]:
+    """A panel for each metric of a model, or one with the reason why there is none."""
+    backbone = display_name(work.job.preset.substitute("backbone", model.backbone))
+    panel = Panel(title=f"{backbone} {model.method}", keys=model, substitutes=substitutes(work, model))
+    runs = work.whole_runs(plan)
+    if not runs:
+        return [replace(panel, reason=plan.reason)]
+    try:
+        parts: Parts = measure(work, runs, plan)
+    except FileNotFoundError as error:
+        return [replace(panel, reason=str(error))]
+    panel = replace(panel, n=len(runs), missing=plan.missing or None)
+    return [replace(panel, metric=metric, estimates=tuple(estimates)) for metric, estimates in parts.items()]
+
+
+def _detection(work: Workbench, runs: Sequence[Run], plan: Plan) -> Parts:
+    names = {SCORES[name].label: name for name in CATALOGUE}
+    pairs = {f"{a} less {b}": (a, b) for a, b in ((SCORES[x].label, SCORES[y].label) for x, y in SIBLINGS.items())}
+    inside, outside = ([_scores(work, run, images, names) for run in runs] for images in (runs[0].inside, plan.sets[0]))
+    aurocs, gains = auroc_estimates(inside, outside, pairs)
+    return {"AUROC (%)": aurocs, f"AUROC, {LESS}": gains, "Guard (%)": _guarded(work, runs, plan)}
+
+
+def _scores(work: Workbench, run: Run, images: EvaluationSet, names: Mapping[str, str]) -> dict[str, Array]:
+    """Scores of the catalogue, each under the name that it is shown by."""
+    scores = assess(work.job, run, images, extras=Extras(frozenset(names.values()))).scores
+    return {shown: scores[f"{SIDES[name]}.{name}"] for shown, name in names.items()}
+
+
+def _guarded(work: Workbench, runs: Sequence[Run], plan: Plan) -> list[Estimate]:
+    """Guards that promise 5 % false alarms, learnt from half of the test inputs: alarms in the other half, and outside."""
+    sets = [
+        [wrap(members_of(work.job, run, s), threads=work.job.threads) for s in (run.inside, plan.sets[0])]
+        for run in runs
+    ]
+    count = len(sets[0][0])
+    learnt = np.isin(np.arange(count), np.random.default_rng(0).permutation(count)[: count // 2])
+    estimates = []
+    for score in GUARDED:
+        guards = [Guard.fit(inside[learnt], score=score, false_alarm_rate=FALSE_ALARMS) for inside, _ in sets]
+        false = [_alarms(guard, inside[~learnt]) for guard, (inside, _) in zip(guards, sets, strict=True)]
+        caught = [_alarms(guard, outside) for guard, (_, outside) in zip(guards, sets, strict=True)]
+        alarms = {"false alarms": false, "caught": caught}
+        estimates += [share_estimate(f"{kind}, {SCORES[score].label}", rows) for kind, rows in alarms.items()]
+    return estimates
+
+
+def _alarms(guard: Guard, prediction: CredalPrediction) -> Array:
+    return ~np.asarray(guard.decide(prediction).accepted)
+
+
+def _disagreement(work: Workbench, runs: Sequence[Run], plan: Plan) -> Parts:
+    counts = work.job.images.human_counts(runs[0].id_set)
+    people = counts / counts.sum(axis=-1, keepdims=True)
+    entropy = -(people * np.log2(np.where(people > 0, people, 1))).sum(axis=-1)
+    names = {f"credal {kind}": credal for kind, (credal, _) in KINDS.items()}
+    names |= {f"averaged {kind}": averaged for kind, (_, averaged) in KINDS.items()}
+    pairs = {f"{kind}, {LESS}": (f"credal {kind}", f"averaged {kind}") for kind in KINDS}
+    pairs["credal AU less credal EU"] = ("credal AU", "credal EU")
+    scores = [_scores(work, run, run.inside, names) for run in runs]
+    correlations, gains = correlation_estimates(scores, entropy, pairs)
+    held = _held(work, runs, people, counts)
+    return {"Rank correlation": correlations, "Rank correlation, difference": gains, "Held (%)": held}
+
+
+def _held(work: Workbench, runs: Sequence[Run], people: Array, counts: Array) -> list[Estimate]:
+    """How often the intervals hold what people say: of all classes at once, and of each; exactly, and up to half an answer."""
+    margins = {"": 0.0, ", up to half an answer": 0.5 / counts.sum(axis=-1, keepdims=True)}
+    bounds = [intervals_of(work.job, run, run.inside) for run in runs]
+    estimates = []
+    for words, margin in margins.items():
+        held = [(people >= lower - margin) & (people <= upper + margin) for lower, upper in bounds]
+        estimates.append(share_estimate(f"all classes{words}", [inside.all(axis=-1) for inside in held]))
+        estimates.append(share_estimate(f"a class{words}", [inside.mean(axis=-1) for inside in held]))
+    return estimates
