@@ -39,7 +39,12 @@ def run(code):
 @pytest.mark.parametrize("block", ["import sys; sys.modules[{package!r}] = None", ABSENT])
 @pytest.mark.parametrize(
     ("part", "package", "extra"),
-    [("torch", "torch", "torch"), ("bayes", "torch", "torch"), ("sklearn", "sklearn", "sklearn")],
+    [
+        ("torch", "torch", "torch"),
+        ("bayes", "torch", "torch"),
+        ("sklearn", "sklearn", "sklearn"),
+        ("serve", "starlette", "serve"),
+    ],
 )
 def test_a_missing_package_is_named_with_its_extra(part, package, extra, block):
     result = run(f"{block.format(package=package, packages=[package])}\nimport credalens.{part}")

@@ -13,7 +13,7 @@ SCRIPTS = Path(__file__).parents[1] / "smoke"
 NOT_ON_WINDOWS = ("fcntl", "grp", "pwd", "resource", "termios")
 BLOCKED = (
     "jinja2", "vl_convert", "PIL", "scipy", "sklearn", "matplotlib", "pyarrow", "pandas", "typer", "rich", "torch", "ray",
-    "triton",
+    "triton", "starlette", "uvicorn", "onnxruntime", "prometheus_client",
 )  # fmt: skip
 
 
@@ -25,6 +25,6 @@ def test_the_numbers_need_numpy_and_numba_only_and_nothing_of_posix():
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("extra", ["sklearn", "report", "torch"])
+@pytest.mark.parametrize("extra", ["sklearn", "report", "torch", "serve"])
 def test_an_extra_does_what_its_script_asks(extra):
     runpy.run_path(str(SCRIPTS / f"{extra}.py"), run_name="__main__")

@@ -96,10 +96,7 @@ def serve(
         credalens serve a.onnx b.onnx c.onnx --logits --guard guard.json
         credalens serve --host 0.0.0.0 --token-file tokens.txt --workers 4
     """
-    with (
-        needing("starlette", part="credalens serve", extra="serve"),
-        needing("uvicorn", part="credalens serve", extra="serve"),
-    ):
+    with needing("uvicorn", part="credalens serve", extra="serve"):
         from credalens.serve.limits import Limits
         from credalens.serve.running import run
         from credalens.serve.settings import Settings

@@ -7,6 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from credalens.checks.bad_rows import BadRowError
+from credalens.checks.options import check_base
 from credalens.guard import Guard
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.serve.models.served import ServedModel, TensorSpec
@@ -33,10 +34,13 @@ def member_outputs(
 
 
 def wrap_options(guard: Guard | None, base: float | None, /) -> dict[str, Any]:
-    """The options of ``wrap`` that a guard fixes."""
+    """The options of ``wrap``: those of the guard, where there is one."""
+    base = None if base is None else check_base(base)
     if guard is None:
-        return {"base": 2.0 if base is None else base}
-    return {"base": guard.base if base is None else base, "trim": guard.trim}
+        return {"base": base or 2.0}
+    if base not in (None, guard.base):
+        raise ValueError(f"the guard was fitted in base {guard.base:g} and base {base:g} is asked for; leave it out.")
+    return {"base": guard.base, "trim": guard.trim}
 
 
 def wrap_members(members: Any, what: str, /, *, logits: bool, **options: Any) -> CredalPrediction:
