@@ -87,7 +87,7 @@ CLEAN = .venv-smoke-$*/$(SCRIPTS)/python
 EXTRA = $(if $(filter-out base types paper,$*),[$*])
 ALSO = $(if $(filter types,$*),mypy)$(if $(filter paper,$*),"$$(ls dist/credalens_paper-*.whl)")
 
-smoke-%: wheel  ## try the wheel in a clean environment: smoke-base, -types, -cli, -sklearn, -report, -serve, -torch, -ray, -paper
+smoke-%: wheel  ## try the wheel in a clean environment: smoke-base, -types, -cli, -sklearn, -report, -torch, -ray, -serve, -mlflow, -paper
 	rm -rf .venv-smoke-$*
 	$(PYTHON) -m venv .venv-smoke-$*
 	$(CLEAN) -m pip install --quiet "$$(ls dist/credalens-*.whl)$(EXTRA)" $(ALSO)

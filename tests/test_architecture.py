@@ -25,6 +25,7 @@ LAYERS = [
     {"plots", "torch", "engines"},
     {"report"},
     {"serve"},
+    {"mlflow"},
     {"demo"},
     {"cli"},
     {"__main__"},

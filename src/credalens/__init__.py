@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 _PARTS = (
-    "bayes", "datasets", "evaluation", "guard", "plots", "report", "scoring", "serve", "sklearn", "storage", "torch",
+    "bayes", "datasets", "evaluation", "guard", "mlflow", "plots", "report", "scoring", "serve", "sklearn", "storage", "torch",
 )  # fmt: skip
 
 

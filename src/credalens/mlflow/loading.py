@@ -1,0 +1,77 @@
+"""A saved model: from arrays or a data frame to a data frame of predictions, scores and decisions."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.arrays import to_numpy
+from credalens.guard import Guard
+from credalens.mlflow.folder import Description, member_files, read_guard
+from credalens.serve.models.served import ServedModel
+from credalens.serve.protocol.datatypes import DTYPES
+
+
+@final
+class CredalModel:
+    """What ``mlflow.pyfunc.load_model`` wraps: members behind one function, their guard, and further scores."""
+
+    def __init__(self, served: ServedModel, guard: Guard | None, scores: tuple[str, ...], dtype: np.dtype) -> None:
+        self.served, self.guard, self.scores, self.dtype = served, guard, scores, dtype
+
+    def predict(self, data: Any, params: dict[str, Any] | None = None) -> Any:
+        """A data frame with a row for each input: ``prediction.to_pandas()``, the scores, and what the guard decides.
+
+        ``data`` is an array, a data frame whose columns are the features, or a dictionary of arrays by the inputs' names.
+        """
+        prediction = self.served.predict(self._inputs(data))
+        frame = prediction.to_pandas()
+        for name in self.scores:
+            frame[name] = _column(prediction.score(name))
+        if self.guard is not None:
+            decided = self.guard.decide(prediction)
+            for name in ("decision", "p_value", "reason"):
+                frame[name] = _column(getattr(decided, name))
+        return frame
+
+    def _inputs(self, data: Any) -> dict[str, NDArray]:
+        if isinstance(data, dict):
+            return {name: np.require(values, requirements="W") for name, values in data.items()}
+        name = self.served.inputs[0].name if self.served.inputs else "input"
+        values = data if isinstance(data, np.ndarray) else data.to_numpy(self.dtype)
+        return {name: np.require(values, requirements="W")}  # torch warns of memory that it must not write to
+
+
+def _column(values: Any) -> NDArray:
+    return to_numpy(values)[0].ravel()
+
+
+def load_model(path: str | os.PathLike[str], /) -> CredalModel:
+    """The model in a folder that ``save_model`` wrote, as ``mlflow.pyfunc.load_model`` does."""
+    folder = Path(path)
+    description, guard = Description.read(folder), read_guard(folder)
+    if description.kind == "onnx":
+        served, dtype = _onnx_model(description, guard, folder)
+    else:
+        served, dtype = _torch_model(description, guard, folder)
+    return CredalModel(served, guard, description.scores, dtype)
+
+
+def _onnx_model(description: Description, guard: Guard | None, folder: Path) -> tuple[ServedModel, np.dtype]:
+    from credalens.serve.models.onnx_members import onnx_members
+
+    paths = [folder / name for name in member_files(description.members)]
+    served = onnx_members(paths, guard, **description.options)
+    return served, np.dtype(DTYPES[served.inputs[0].datatypes[0]])
+
+
+def _torch_model(description: Description, guard: Guard | None, folder: Path) -> tuple[ServedModel, np.dtype]:
+    from credalens.mlflow.torch_members import input_dtype, read_wrapper
+    from credalens.serve.models.python_model import python_model
+
+    wrapper = read_wrapper(description, folder)
+    return python_model(wrapper, guard), input_dtype(wrapper)

@@ -1,0 +1,108 @@
+"""save_model() and log_model(): write the files of a credal model, try them, and hand them to MLflow."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from inspect import signature
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from credalens import __version__
+from credalens.checks.options import check_choice
+from credalens.checks.packages import needing
+from credalens.core.scores import SCORES
+from credalens.guard import Guard
+from credalens.mlflow.folder import GUARD, Description, member_files
+from credalens.mlflow.loading import load_model
+
+LOADER: Final = "credalens.mlflow"
+
+
+def save_model(model: Any, path: str | os.PathLike[str], /, *, input_example: Any, **options: Any) -> None:
+    """Save members with their guard as an MLflow model; ``mlflow.pyfunc.load_model(path)`` reads it.
+
+    ``model`` is a ``CredalWrapper`` or a list of ONNX files. ``input_example``, an array or a data frame, gives the signature,
+    and the saved model predicts it once before MLflow gets it. Options:
+
+    - ``guard``: decides about every row; by default that of the wrapper.
+    - ``factory="module:function"`` builds one member of a wrapper, with the JSON values of ``factory_options`` as keywords;
+      it is imported again where the model is loaded. Only weights are saved.
+    - ``logits=True`` where the ONNX files predict logits, ``output`` where they have several outputs.
+    - ``scores`` of the catalogue that predictions have beside total, aleatoric and epistemic.
+    - anything else goes to ``mlflow.pyfunc.save_model``.
+    """
+    with _prepared(model, input_example, options) as prepared:
+        _mlflow().pyfunc.save_model(str(path), **prepared)
+
+
+def log_model(model: Any, name: str, /, *, input_example: Any, **options: Any) -> Any:
+    """Log members with their guard to the active run, and to the registry with ``registered_model_name``.
+
+    Options are those of :func:`save_model`; anything else goes to ``mlflow.pyfunc.log_model``, whose result is returned.
+    """
+    with _prepared(model, input_example, options) as prepared:
+        return _mlflow().pyfunc.log_model(name=name, **prepared)
+
+
+def _mlflow() -> Any:
+    """The package, imported on first use: that takes seconds."""
+    with needing("mlflow", part="credalens.mlflow", extra="mlflow"):
+        import mlflow.models
+        import mlflow.pyfunc
+    return mlflow
+
+
+@contextmanager
+def _prepared(model: Any, input_example: Any, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The arguments for MLflow, and a folder of files that have been read again."""
+    ours = {name: options.pop(name) for name in signature(write_files).parameters if name in options}
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "credal"
+        folder.mkdir()
+        extra = write_files(model, folder, **ours)
+        predicted = load_model(folder).predict(input_example)
+        yield {
+            "loader_module": LOADER,
+            "data_path": str(folder),
+            "signature": _mlflow().models.infer_signature(input_example, predicted),
+            "input_example": input_example,
+            "pip_requirements": [f"credalens[{extra}]=={__version__}"],
+            **options,
+        }
+
+
+def write_files(
+    model: Any,
+    folder: Path,
+    /,
+    *,
+    guard: Guard | None = None,
+    factory: str = "",
+    factory_options: Mapping[str, Any] | None = None,
+    logits: bool = False,
+    output: str | None = None,
+    scores: Sequence[str] = (),
+) -> str:
+    """Write the files of a model into an empty folder; returns the extras that loading needs."""
+    checked = tuple(check_choice(name, tuple(SCORES), "a score") for name in scores)
+    guard = guard if guard is not None else getattr(model, "guard", None)
+    if isinstance(model, list | tuple):
+        options = {"logits": logits, "output": output}
+        for source, name in zip(model, member_files(len(model)), strict=True):
+            shutil.copyfile(source, folder / name)
+        Description("onnx", checked, options, len(model)).write(folder)
+        extra = "mlflow"
+    else:
+        from credalens.mlflow.torch_members import describe, write_weights
+
+        description = describe(model, checked, factory, dict(factory_options or {}))
+        write_weights(model, description, folder)
+        description.write(folder)
+        extra = "mlflow,torch"
+    if guard is not None:
+        guard.save(folder / GUARD)
+    return extra

@@ -1,0 +1,85 @@
+"""Networks of torch without a pickle: the weights in a safetensors file, the architecture from a function that builds it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from credalens.mlflow.folder import WEIGHTS, Description
+from credalens.torch import CredalWrapper
+from credalens.torch.modules import CallableModule, member_name
+
+OPTIONS: Final = (
+    "samples", "outputs", "class_axis", "hull", "vectorised", "member_chunk", "base", "max_nodes", "tolerance",
+)  # fmt: skip
+
+
+def describe(model: Any, scores: tuple[str, ...], factory: str, factory_options: dict[str, Any], /) -> Description:
+    """How to build a wrapper again. Gradients are for training and threads a machine's: neither is kept."""
+    if not isinstance(model, CredalWrapper):
+        raise TypeError(f"model must be a CredalWrapper or a list of ONNX files; got {type(model).__name__}.")
+    for n, member in enumerate(model.each_member):
+        if isinstance(member, CallableModule):
+            raise TypeError(
+                f"{member_name(n, member)} is a plain callable, whose weights nobody knows; save a torch.nn.Module, or ONNX."
+            )
+    options = {name: getattr(model, name) for name in OPTIONS}
+    return Description("torch", scores, options, len(model.members), factory, factory_options)
+
+
+def input_dtype(wrapper: CredalWrapper, /) -> np.dtype:
+    """What the columns of a data frame are converted to: the precision of the weights, at least float32."""
+    first = next((x.dtype for x in wrapper.parameters() if x.is_floating_point()), torch.float32)
+    return np.dtype(np.float64 if first == torch.float64 else np.float32)
+
+
+def write_weights(wrapper: CredalWrapper, description: Description, folder: Path, /) -> None:
+    """Write the weights, once it is sure that the factory builds what takes all of them."""
+    weights = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in wrapper.state_dict().items()}
+    _load_weights(build(description), weights, description.factory)
+    save_file(weights, folder / WEIGHTS)
+
+
+def read_wrapper(description: Description, folder: Path, /) -> CredalWrapper:
+    """The wrapper around members from the factory with the weights of the file, ready to predict."""
+    wrapper = build(description)
+    _load_weights(wrapper, load_file(folder / WEIGHTS), description.factory)
+    return wrapper.eval()
+
+
+def build(description: Description, /) -> CredalWrapper:
+    """A wrapper of new members, each from one call of the factory."""
+    function = _function(description.factory)
+    members = [function(**description.factory_options) for _ in range(description.members)]
+    for member in members:
+        if not isinstance(member, nn.Module):
+            raise TypeError(
+                f"{description.factory} must build one member, a torch.nn.Module; it returned {type(member).__name__}."
+            )
+    return CredalWrapper(members, **description.options)
+
+
+def _function(path: str) -> Callable[..., Any]:
+    module, _, name = path.partition(":")
+    if not (module and name.isidentifier()):
+        raise ValueError(f"factory must read 'module:function', where the function builds one member; got {path!r}.")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"the factory {path!r} cannot be imported ({error}); the process that loads the model needs it as well."
+        ) from error
+
+
+def _load_weights(wrapper: CredalWrapper, weights: dict[str, Any], factory: str) -> None:
+    try:
+        wrapper.load_state_dict(weights, strict=True)
+    except RuntimeError as error:
+        raise ValueError(f"what {factory} builds does not take the weights: {error}") from error

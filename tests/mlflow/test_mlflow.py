@@ -1,0 +1,120 @@
+"""In the registry: members and guard come back as they went, from files that hold no pickle."""
+
+import pickletools
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from credalens import wrap_logits
+from credalens.guard import Guard
+from credalens.mlflow import load_model, log_model, save_model
+from credalens.torch import CredalWrapper
+from tests.mlflow.networks import network
+from tests.serve.onnx_files import write_linear
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow warns of itself, pandas of MLflow
+ROWS = np.random.default_rng(0).normal(0, 2, (100, 4)).astype(np.float32)
+FACTORY = "tests.mlflow.networks:network"
+
+
+@pytest.fixture
+def wrapper():
+    torch.manual_seed(0)
+    wrapper = CredalWrapper([network() for _ in range(3)], base=10)
+    wrapper.guard = Guard.fit(wrapper(torch.from_numpy(ROWS)), score="epistemic", false_alarm_rate=0.2)
+    return wrapper
+
+
+@pytest.fixture
+def mlflow(monkeypatch, tmp_path):
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.chdir(tmp_path)
+    import mlflow.pyfunc
+
+    mlflow.set_tracking_uri((tmp_path / "store").as_uri())
+    mlflow.set_registry_uri((tmp_path / "store").as_uri())
+    return mlflow
+
+
+def assert_predicts(frame, prediction, decisions=None):
+    pd.testing.assert_frame_equal(frame[list(prediction.to_pandas())], prediction.to_pandas())
+    for name in ("decision", "p_value", "reason") if decisions is not None else ():
+        np.testing.assert_array_equal(frame[name], getattr(decisions, name))
+
+
+def is_pickle(path):
+    """Whether the file reads as the instructions of a pickle, which are not followed here."""
+    try:
+        return len(list(pickletools.genops(path.read_bytes()))) > 1
+    except ValueError:
+        return False
+
+
+def test_a_wrapper_comes_back_with_its_guard_and_without_a_pickle(mlflow, wrapper, tmp_path):
+    save_model(wrapper, tmp_path / "model", factory=FACTORY, input_example=ROWS[:2], scores=["hartley"])
+    files = [path for path in (tmp_path / "model").rglob("*") if path.is_file()]
+    assert {path.name for path in files} >= {"MLmodel", "weights.safetensors", "guard.json", "input_example.json"}
+    assert not [path for path in files if is_pickle(path)]
+    loaded = mlflow.pyfunc.load_model(str(tmp_path / "model"))
+    prediction = wrapper(torch.from_numpy(ROWS))
+    frame = loaded.predict(ROWS)
+    assert_predicts(frame, prediction, wrapper.guard.decide(prediction))
+    np.testing.assert_array_equal(frame["hartley"], prediction.hartley)
+    assert set(frame["decision"]) == {"accept", "abstain"}
+    assert loaded.metadata.signature.inputs.to_dict()[0]["tensor-spec"] == {"dtype": "float32", "shape": (-1, 4)}
+    assert [column["name"] for column in loaded.metadata.signature.outputs.to_dict()] == list(frame)
+    np.testing.assert_array_equal(loaded.input_example, ROWS[:2])
+
+
+def test_a_registered_model_takes_data_frames(mlflow, wrapper):
+    frame = pd.DataFrame(ROWS.astype(float), columns=list("abcd"))
+    options = {"factory": FACTORY, "factory_options": {"width": 8}, "registered_model_name": "credal"}
+    with mlflow.start_run():
+        log_model(wrapper, "model", input_example=frame[:2], **options)
+    prediction = mlflow.pyfunc.load_model("models:/credal/1").predict(frame)
+    assert_predicts(prediction, wrapper(torch.from_numpy(ROWS)))
+
+
+def test_onnx_files_come_back_as_members(mlflow, tmp_path):
+    weights = np.random.default_rng(1).normal(size=(3, 4, 3)).astype(np.float32)
+    paths = [write_linear(tmp_path / f"{n}.onnx", w, softmax=False) for n, w in enumerate(weights)]
+    expected = wrap_logits(np.stack([ROWS @ w for w in weights]))
+    guard = Guard.fit(expected)
+    save_model(paths, tmp_path / "model", logits=True, guard=guard, input_example=ROWS[:2])
+    for path in paths:
+        path.unlink()
+    predicted = mlflow.pyfunc.load_model(str(tmp_path / "model")).predict(ROWS)
+    np.testing.assert_allclose(predicted["total"], expected.total, atol=1e-6)
+    assert (predicted["decision"] == guard.decide(expected).decision).mean() > 0.98  # but for rounding at the threshold
+
+
+@pytest.mark.parametrize(
+    ("factory", "width", "words"),
+    [
+        ("no_colon", 8, "module:function"),
+        ("tests.mlflow.networks:nothing", 8, "cannot be imported"),
+        (FACTORY, 9, "does not take the weights"),
+        ("types:SimpleNamespace", 8, "must build one member"),
+    ],
+)
+def test_what_could_not_be_loaded_is_not_saved(wrapper, tmp_path, factory, width, words):
+    options = {"factory": factory, "factory_options": {"width": width}, "input_example": ROWS[:2]}
+    with pytest.raises((ValueError, TypeError), match=words):
+        save_model(wrapper, tmp_path / "model", **options)
+    assert not (tmp_path / "model").exists()
+
+
+def test_models_whose_weights_nobody_knows_are_refused(tmp_path):
+    options = {"factory": FACTORY, "input_example": ROWS[:2]}
+    for model, words in ((CredalWrapper([lambda x: x] * 2), "plain callable"), (SimpleNamespace(), "CredalWrapper or")):
+        with pytest.raises(TypeError, match=words):
+            save_model(model, tmp_path / "model", **options)
+
+
+def test_a_folder_of_another_kind_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"credal\.json"):
+        load_model(tmp_path)
