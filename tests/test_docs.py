@@ -15,7 +15,17 @@ from credalens.core.scores import SCORES, Score
 from tests.doc_blocks import python_blocks, run_block, stand_ins
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ("coming_from", "deciding", "evaluating", "first_result", "guard", "index", "mathematics", "serving", "wrapping")
+PAGES = (
+    "coming_from",
+    "deciding",
+    "evaluating",
+    "first_result",
+    "guard",
+    "index",
+    "mathematics",
+    "serving",
+    "wrapping",
+)
 
 
 def row(score: Score) -> str:
