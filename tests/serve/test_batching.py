@@ -211,6 +211,7 @@ def test_an_idle_worker_waits_for_more_only_if_told():
 def test_the_oldest_job_is_in_the_next_batch_and_kinds_do_not_mix():
     jobs = [job(1), job(1, classes=3), job(2), job(9), job(1)]
     assert submitting(jobs, rows=4) == [[1], [1], [2], [9], [1]]
+    assert submitting([job(1), job(1), job(9, classes=3), job(2)], rows=4) == [[1], [1, 2], [9]]
 
 
 def test_a_defect_in_the_worker_reaches_every_request():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -49,6 +50,9 @@ class Service:
         self.model, self.guard, self.limits, self.observers = model, guard, limits, observers
         self.outputs = available_outputs(guard, has_members=model.has_members)
         self._taken = 0
+        self._reader = ThreadPoolExecutor(
+            1, thread_name_prefix="credalens-read"
+        )  # one: JSON unfolds to many times its size
         answering = Answering(model, guard, self.outputs, observers)
         self._batcher = Batcher(
             answering.replies, rows=limits.batch_rows, delay=limits.batch_delay, row_axis=model.row_axis
@@ -100,8 +104,8 @@ class Service:
         arrival = Arrival()
         try:
             response = await self._infer(request, arrival)
-        except RequestError as error:
-            self._tell(arrival, error.status, str(error))
+        except Exception as error:
+            self._tell(arrival, error.status if isinstance(error, RequestError) else 500, str(error))
             raise
         self._tell(arrival, 200, None)
         return Response(response.body, headers=response.headers)
@@ -134,7 +138,7 @@ class Service:
         if len(body) < LARGE:
             job = self._job(body, header_length)
         else:
-            job = await asyncio.get_running_loop().run_in_executor(None, self._job, body, header_length)
+            job = await asyncio.get_running_loop().run_in_executor(self._reader, self._job, body, header_length)
         arrival.id, arrival.rows = job.id, job.rows
         return job
 

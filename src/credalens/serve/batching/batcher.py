@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from credalens.serve.batching.answering import Reply
 from credalens.serve.batching.jobs import Job
+from credalens.serve.observer import LOG
 from credalens.serve.protocol.errors import RequestError
 from credalens.serve.protocol.infer_response import InferResponse
 
@@ -18,9 +19,10 @@ Replies = Callable[[Sequence[Job], int], list[Reply]]
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """A job in the queue, since when, and where its reply goes."""
+    """A job in the queue, its kind, since when it waits, and where its reply goes."""
 
     job: Job
+    kind: Hashable
     since: float
     reply: asyncio.Future[Reply]
 
@@ -37,52 +39,56 @@ class Batcher:
 
     async def submit(self, job: Job, /) -> InferResponse:
         """The response to a job, after its batch was answered."""
-        waiting = Waiting(job, time.monotonic(), asyncio.get_running_loop().create_future())
-        self._queue.append(waiting)
+        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._queue.append(Waiting(job, job.kind(self._row_axis), time.monotonic(), reply))
         self._start()
-        reply = await waiting.reply
-        if isinstance(reply, RequestError):
-            raise reply
-        return reply
+        if isinstance(answer := await reply, RequestError):
+            raise answer
+        return answer
 
     def _start(self) -> None:
         """Start the next batch, unless one runs or there is time to wait for more."""
-        self._queue = [
-            waiting for waiting in self._queue if not waiting.reply.done()
-        ]  # nobody waits for a cancelled one
+        self._queue = [waiting for waiting in self._queue if not waiting.reply.done()]  # who gave up waits no more
         if self._busy or not self._queue:
             return
         batch = self._next_batch()
-        rest = self._delay - (time.monotonic() - batch[0].since)
-        loop = asyncio.get_running_loop()
         if self._timer is not None:
             self._timer.cancel()
+        rest = self._delay - (time.monotonic() - batch[0].since)
         if rest > 0 and sum(waiting.job.rows for waiting in batch) < self._rows:
-            self._timer = loop.call_later(rest, self._start)
-            return
-        self._busy = True
-        taken = {id(waiting) for waiting in batch}
-        self._queue = [waiting for waiting in self._queue if id(waiting) not in taken]
-        task = loop.run_in_executor(self._thread, self._replies, [x.job for x in batch], len(self._queue))
-        task.add_done_callback(lambda done: self._finish(batch, done))
+            self._timer = asyncio.get_running_loop().call_later(rest, self._start)
+        else:
+            self._run(batch)
 
     def _next_batch(self) -> list[Waiting]:
         """The oldest job and those of its kind, in their order, up to the number of rows."""
-        kind, rows = self._queue[0].job.kind(self._row_axis), 0
-        batch: list[Waiting] = []
-        for waiting in self._queue:
-            if batch and rows + waiting.job.rows > self._rows:
+        oldest, *others = self._queue
+        batch, rows = [oldest], oldest.job.rows
+        for waiting in (other for other in others if other.kind == oldest.kind):
+            rows += waiting.job.rows
+            if rows > self._rows:
                 break
-            if waiting.job.kind(self._row_axis) == kind:
-                batch.append(waiting)
-                rows += waiting.job.rows
+            batch.append(waiting)
         return batch
+
+    def _run(self, batch: list[Waiting]) -> None:
+        self._busy = True
+        self._queue = [waiting for waiting in self._queue if waiting not in batch]
+        jobs = [waiting.job for waiting in batch]
+        loop = asyncio.get_running_loop()
+        task = loop.run_in_executor(self._thread, self._replies, jobs, len(self._queue))
+        task.add_done_callback(lambda done: self._finish(batch, done))
 
     def _finish(self, batch: list[Waiting], done: asyncio.Future[list[Reply]]) -> None:
         self._busy = False
-        error = done.exception()
-        replies = done.result() if error is None else [RequestError("the batch failed", status=500)] * len(batch)
-        for waiting, reply in zip(batch, replies, strict=True):
+        for waiting, reply in zip(batch, _replies_of(done, len(batch)), strict=True):
             if not waiting.reply.done():
                 waiting.reply.set_result(reply)
         self._start()
+
+
+def _replies_of(done: asyncio.Future[list[Reply]], count: int) -> list[Reply]:
+    if (error := done.exception()) is None:
+        return done.result()
+    LOG.error("a batch failed", exc_info=error)
+    return [RequestError("the server failed; its log says why.", status=500) for _ in range(count)]
