@@ -85,21 +85,14 @@ class Chunk:
         self.count, self.rows, self.classes = members.shape
         self.device = members.device
         self.compiled_for = (self.device, self.classes)
-        self.few_classes = self.classes <= layout.FEW_CLASSES
-        self.steps = (1, self.rows) if self.few_classes else (self.classes, 1)
-        self.float32 = not self.few_classes and kind == "probs" and members.dtype != torch.float64
+        self.steps = self.classes, 1  # from row to row and from class to class of the bounds
+        self.float32 = kind == "probs" and members.dtype != torch.float64
         self.branch_widths = layout.branch_widths(self.classes)
 
     def decompose(self, outputs: Sequence[Tensor], /) -> None:
         """Bounds, point predictions, upper entropy and open classes; ``outputs`` are the four arrays (rows, classes)."""
         arrays: tuple[Array, ...] = (self.members, *outputs, *self._allocate_open_classes())
         numbers = (self.rows, self.classes, self.count, self.row_tolerance)
-        if self.few_classes:
-            constants = {"KIND": KINDS[self.kind], "ROWS": layout.FEW_CLASSES_ROWS}
-            few_classes = kernel("decompose.few_classes", "decompose_few_classes")
-            programs = -(-self.rows // layout.FEW_CLASSES_ROWS)
-            few_classes(self.compiled_for, programs, arrays, numbers, constants, num_warps=4)
-            return
         self.counters.tensor().zero_()
         if self.float32:
             constants, warps = layout.float32_tile(self.classes)
@@ -118,14 +111,10 @@ class Chunk:
         """The upper entropies, the open classes, the counters and what the kernels need beside them, in their order."""
         int32, double = torch.int32, torch.float64
         core = (torch.float32 if self.float32 else double, self.rows * self.classes)
-        if self.few_classes:
-            scales = len(KINDS) if self.kind == "logits" else 1
-            last = (double, scales * self.count * self.rows)
-        else:
-            last = (int32, len(layout.root_widths(self.classes)) * self.rows)
+        lists = (int32, len(layout.root_widths(self.classes)) * self.rows)
         rows = (double, self.rows)
         self.counters, *open_classes, self.many_open = scratch_arrays(
-            self.device, (int32, COUNTERS), rows, core, core, (int32, self.rows), rows, rows, last
+            self.device, (int32, COUNTERS), rows, core, core, (int32, self.rows), rows, rows, lists
         )
         self.total, self.core_low, self.core_high, self.size, self.need, self.base = open_classes
         return *open_classes, self.counters, self.many_open
@@ -134,18 +123,16 @@ class Chunk:
         """Scratch memory of all that follows: it is there before the first stream begins and until the last is done."""
         double, multiprocessors = torch.float64, processors(self.device)
         self.max_nodes = max_nodes
-        self.root_programs = min(-(-self.rows // layout.ROOT_ROWS), 32 * multiprocessors)
         self.branch_sizes = [
             (min(self.rows, layout.branch_programs(width) * multiprocessors), min(12 * width + 256, 3 * max_nodes + 8))
             for width in self.branch_widths
         ]
         sizes = list(zip(self.branch_sizes, self.branch_widths, strict=True))
-        self.open_rows, self.value, self.bound, self.root_workspace, *branch_arrays = scratch_arrays(
+        self.open_rows, self.value, self.bound, *branch_arrays = scratch_arrays(
             self.device,
             (torch.int32, len(self.branch_widths) * self.rows),
             (double, self.rows),
             (double, self.rows),
-            (double, self.root_programs * 3 * self.classes * layout.ROOT_ROWS if self.few_classes else 0),
             *((double, programs * 5 * width) for (programs, _), width in sizes),
             *((double, programs * 4 * height) for (programs, height), _ in sizes),
         )
@@ -153,11 +140,8 @@ class Chunk:
 
     def solve_roots(self, tolerance: float, /) -> None:
         """The root of every row's search; the rows that it leaves open are listed."""
-        if self.few_classes:
-            self._root_few_classes(tolerance)
-        else:
-            for i, width in enumerate(layout.root_widths(self.classes)):
-                self._root_rows(i, width, tolerance)
+        for i, width in enumerate(layout.root_widths(self.classes)):
+            self._root_rows(i, width, tolerance)
 
     def branch(self, tolerance: float, /) -> None:
         """The lower entropy of the rows that the root leaves open.
@@ -172,16 +156,6 @@ class Chunk:
             for i, stream in reversed([*enumerate(streams)]):
                 with stream:
                     self._branch(i, tolerance)
-
-    def _root_few_classes(self, tolerance: float) -> None:
-        kernel("lower.root_few_classes", "root_few_classes")(
-            self.compiled_for,
-            self.root_programs,
-            (*self._open_classes(), self.root_workspace, self.open_rows, self.counters),
-            (tolerance, self.rows, *self.steps, self.classes),
-            {"ROWS": layout.ROOT_ROWS},
-            num_warps=1,
-        )
 
     def _root_rows(self, i: int, width: int, tolerance: float) -> None:
         warps = layout.root_warps(width)

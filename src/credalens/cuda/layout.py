@@ -8,10 +8,7 @@ from torch import Tensor
 
 MOST_CLASSES = 4096  # a row must fit in the registers of one program
 WIDTHS = (64, 256, 1024, 4096)  # open classes of the rows whose roots are solved together
-FEW_CLASSES = 32  # classes up to which one thread describes a row
-FEW_CLASSES_ROWS = 128  # rows of such a program
-ROOT_ROWS = 32  # rows of such a program that solves the root: no thread touches another's scratch values
-FLOAT64_THREAD_CLASSES = 8  # classes of a thread, where a row lies on many
+FLOAT64_THREAD_CLASSES = 8  # classes of a thread
 FLOAT32_THREAD_CLASSES = 16  # the same in float32
 FLOAT64_REGISTERS = 128  # registers of a thread: sixteen warps on a multiprocessor, and little is spilled
 FLOAT32_REGISTERS = 88  # 22 warps, the fastest of those timed on an H200
@@ -68,6 +65,6 @@ def root_widths(classes: int, /) -> tuple[int, ...]:
 @cache
 def branch_widths(classes: int, /) -> tuple[int, ...]:
     """Open classes up to which rows are searched together: half of each root width, and each, as far as rows need them."""
-    if classes <= FEW_CLASSES:
-        return (FEW_CLASSES // 2 if 2 * classes <= FEW_CLASSES else FEW_CLASSES,)
+    if classes <= WIDTHS[0] // 2:
+        return (16 if classes <= 16 else WIDTHS[0] // 2,)
     return tuple(half for width in root_widths(classes) for half in (width // 2, width) if half < 2 * classes)

@@ -149,13 +149,15 @@ def search_rows(
                 entropy += phi_a - tl.load(phis + split)
             feasible = mass >= -SLACK
             mass = tl.maximum(mass, 0.0)
-            after = slope >= steep
+            # Its turn is a position: slopes that agree but for their last bits may stand in another order.
+            turn = tl.min(tl.where(slope >= steep, i, WIDTH), 0)
+            after = i >= turn
             filled = tl.cumsum(tl.where(free, width, 0.0), 0) + tl.where(after, room, 0.0)
             at = tl.min(tl.where(free & (mass <= filled), i, WIDTH), 0)
             has_break = at < WIDTH
             at = tl.minimum(at, WIDTH - 1)
             break_slope = tl.load(slopes + at)
-            passed = holds & ((break_slope >= steep) | (has_break == 0))  # the split class comes before the break class
+            passed = holds & ((at >= turn) | (has_break == 0))  # the split class comes before the break class
             before = tl.sum(tl.where(free & ~after, width, 0.0), 0)
             breaks = passed & (mass <= before + room)
             full = free & tl.where(breaks, ~after, (i < at) | (has_break == 0))
