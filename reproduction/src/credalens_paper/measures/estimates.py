@@ -83,7 +83,7 @@ def correlation_estimates(
     [1.0, -1.0]
     """
     rng, count = np.random.default_rng(seed), len(target)
-    weights = [np.ones(count)]
+    weights: list[Array] = [np.ones(count)]
     weights += [np.bincount(rng.integers(0, count, count), minlength=count) for _ in range(resamples)]
     truth, codes = _codes(target), {name: [_codes(run[name]) for run in runs] for name in runs[0]}
     drawn = {name: np.zeros(len(weights)) for name in codes}
