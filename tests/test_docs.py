@@ -104,7 +104,7 @@ def test_every_link_to_a_file_leads_somewhere():
             assert built or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-REFERENCE = {f"credalens.{part}" for part in credalens._PARTS} | {"credalens"}
+REFERENCE = {f"credalens.{part}" for part in (*credalens._PARTS, "engines")} | {"credalens"}
 
 
 @pytest.mark.parametrize("module", sorted(REFERENCE))

@@ -126,7 +126,7 @@ def test_ctrl_c_says_how_to_go_on(capsys, tmp_path, monkeypatch, source):
     monkeypatch.setattr("credalens.scoring.score_file", interrupted)
     code, out, err = run(capsys, source, "-o", tmp_path / "out.parquet")
     assert (code, out) == (130, "")
-    assert err == "interrupted; the same command goes on from here when it is given again.\n"
+    assert err == "interrupted; give the same command again to resume.\n"
 
 
 def bad_file(tmp_path, kind: str):
@@ -155,10 +155,10 @@ def bad_file(tmp_path, kind: str):
         ("two axes", "must have shape (members, rows, classes); got (40, 4)"),
         ("integers", "bad.npy: row 0, member 0: it sums to 0; a row must sum to 1"),
         ("objects", "holds pickled Python objects"),
-        ("truncated .npy", "bad.npy: cannot be read, it is damaged, cut short"),
-        ("truncated .npz", "bad.npz: cannot be read, it is damaged, cut short"),
-        ("truncated .parquet", "bad.parquet: cannot be read, it is damaged, cut short"),
-        ("truncated .safetensors", "bad.safetensors: cannot be read, it is damaged, cut short"),
+        ("truncated .npy", "bad.npy: cannot be read: it is damaged, cut short"),
+        ("truncated .npz", "bad.npz: cannot be read: it is damaged, cut short"),
+        ("truncated .parquet", "bad.parquet: cannot be read: it is damaged, cut short"),
+        ("truncated .safetensors", "bad.safetensors: cannot be read: it is damaged, cut short"),
     ],
 )
 def test_bad_files_are_refused_on_one_line(capsys, tmp_path, kind, message):
@@ -205,7 +205,7 @@ def test_a_row_without_a_possible_class_is_named(capsys, tmp_path):
         ("in.npy/out.npz", "there is no folder"),
         (
             "folder.npz",
-            "it is a folder, which is for folders of Parquet files; for in.npy name a .parquet or .npz file",
+            "it is a folder, and the input is a single file; for in.npy name a .parquet or .npz file",
         ),
     ],
 )

@@ -268,7 +268,7 @@ def test_rows_that_only_a_later_table_has_are_not_dropped_unsaid(tmp_path):
 @pytest.mark.parametrize("layout", [[np.r_[0:20, 3], np.r_[20:40]], [np.r_[0:20], np.r_[20:40, 3]]])
 def test_an_id_that_stands_twice_in_the_first_table_is_named(tmp_path, layout):
     sources = write_models(tmp_path, [layout, [np.arange(ROWS)]])
-    with pytest.raises(ValueError, match=r"model-0: has 1 rows with an id that stands before, such as \d+\. .*--join"):
+    with pytest.raises(ValueError, match=r"model-0: 1 rows repeat an id of an earlier row, such as \d+\. .*--join"):
         score_folder(sources, tmp_path / "out")
     summary = score_folder(sources, tmp_path / "out", join="first")
     assert (summary.scores.rows, summary.repeated_ids, summary.left_out_rows) == (41, 1, {})

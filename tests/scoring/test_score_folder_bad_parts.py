@@ -32,7 +32,7 @@ def spoil(path) -> None:
 
 
 BAD = [
-    (truncate, "part-1.parquet: cannot be read, it is damaged"),
+    (truncate, "part-1.parquet: cannot be read: it is damaged"),
     (flip, "part-1.parquet: "),
     (spoil, r"part-1.parquet: row 11, member 0: it sums to 2; a row must sum to 1"),
 ]

@@ -31,7 +31,7 @@ def test_a_file_cut_short_is_refused(tmp_path, suffix, kept):
     save_predictions(path, VALUES)
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * kept)])
-    with pytest.raises(ValueError, match=rf"members\{suffix}: cannot be read, it is damaged"):
+    with pytest.raises(ValueError, match=rf"members\{suffix}: cannot be read: it is damaged"):
         open_predictions(path)
 
 

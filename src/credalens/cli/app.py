@@ -126,16 +126,16 @@ def _show_version(wanted: bool) -> None:
 def credalens(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; goes anywhere.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")] = False,
 ) -> None:
     """Exact, certified credal uncertainty for classifiers you already have.
 
-    Give it what the members of an ensemble, the samples of a Bayesian network or the passes of MC-dropout predict, and
-    get probability intervals, a point prediction and total, aleatoric and epistemic uncertainty.
+    Reads the predictions of the members of an ensemble, the samples of a Bayesian network or the passes of MC-dropout, and
+    computes probability intervals, a point prediction and total, aleatoric and epistemic uncertainty.
 
-    Every command explains itself and gives examples: `credalens score --help`.
+    Every command has a help page with examples: `credalens score --help`.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

@@ -19,11 +19,11 @@ def demo(
     ] = Path("credalens-report"),
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the split and of the images.")] = 0,
 ) -> None:
-    """See what a report says of five real networks, and of five small ones that are trained on the way.
+    """Write a report about five real networks, and one about five small networks that the demo trains.
 
-    First five ResNet-18 on CIFAR-10, whose predictions come along: how well do they notice SVHN and Tiny-ImageNet? Then five
-    small networks learn from one half of scikit-learn's digits and are tested on the other half and on letters, pieces of
-    photos, textures and corrupted digits, none of which they have seen. Takes about half a minute.
+    The first report is about five ResNet-18 on CIFAR-10, whose predictions are included: how well do they detect SVHN and
+    Tiny-ImageNet? For the second, five small networks learn one half of scikit-learn's digits. They are tested on the other
+    half, and on letters, pieces of photos, textures and corrupted digits, which they have not seen. Takes about half a minute.
 
     **Examples**
 
@@ -37,7 +37,7 @@ def demo(
     check_folder(output)
     check_seed(seed)
     begin = time.perf_counter()
-    typer.echo("Five real networks on CIFAR-10, then five small ones that are trained on digits ...", err=True)
+    typer.echo("Evaluating five real networks on CIFAR-10, then training five small ones on digits ...", err=True)
     with progress_bar() as progress:
         result = run_demo(output, seed=seed, progress=progress)
     typer.echo("\nFive ResNet-18 on CIFAR-10\n")
@@ -45,6 +45,6 @@ def demo(
     typer.echo("\nFive small networks on digits\n")
     print_evaluation(result.digits, output / "digits")
     typer.echo(
-        f"\nDone in {time.perf_counter() - begin:.0f} s. The second again from its saved predictions, as for your own:"
+        f"\nDone in {time.perf_counter() - begin:.0f} s. To repeat the second report from its saved predictions:"
     )
     typer.echo(f"  {escaped(result.command)}")

@@ -21,7 +21,7 @@ MaxBytes = Annotated[
     typer.Option(
         metavar="N",
         min=1,
-        help="Bytes that a compressed file may unfold to.",
+        help="Most bytes that a compressed file may unfold to.",
         show_default="1 GiB, or 100 times its size",
         rich_help_panel="Run",
     ),
@@ -37,13 +37,16 @@ MemberAxis = Annotated[
     ),
 ]
 Engine = Annotated[
-    str, typer.Option(metavar="local|ray", help="This process, or a Ray cluster.", rich_help_panel=PANEL)
+    str,
+    typer.Option(
+        metavar="local|ray", help="Where to work: in this process, or on a Ray cluster.", rich_help_panel=PANEL
+    ),
 ]
 Address = Annotated[
     str | None,
     typer.Option(
         metavar="HOST:PORT",
-        help="A running Ray cluster; by default $RAY_ADDRESS, or a Ray started here.",
+        help="Address of a running Ray cluster; by default $RAY_ADDRESS, or a new Ray on this machine.",
         show_default=False,
         rich_help_panel=PANEL,
     ),
@@ -63,8 +66,8 @@ Gpus = Annotated[
     typer.Option(
         metavar="SHARE",
         min=0,
-        help="GPU of each network.",
-        show_default="1 where the cluster has one",
+        help="Share of a GPU for each network.",
+        show_default="1 if the cluster has one",
         rich_help_panel=PANEL,
     ),
 ]

@@ -38,8 +38,8 @@ def evaluate(
         typer.Option(
             "--ood",
             metavar="NAME=FILE",
-            help="Members' predictions for data that are out of distribution; give it once for each data set. Without it "
-            "labels are needed, and OOD detection is left out of everything that is printed and written.",
+            help="Members' predictions for data that are out of distribution; give it once for each data set. Without it, "
+            "labels are needed, and nothing is said about OOD detection.",
             show_default=False,
         ),
     ] = None,
@@ -47,7 +47,7 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="True classes of the in-distribution rows; not needed where the file of --id holds them, as labels.",
+            help="True classes of the in-distribution rows; not needed if the file of --id contains labels.",
             show_default=False,
         ),
     ] = None,
@@ -55,28 +55,26 @@ def evaluate(
     member_axis: MemberAxis = None,
     classes: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Names of the classes, a text file with one a line.", show_default=False),
+        typer.Option(metavar="FILE", help="Text file with the names of the classes, one per line.", show_default=False),
     ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
             "--model",
             metavar="NAME=FOLDER",
-            help="Compare models on the same inputs: a folder for each, in which the files of --id and --ood are looked for; "
-            "the first is what the others are compared with.",
+            help="Compare models on the same inputs. Each folder contains the files that --id and --ood name; the other models "
+            "are compared with the first.",
             show_default=False,
         ),
     ] = None,
-    title: Annotated[str, typer.Option(metavar="TEXT", help="What the page is called.", show_default=False)] = "",
-    name: Annotated[
-        str, typer.Option(metavar="TEXT", help="What the in-distribution data are called.")
-    ] = "in-distribution",
+    title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the page.", show_default=False)] = "",
+    name: Annotated[str, typer.Option(metavar="TEXT", help="Name of the in-distribution data.")] = "in-distribution",
     images: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Pictures of the inputs, an .npz with an array for each data set by its name, or an .npy for --id: bytes or "
-            "floats from 0 to 1, channels last or first.",
+            help="Pictures of the inputs: an .npz with an array for each data set, under its name, or an .npy for --id. Bytes "
+            "or floats from 0 to 1, channels last or first.",
             show_default=False,
         ),
     ] = None,
@@ -84,8 +82,8 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Columns of the in-distribution rows, such as site or month, to compare accuracy and false alarms by: .csv "
-            "with a heading, or .parquet.",
+            help="Columns of the in-distribution rows, such as site or month. Accuracy and false alarms are compared by their "
+            "values. A .csv with a heading, or .parquet.",
             show_default=False,
         ),
     ] = None,
@@ -93,18 +91,18 @@ def evaluate(
         bool, typer.Option("--figures", help="Also write every chart as PNG and SVG, into FOLDER/figures.")
     ] = False,
     false_alarm_rate: Annotated[
-        float, typer.Option(metavar="RATE", help="False alarms accepted on in-distribution data, for the threshold.")
+        float, typer.Option(metavar="RATE", help="Share of in-distribution inputs that the threshold may flag.")
     ] = 0.05,
     base: Annotated[
         float, typer.Option(parser=parse_base, metavar="NUMBER|e", help="Base of the logarithm: 2 is bits, e nats.")
     ] = "2",  # type: ignore[assignment]
-    bins: Annotated[int, typer.Option(metavar="N", min=1, help="Bins of the calibration error.")] = 15,
+    bins: Annotated[int, typer.Option(metavar="N", min=1, help="Number of bins of the calibration error.")] = 15,
     replicates: Annotated[
         int,
         typer.Option(
             metavar="N",
             min=40,
-            help="Bootstrap draws behind intervals of AUPRC and FPR95; at least 40, for a 95 % interval.",
+            help="Bootstrap draws for the intervals of AUPRC and FPR95; a 95 % interval needs at least 40.",
             rich_help_panel="Run",
         ),
     ] = 300,
@@ -114,14 +112,14 @@ def evaluate(
     ] = None,
     max_bytes: MaxBytes = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the results as JSON and no progress bar.", rich_help_panel="Run")
+        bool, typer.Option("--json", help="Print the results as JSON, without a progress bar.", rich_help_panel="Run")
     ] = False,
 ) -> None:
-    """Evaluate saved predictions: is credal better than averaging, and does uncertainty find OOD data?
+    """Evaluate saved predictions: are credal sets better than averaging, and does uncertainty detect OOD data?
 
     Writes FOLDER/report.html, one page that opens without a network, FOLDER/report.json with all numbers, and
-    FOLDER/guard.json, a guard with the recommended score (see credalens guard). The folder appears when everything is done;
-    an older report in it is replaced.
+    FOLDER/guard.json, a guard for the recommended score (see credalens guard). The files appear when everything is done; an
+    older report in the folder is replaced.
 
     **Examples**
 
@@ -187,7 +185,7 @@ def _check_models(models: dict[str, Path]) -> None:
         raise typer.BadParameter("--model is given once; a comparison needs two models or more.")
     for name, folder in models.items():
         if not folder.is_dir():
-            raise typer.BadParameter(f"--model {name}={folder}: is no folder.")
+            raise typer.BadParameter(f"--model {name}={folder}: is not a folder.")
 
 
 def _named_files(option: str, pairs: list[str]) -> dict[str, Path]:
@@ -198,7 +196,7 @@ def _named_files(option: str, pairs: list[str]) -> dict[str, Path]:
             wanted = "NAME=FOLDER, such as small=a" if option == "--model" else "NAME=FILE, such as svhn=svhn.npz"
             raise typer.BadParameter(f"{option} {pair!r}: write {wanted}.")
         if name in named:
-            raise typer.BadParameter(f"{option} {name!r} is given twice; each needs a name of its own.")
+            raise typer.BadParameter(f"{option} {name!r} is given twice; each needs its own name.")
         named[name] = Path(path)
     return named
 
@@ -219,9 +217,9 @@ def _class_names(path: Path | None, classes: int) -> list[str] | None:
     try:
         names = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: is no UTF-8 text ({error}).") from error
+        raise ValueError(f"{path}: is not UTF-8 text ({error}).") from error
     if len(names) != classes:
-        raise ValueError(f"{path}: {len(names)} names for {classes} classes; write one a line.")
+        raise ValueError(f"{path}: {len(names)} names for {classes} classes; write one name per line.")
     return names
 
 

@@ -30,18 +30,18 @@ Labels = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="True classes of the rows; not needed where the file of predictions holds them, as labels.",
+        help="True classes of the rows; not needed if the file of predictions contains labels.",
         show_default=False,
     ),
 ]
-Logits = Annotated[bool, typer.Option("--logits", help="They are logits, not probabilities.")]
+Logits = Annotated[bool, typer.Option("--logits", help="The predictions are logits, not probabilities.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads.", show_default="all cores")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @guard.callback()
 def describe() -> None:
-    """Decide which predictions to accept, with a promise: fit a guard, check a guard.
+    """Decide which predictions to accept, with a promise: fit a guard, or check one.
 
     **Examples**
 
@@ -59,47 +59,52 @@ def fit(
         Path,
         typer.Argument(
             metavar="PREDICTIONS",
-            help="Members' predictions for calibration data, which they were not trained on and which are like what will "
-            "come, (members, rows, classes): .npy, .npz, .parquet or .safetensors.",
+            help="Members' predictions for calibration data, (members, rows, classes): .npy, .npz, .parquet or .safetensors. "
+            "Members must not be trained on these data, and later inputs should be like them.",
             show_default=False,
         ),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the guard, JSON.", show_default=False)
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write the guard, as JSON.", show_default=False),
     ],
     labels: Labels = None,
-    score: Annotated[str, typer.Option(metavar="NAME", help="The score that decides, of the catalogue.")] = "total",
+    score: Annotated[
+        str, typer.Option(metavar="NAME", help="The score that decides, by its name in the catalogue.")
+    ] = "total",
     false_alarm_rate: Annotated[
         float,
         typer.Option(
-            metavar="RATE", min=0, max=1, help="Abstain on at most so many inputs that are like these; 0: never."
+            metavar="RATE", min=0, max=1, help="Largest share of inputs like these to abstain on; 0: never abstain."
         ),
     ] = 0.05,
     max_error: Annotated[
         float | None,
-        typer.Option(metavar="RATE", help="Errors among accepted inputs; needs labels.", show_default="no promise"),
+        typer.Option(
+            metavar="RATE", help="Most errors among accepted inputs; needs labels.", show_default="no promise"
+        ),
     ] = None,
     max_class_error: Annotated[
         float | None,
         typer.Option(metavar="RATE", help="The same within every true class.", show_default="no promise"),
     ] = None,
-    confidence: Annotated[float, typer.Option(metavar="P", help="Of the promises about errors.")] = 0.95,
+    confidence: Annotated[float, typer.Option(metavar="P", help="Confidence of the promises about errors.")] = 0.95,
     point: Annotated[
-        str, typer.Option(metavar="intersection|mean", help="Which point prediction is judged.")
+        str, typer.Option(metavar="intersection|mean", help="The point prediction to use.")
     ] = "intersection",
     sets: Annotated[
         float | None,
         typer.Option(
             metavar="ALPHA",
-            help="Offer sets of classes that lack the true one at most so often; needs labels.",
+            help="Offer sets of classes that miss the true one with at most this probability; needs labels.",
             show_default="no sets",
         ),
     ] = None,
     set_method: Annotated[
         str, typer.Option(metavar="NAME", help="How sets are made: lac, aps, intersection, ...")
     ] = "lac",
-    largest_set: Annotated[int, typer.Option(metavar="N", min=1, help="Classes that are offered at most.")] = 3,
-    members: Annotated[str, typer.Option(metavar="TEXT", help="What made the members, kept for the reader.")] = "",
+    largest_set: Annotated[int, typer.Option(metavar="N", min=1, help="Most classes in a set that is offered.")] = 3,
+    members: Annotated[str, typer.Option(metavar="TEXT", help="Note on the members, kept in the file.")] = "",
     logits: Logits = False,
     member_axis: MemberAxis = None,
     base: Annotated[
@@ -111,8 +116,8 @@ def fit(
 ) -> None:
     """Learn from calibration data which predictions to accept, and write the guard.
 
-    It abstains on inputs that are unlike these data. With labels it can also promise how many of the predictions that it
-    accepts are wrong; where no threshold can promise that, it says how far the data are from it.
+    The guard abstains on inputs that are unlike the calibration data. With labels it can also promise how many of the accepted
+    predictions are wrong; if no threshold can promise that, the error says how far the data are from it.
 
     **Examples**
 
@@ -167,10 +172,9 @@ def check(
     max_bytes: MaxBytes = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say whether the promises of a guard hold on other data, and leave with code 3 where one is broken.
+    """Check whether the promises of a guard hold on other data; exits with code 3 if one is broken.
 
-    Every promise stands beside the rate that is observed and its exact 95 % interval. Promises about errors and sets need
-    labels.
+    Prints every promise with the observed rate and its exact 95 % interval. Promises about errors and sets need labels.
 
     **Examples**
 
@@ -210,7 +214,7 @@ def _print_counts(counts: DecisionCounts, where: str) -> None:
 
 def _print_promises(fitted: Guard) -> None:
     if fitted.false_alarm_rate is not None:
-        typer.echo(f"Promised: abstains on at most {fitted.false_alarm_rate:.3g} of new inputs that are like these.")
+        typer.echo(f"Promised: abstains on at most {fitted.false_alarm_rate:.3g} of new inputs like these.")
     for promise in fitted.promises:
         typer.echo(
             f"Promised: {promise.name} of at most {promise.max_error:.3g} among accepted inputs, with "

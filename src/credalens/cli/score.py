@@ -44,12 +44,12 @@ def score(
             "--output",
             "-o",
             metavar="OUT",
-            help="Where to write: .parquet or .npz, where an older file is replaced, but never the input; for folders, "
-            "a folder.",
+            help="Where to write: a .parquet or .npz file, or a folder if the input is one. An older file is replaced, but "
+            "never the input.",
             show_default=False,
         ),
     ],
-    logits: Annotated[bool, typer.Option("--logits", help="They are logits, not probabilities.")] = False,
+    logits: Annotated[bool, typer.Option("--logits", help="The predictions are logits, not probabilities.")] = False,
     member_axis: MemberAxis = None,
     base: Annotated[
         float, typer.Option(parser=parse_base, metavar="NUMBER|e", help="Base of the logarithm: 2 is bits, e nats.")
@@ -66,15 +66,15 @@ def score(
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="Which scores to write, by their names in the catalogue: total, epistemic, imprecision, hartley, mean_total, "
+            help="Scores to write, by their names in the catalogue: total, epistemic, imprecision, hartley, mean_total, "
             "...",
-            show_default="total, aleatoric and epistemic, credal and of averaging",
+            show_default="total, aleatoric and epistemic, of credal sets and of averaging",
         ),
     ] = None,
     guard: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Let this guard decide about every row (credalens guard fit).", show_default=False
+            metavar="FILE", help="Guard that decides about every row, made by credalens guard fit.", show_default=False
         ),
     ] = None,
     chunk_rows: Annotated[
@@ -94,17 +94,17 @@ def score(
     ] = None,
     max_bytes: MaxBytes = None,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Drop what an earlier run has left.", rich_help_panel="Run")
+        bool, typer.Option("--restart", help="Discard what an earlier run has left.", rich_help_panel="Run")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary as JSON and no progress bar.", rich_help_panel="Run")
+        bool, typer.Option("--json", help="Print the summary as JSON, without a progress bar.", rich_help_panel="Run")
     ] = False,
     row_id: Annotated[
         str | None,
         typer.Option(
             "--id",
             metavar="COLUMN",
-            help="Row ids, kept in the output; several folders need them.",
+            help="Column of row ids, kept in the output; needed for several folders.",
             show_default="id for several folders, else none",
             rich_help_panel="Folders",
         ),
@@ -113,7 +113,7 @@ def score(
         str | None,
         typer.Option(
             metavar="fail|skip",
-            help="Stop at a part that is damaged or holds a bad row, or leave it out.",
+            help="Stop at a part that is damaged or has a bad row, or skip the part.",
             show_default="fail",
             rich_help_panel="Folders",
         ),
@@ -122,7 +122,7 @@ def score(
         str | None,
         typer.Option(
             metavar="exact|first",
-            help="Several folders must have the same ids, each once; or rows are those of the first, whatever others have.",
+            help="exact: all folders have the same ids, each once; first: the rows are those of the first folder.",
             show_default="exact",
             rich_help_panel="Folders",
         ),
@@ -132,17 +132,16 @@ def score(
     workers: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="Parts worked on at a time.", show_default="all CPUs", rich_help_panel=PANEL
+            metavar="N", min=1, help="Parts to score at a time.", show_default="all CPUs", rich_help_panel=PANEL
         ),
     ] = None,
 ) -> None:
     """Score saved predictions: predicted class, intersection probability, bounds, set and uncertainty of each row.
 
-    The input may be larger than memory. A run that is interrupted or killed goes on where it stopped when the same
-    command is given again. A file appears only when it is whole; a folder gets one part for each part of the input,
-    each of them whole. Paths of folders may be addresses such as s3://bucket/folder. Labels in the input are kept, in
-    the column label. A guard adds its decision, the p-value of being like its calibration data and, where it has sets,
-    the set of classes.
+    The input may be larger than memory. To resume a run that was interrupted or killed, give the same command again. A file
+    appears only when it is complete; a folder gets one complete part for each part of the input. Paths of folders may be
+    addresses such as s3://bucket/folder. Labels in the input are kept in the column label. A guard adds its decision, the
+    p-value of being like its calibration data and, if it has sets, the set of classes.
 
     **Examples**
 
@@ -167,18 +166,18 @@ def score(
         options["guard"] = Guard.load(guard)
     folders = on_ray or len(predictions) > 1 or "://" in predictions[0] or Path(predictions[0]).is_dir()
     if folders and member_axis is not None:
-        raise typer.BadParameter("--member-axis is for arrays; in Parquet rows are rows.")
+        raise typer.BadParameter("--member-axis is for arrays; Parquet files always have one row for each input.")
     if folders:
         options |= {"id_column": row_id, "on_error": on_error or "fail", "join": join or "exact"}
     elif (row_id, on_error, join) != (None, None, None):
         raise typer.BadParameter(
-            f"--id, --on-error and --join are for folders of Parquet files; {predictions[0]} is none."
+            f"--id, --on-error and --join are for folders of Parquet files; {predictions[0]} is not one."
         )
     else:
         options["member_axis"] = member_axis
     if not folders and Path(output).is_dir():
         raise IsADirectoryError(
-            f"cannot write {output}: it is a folder, which is for folders of Parquet files; for {Path(predictions[0]).name} "
+            f"cannot write {output}: it is a folder, and the input is a single file; for {Path(predictions[0]).name} "
             "name a .parquet or .npz file."
         )
     if on_ray:
@@ -189,7 +188,7 @@ def score(
         with progress_bar(hidden=as_json) as progress:
             summary = _score(predictions, output, folders=folders, on_ray=on_ray, progress=progress, **options)
     except KeyboardInterrupt:
-        typer.echo("interrupted; the same command goes on from here when it is given again.", err=True)
+        typer.echo("interrupted; give the same command again to resume.", err=True)
         raise typer.Exit(130) from None
     seconds = time.perf_counter() - begin
     if as_json:
@@ -217,7 +216,7 @@ def _print_work(summary: FolderSummary) -> None:
     retries = f"{summary.retries} retr{'y' if summary.retries == 1 else 'ies'}"
     typer.echo(f"{summary.parts} parts{earlier}; {workers}{speed}; {retries}.")
     if summary.repeated_ids:
-        typer.echo(f"{summary.repeated_ids} rows have an id that stands before.", err=True)
+        typer.echo(f"{summary.repeated_ids} rows repeat an id of an earlier row.", err=True)
     for table, rows in summary.left_out_rows.items():
         typer.echo(escaped(f"left out: {rows} rows of {table} that the first table does not have."), err=True)
     for skipped in summary.skipped:

@@ -22,7 +22,7 @@ def read_images(path: Path, /) -> Any:
     except FileNotFoundError:
         raise
     except Exception as error:
-        raise ValueError(f"--images {path}: cannot be read, it is damaged, cut short or of another format.") from error
+        raise ValueError(f"--images {path}: cannot be read: it is damaged, cut short or of another format.") from error
 
 
 def read_groups(path: Path, /) -> dict[str, list[Any]]:
@@ -35,7 +35,7 @@ def read_groups(path: Path, /) -> dict[str, list[Any]]:
         with path.open(newline="", encoding="utf-8") as file:
             heading, *rows = list(csv.reader(file)) or [[]]
     except UnicodeDecodeError as error:
-        raise ValueError(f"--groups {path}: is no UTF-8 text ({error}).") from error
+        raise ValueError(f"--groups {path}: is not UTF-8 text ({error}).") from error
     if not heading or len(set(heading)) < len(heading):
         raise ValueError(f"--groups {path}: the first line must name every column, each once; got {heading}.")
     bad = next((n for n, row in enumerate(rows, start=2) if len(row) != len(heading)), None)
@@ -51,7 +51,7 @@ def _parquet(path: Path) -> dict[str, list[Any]]:
     try:
         columns: dict[str, list[Any]] = pq.read_table(path).to_pydict()
     except pa.ArrowInvalid as error:
-        raise ValueError(f"--groups {path}: cannot be read, it is damaged, cut short or of another format.") from error
+        raise ValueError(f"--groups {path}: cannot be read: it is damaged, cut short or of another format.") from error
     return columns
 
 

@@ -38,7 +38,7 @@ def compare_ids(tables: Sequence[ParquetTable], id_column: str | None, join: str
     repeated = len(ids) - ids.null_count - len(counts) + (ids.null_count > 0)
     if repeated and join == "exact":
         example = counts.filter(pc.greater(counts.field("counts"), 1)).field("values").drop_null()[0]
-        raise ValueError(f"{tables[0]}: has {repeated} rows with an id that stands before, such as {example}. {REMEDY}")
+        raise ValueError(f"{tables[0]}: {repeated} rows repeat an id of an earlier row, such as {example}. {REMEDY}")
     left_out = {}
     for table in tables[1:] if complete else ():
         extra = _unmatched(table, str(id_column), ids, len(ids) - repeated)

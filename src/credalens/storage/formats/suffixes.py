@@ -80,7 +80,7 @@ def readable(path: Path, /) -> Iterator[None]:
 
 def _broken(path: Path, error: Exception) -> ValueError:
     return ValueError(
-        escaped(f"{path}: cannot be read, it is damaged, cut short or of another format ({_reason(error)}).")
+        escaped(f"{path}: cannot be read: it is damaged, cut short or of another format ({_reason(error)}).")
     )
 
 
