@@ -192,7 +192,7 @@ def test_a_bad_row_is_named_by_its_place_in_the_file(capsys, tmp_path, value, lo
 def test_a_row_without_a_possible_class_is_named(capsys, tmp_path):
     values = 2 * VALUES
     values[2, 31] = -np.inf
-    save_predictions(tmp_path / "in.npy", values)
+    save_predictions(tmp_path / "in.npy", values, logits=True)
     err = refused(capsys, tmp_path / "in.npy", "--logits", "-o", tmp_path / "out.npz", "--chunk-rows", 10)
     assert "row 31, member 2: the logits rule out every class" in err
 
