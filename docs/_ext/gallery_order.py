@@ -13,6 +13,7 @@ ORDER = (
     "dense_prediction",
     "guard_in_use",
     "drifting_stream",
+    "served_networks",
     "members_one_at_a_time",
     "saved_predictions",
 )
