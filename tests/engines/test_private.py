@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from ipaddress import IPv6Address
-from pathlib import Path
 from threading import Timer
 
 import pytest
 
 from credalens.engines.cluster import MANY_NODES
+from tests.engines.sockets import family, listening
 from tests.engines.waiting import PATIENCE
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'credalens[ray]'")
@@ -41,43 +40,6 @@ def ours(tmp_path_factory):
         yield process.pid, process.stdout.readline().strip()
         process.communicate("\n")
     assert process.returncode == 0
-
-
-def family(pid):
-    """A process and all that it started, directly or not."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(path.parent.name)] = int(path.read_text().rsplit(")", 1)[1].split()[1])
-        except OSError:  # ended meanwhile
-            continue
-    members = {pid}
-    while more := {child for child, parent in parents.items() if parent in members} - members:
-        members |= more
-    return members
-
-
-def listening(pids):
-    """The addresses that processes listen on."""
-    sockets = set()
-    for pid in pids:
-        for link in Path(f"/proc/{pid}/fd").glob("*"):
-            try:
-                sockets.add(str(link.readlink()))
-            except OSError:  # closed meanwhile
-                continue
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
-                yield _address(fields[1].split(":")[0])
-
-
-def _address(text):
-    """The kernel prints words of four bytes, in the machine's order."""
-    words = [bytes.fromhex(text[i : i + 8]) for i in range(0, len(text), 8)]
-    packed = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)
-    return IPv6Address(packed if len(packed) == 16 else bytes(10) + b"\xff\xff" + packed)
 
 
 def test_it_listens_on_the_loopback_only(ours):

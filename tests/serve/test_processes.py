@@ -79,8 +79,14 @@ def eventually(condition):
 
 def workers(server):
     """The processes of a server that answer requests."""
-    children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
-    return {int(pid) for pid in children if "spawn_main" in command_line(pid)}
+    return {pid for pid in children(server.pid) if "spawn_main" in command_line(pid)}
+
+
+def children(pid):
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 def command_line(pid):
@@ -138,7 +144,8 @@ def check_with_triton(port):
     client.close()
 
 
-def check_killed_worker(server, port):
+def check_killed_worker(server, port, workers=workers, broken=None):
+    """``broken`` is the status of a request whose worker died before it had answered."""
     eventually(lambda: len(workers(server)) == 2)
     killed, answered, stop = min(workers(server)), [], threading.Event()
 
@@ -146,8 +153,8 @@ def check_killed_worker(server, port):
         lost = 0
         while not stop.is_set():
             status, body = infer(port)
-            lost += status is None
-            answered.append(status is None or total_of(body) == wrap(PROBS).total.tolist())
+            lost += status == broken
+            answered.append(status == broken or total_of(body) == wrap(PROBS).total.tolist())
         return lost
 
     with ThreadPoolExecutor(3) as pool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from credalens.checks.packages import needing
+from credalens.cli.engine import Address, Engine, check_engine
 from credalens.cli.score import parse_base
 
 LOAD, ACCESS = "Under load", "Who may ask"
@@ -47,7 +48,9 @@ def serve(
             parser=parse_base, metavar="NUMBER|e", help="Base of the logarithm.", show_default="the guard's, or 2: bits"
         ),
     ] = None,
-    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Processes.", rich_help_panel=LOAD)] = 1,
+    workers: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Processes; with Ray, replicas.", rich_help_panel=LOAD)
+    ] = 1,
     batch_rows: Annotated[
         int, typer.Option(metavar="N", min=1, help="Requests are joined up to so many rows.", rich_help_panel=LOAD)
     ] = 1024,
@@ -84,6 +87,8 @@ def serve(
     ssl_keyfile: Annotated[
         Path | None, typer.Option(metavar="FILE", help="TLS.", show_default=False, rich_help_panel=ACCESS)
     ] = None,
+    engine: Engine = "local",
+    address: Address = None,
 ) -> None:
     """Serve credal predictions over HTTP: the Open Inference Protocol v2, JSON and binary tensors.
 
@@ -95,7 +100,9 @@ def serve(
         credalens serve
         credalens serve a.onnx b.onnx c.onnx --logits --guard guard.json
         credalens serve --host 0.0.0.0 --token-file tokens.txt --workers 4
+        credalens serve a.onnx b.onnx c.onnx --engine ray --address head:6379 --workers 8
     """
+    on_ray = check_engine(engine, address=address)
     with needing("uvicorn", part="credalens serve", extra="serve"):
         from credalens.serve.limits import Limits
         from credalens.serve.running import run
@@ -115,7 +122,15 @@ def serve(
     )
     if token_file is None and not _is_loopback(host):
         typer.echo(f"Whoever reaches {host} may ask this server: there is no --token-file.", err=True)
-    run(settings, workers=workers, host=host, port=port, ssl_certfile=ssl_certfile, ssl_keyfile=ssl_keyfile)
+    listen: dict[str, Any] = {
+        "host": host, "port": port, "ssl_certfile": ssl_certfile, "ssl_keyfile": ssl_keyfile,
+    }  # fmt: skip
+    if on_ray:
+        from credalens.serve.ray_serve import run_on_ray
+
+        run_on_ray(settings, address=address, replicas=workers, **listen)
+    else:
+        run(settings, workers=workers, **listen)
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,0 +1,103 @@
+"""Run an application of settings on Ray Serve: replicas on the machines of a cluster, started again where one is lost."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from starlette.applications import Starlette
+
+from credalens.checks.packages import needing
+from credalens.engines.cluster import LOOPBACK, is_ours, ray_cluster
+from credalens.serve.running import make_app
+from credalens.serve.settings import Settings
+
+NAME: Final = "credalens"
+STORE: Final = 256 << 20  # bytes of a Ray of our own, for bodies on their way
+
+
+def run_on_ray(
+    settings: Settings,
+    /,
+    *,
+    address: str | None = None,
+    replicas: int = 1,
+    host: str = LOOPBACK,
+    port: int = 8000,
+    **tls: str | os.PathLike[str] | None,
+) -> None:
+    """Serve until a signal comes, then answer what was taken. ``tls`` are the paths ssl_certfile and ssl_keyfile.
+
+    ``address`` is that of a running cluster; without one, and without $RAY_ADDRESS, a Ray is started on this machine. Every
+    machine of a cluster listens on the port, and must reach the paths of the settings.
+    """
+    make_app(settings)  # what is wrong is said here, once
+    serve, private = _import_serve(), is_ours(address)
+    with ray_cluster(address, workers=replicas, object_store=STORE), _reserved(host, port) as port:
+        paths = {name: os.fspath(path) for name, path in tls.items() if path is not None}
+        serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port, **paths})
+        try:
+            serve.run(_application(serve, settings, replicas, private), name=NAME, route_prefix="/")
+            _wait_for_signal(f"running on http{'s' if paths else ''}://{host}:{port}")
+        finally:
+            serve.shutdown() if private else serve.delete(NAME)  # a cluster may serve others too
+
+
+def _import_serve() -> Any:
+    part, extra = "credalens serve --engine ray", "ray,serve"
+    with needing("ray", part=part, extra=extra), needing("fastapi", part=part, extra=extra):
+        serve = importlib.import_module("ray.serve")
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
+    return serve
+
+
+def _application(serve: Any, settings: Settings, replicas: int, private: bool) -> Any:
+    def build() -> Starlette:
+        if private:
+            _listen_on_loopback()
+        return make_app(settings)
+
+    deployment = serve.deployment(
+        serve.ingress(build)(),
+        name=NAME,
+        num_replicas=replicas,
+        max_ongoing_requests=settings.limits.queue,
+        max_queued_requests=settings.limits.queue,
+        graceful_shutdown_timeout_s=settings.limits.timeout,
+    )
+    return deployment.bind()
+
+
+def _listen_on_loopback() -> None:
+    """A replica offers itself to others, behind Ray's token, on all networks; a Ray of our own has no other machines."""
+    replica: Any = importlib.import_module("ray.serve._private.replica")
+    add_port = replica.add_port_to_grpc_server
+    replica.add_port_to_grpc_server = lambda server, address: add_port(server, f"{LOOPBACK}:0")
+
+
+@contextmanager
+def _reserved(host: str, port: int) -> Iterator[int]:
+    """The port; for 0 a free one that nobody else gets until Ray listens on it, since Ray wants to be told which."""
+    if port:
+        yield port
+        return
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        holder.bind((host, 0))
+        yield holder.getsockname()[1]
+
+
+def _wait_for_signal(message: str) -> None:
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    sys.stderr.write(f"{message} (press CTRL+C to quit)\n")
+    stopped.wait()
