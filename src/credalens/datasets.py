@@ -1,4 +1,4 @@
-"""Real predictions to try things on: what five trained networks say of images they know and of images they do not."""
+"""Real predictions to try things on: those of five trained networks, on test images of their own data set and on others."""
 
 from __future__ import annotations
 

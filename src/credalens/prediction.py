@@ -58,11 +58,11 @@ class CredalPrediction:
       the work budget ended first.
     - ``classical``: total, aleatoric and epistemic uncertainty of the averaged prediction. Computed on first access.
     - ``hartley`` (*batch): the generalized Hartley measure. Computed on first access.
-    - ``hartley_bounds``: a pair (low, high) of (*batch) that certainly holds it. Equal up to 16 classes, at most 1e-3 bit
+    - ``hartley_bounds``: a certified bracket (low, high) of it, each (*batch). Equal up to 16 classes, at most 1e-3 bit
       apart beyond.
 
-    Entropies are exact to the last digits of the results' dtype. The exception are CUDA tensors narrower than float64 with
-    more than 32 classes: their entropies are exact to about 2e-6 bits.
+    Entropies are exact to the last digits of the results' dtype. CUDA tensors narrower than float64 with more than 32
+    classes are the exception: their entropies are accurate to about 2e-6 bits.
     """
 
     lower: Any
@@ -139,7 +139,7 @@ class CredalPrediction:
         return SCORES[check_choice(name, tuple(SCORES), "score")].compute(self)
 
     def predict(self) -> Any:
-        """The class with the highest intersection probability, (*batch); the highest mean decides between equals."""
+        """The class with the highest intersection probability, (*batch); the mean breaks ties."""
         return top_class(self.probability, ties=self.mean)
 
     def predict_set(self, rule: str = "maximality") -> Any:
@@ -169,7 +169,7 @@ class CredalPrediction:
 
     @staticmethod
     def load(path: str | os.PathLike[str], /) -> CredalPrediction:
-        """Read what :meth:`save` wrote, as NumPy arrays; the hull and ``mean_pairwise_kl`` need the members and are gone."""
+        """Read what :meth:`save` wrote, as NumPy arrays; without members: no hull and no ``mean_pairwise_kl``."""
         from credalens.storage.prediction_file import load_prediction
 
         return load_prediction(path)

@@ -242,7 +242,7 @@ def spoil(folder):
         ({"--replicates": 39}, "Invalid value for '--replicates'"),
         ({"--seed": -1}, "Invalid value for '--seed'"),
         ({"--images": "images.npy"}, "images of 'in-distribution' must have shape (60, height, width)"),
-        ({"--images": "images.npz"}, "images were given for 'nobody', which is no data set"),
+        ({"--images": "images.npz"}, "images were given for 'nobody', which is not a data set"),
         ({"--images": "cut.npy"}, "--images cut.npy: cannot be read"),
         ({"--images": "file.txt"}, "--images file.txt: must be an .npz"),
         ({"--groups": "short.csv"}, "one value for each of the 60 ID inputs; got shape (2,) (--groups)"),

@@ -80,7 +80,7 @@ def test_chunks_give_the_same_counts(capsys, folder, monkeypatch):
         (("fit", "id.npy", "--score", "size", "-o", "g.json"), "score must be one of"),
         (("fit", "none.npy", "-o", "g.json"), "none.npy"),
         (("check", "none.json", "id.npy"), "No such file or directory"),
-        (("check", "y.npy", "id.npy"), "is no saved guard"),
+        (("check", "y.npy", "id.npy"), "is not a saved guard"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_writes_nothing(capsys, folder, monkeypatch, args, message):

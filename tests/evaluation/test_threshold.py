@@ -118,7 +118,7 @@ def stored(**changes):
 def test_other_files_are_refused(tmp_path, content, message):
     path = tmp_path / "alarm.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ValueError, match=rf"alarm.json is no saved threshold.*{message}"):
+    with pytest.raises(ValueError, match=rf"alarm.json is not a saved threshold.*{message}"):
         Threshold.load(path)
 
 

@@ -202,7 +202,7 @@ def test_fields_that_make_no_guard_are_refused(tmp_path, changes, message):
     path = tmp_path / "guard.json"
     SavedFormat("guard").write(path, {**GUARD._fields(), **changes})
     with pytest.raises(
-        ValueError, match=rf"guard.json is no saved guard \(credalens-guard-1\): .*{re.escape(message)}"
+        ValueError, match=rf"guard.json is not a saved guard \(credalens-guard-1\): .*{re.escape(message)}"
     ):
         Guard.load(path)
 

@@ -68,7 +68,7 @@ def changed(old, new):
     [
         (lambda text: "", "Expecting value"),
         (lambda text: text[:-20], "Expecting|Unterminated"),
-        (lambda text: "[1, 2]", "it holds no fields"),
+        (lambda text: "[1, 2]", "it is not a JSON object"),
         (lambda text: "{}", "'format' is missing"),
         (lambda text: "[" * 100_000, "recursion|Expecting"),
         (lambda text: '{"format": NaN}', "NaN stands where a number is expected"),
@@ -83,7 +83,7 @@ def test_other_files_are_refused(tmp_path, change, message):
     path = tmp_path / "rule.json"
     RULE.write(path, {"limit": 0.3})
     path.write_text(change(path.read_text()))
-    with pytest.raises(ValueError, match=rf"(?s)rule.json is no saved rule \(credalens-rule-1\): .*({message})"):
+    with pytest.raises(ValueError, match=rf"(?s)rule.json is not a saved rule \(credalens-rule-1\): .*({message})"):
         RULE.read(path, same)
 
 
@@ -97,13 +97,13 @@ def test_other_files_are_refused(tmp_path, change, message):
 )
 def test_what_cannot_be_restored_names_the_file(tmp_path, restore, message):
     RULE.write(tmp_path / "rule.json", {"text": "high"})
-    with pytest.raises(ValueError, match=rf"rule.json is no saved rule \(credalens-rule-1\): {message}"):
+    with pytest.raises(ValueError, match=rf"rule.json is not a saved rule \(credalens-rule-1\): {message}"):
         RULE.read(tmp_path / "rule.json", restore)
 
 
 def test_other_bytes_and_no_file(tmp_path):
     (tmp_path / "rule.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match=r"rule.json is no saved rule.*utf-8"):
+    with pytest.raises(ValueError, match=r"rule.json is not a saved rule.*utf-8"):
         RULE.read(tmp_path / "rule.json", same)
     with pytest.raises(FileNotFoundError):
         RULE.read(tmp_path / "none.json", same)

@@ -97,4 +97,4 @@ def test_the_command_takes_a_guard(capsys, tmp_path, source):
     with pytest.raises(SystemExit) as left:
         main(["score", str(source), "-o", str(tmp_path / "out.parquet"), "--guard", str(tmp_path / "guard.json")])
     assert left.value.code == 2
-    assert "is no saved guard" in capsys.readouterr().err
+    assert "is not a saved guard" in capsys.readouterr().err

@@ -241,7 +241,7 @@ def test_rows_first_is_read_with_member_axis_1(tmp_path, suffix):
 def test_rows_of_parquet_are_rows(tmp_path):
     save_predictions(tmp_path / "m.parquet", np.full((20, 3, 4), 0.25))
     assert open_predictions(tmp_path / "m.parquet").shape == (20, 3, 4)
-    with pytest.raises(ValueError, match=r"Parquet, whose rows are rows, on none. Got member_axis=1"):
+    with pytest.raises(ValueError, match=r"for Parquet leave it out, since its rows are the inputs. Got member_axis=1"):
         open_predictions(tmp_path / "m.parquet", member_axis=1)
 
 

@@ -212,7 +212,7 @@ def test_a_folder_without_weights_says_what_belongs_there(tmp_path, present):
 def test_a_configuration_that_is_none_is_named(tmp_path, text):
     (tmp_path / "config.json").write_text(text)
     (tmp_path / "model.safetensors").touch()
-    with pytest.raises(ValueError, match=rf"{tmp_path}/config.json is no JSON object"):
+    with pytest.raises(ValueError, match=rf"{tmp_path}/config.json is not a JSON object"):
         build_backbone("resnet50", classes=10, pretrained=tmp_path)
 
 

@@ -16,7 +16,7 @@ The two baselines of the paper are mean-field Gaussian posteriors that differ in
 ...     bool(torch.equal(bnn(x), network(x)))
 True
 
-Any other posterior needs no support here: a member is any callable from inputs to logits, so a function
+Other posteriors need no special support: a member is any callable from inputs to logits, so a function
 that draws weights and applies them is enough. A Laplace or SWAG posterior, given a mean and a standard
 deviation for each weight:
 

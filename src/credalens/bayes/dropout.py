@@ -10,7 +10,7 @@ DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout
 def activate_dropout(model: nn.Module, /) -> Switch:
     """Put the dropout layers, and only those, in training mode (Gal and Ghahramani 2016).
 
-    Holds from the call until the end of the ``with`` block, or until ``restore()``. Dropout that is no layer
+    Holds from the call until the end of the ``with`` block, or until ``restore()``. Dropout that is not a layer
     cannot be switched on: ``functional.dropout`` in a forward method, or what ``nn.MultiheadAttention`` does
     to its attention weights and ``nn.LSTM`` between its layers.
 

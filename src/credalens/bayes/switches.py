@@ -1,4 +1,4 @@
-"""Settings of a network that hold for a while: sampling off, another generator, dropout on."""
+"""Temporary settings of a network: sampling off, another generator, dropout on."""
 
 from collections.abc import Iterable, Iterator
 from typing import final

@@ -1,4 +1,4 @@
-"""Errors about rows that are no predictions: which row is the first, what is wrong with it, what to do."""
+"""Errors about rows that are not predictions: which row is the first, what is wrong with it, what to do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OTHER_AXIS = (
 
 
 class BadRowError(ValueError):
-    """Some rows of member predictions are no distributions, or logits of none.
+    """Some rows of member predictions are not distributions, or not logits of any.
 
     :ivar row: the first of them, counted over the whole batch.
     :ivar member: the first member whose prediction is bad there.

@@ -162,7 +162,7 @@ def in_common_precision(probs: Any, /, *, name: str = "probs") -> Any:
 
 
 def _renormalised(member: Any, dtype: str, name: str) -> Any:
-    """One member in float32; a row that is no distribution stays as it is, to be refused with its index."""
+    """One member in float32; a row that is not a distribution stays as it is, to be refused with its index."""
     p = to_float32(read_array(member, name))
     xp = namespace(array_kind_of(p).library)
     if not p.shape:

@@ -1,4 +1,4 @@
-"""``credalens demo``: the whole way on an example that comes along."""
+"""``credalens demo``: the whole job on included examples."""
 
 from __future__ import annotations
 

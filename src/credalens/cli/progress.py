@@ -10,7 +10,7 @@ from contextlib import contextmanager
 def progress_bar(*, hidden: bool = False) -> Iterator[Callable[[str, int, int], None]]:
     """Gives a function to call with what is being done, how much of it is done, and how much there is.
 
-    A new ``what`` begins a new bar. Hidden on request, and where stderr is no terminal.
+    A new ``what`` begins a new bar. Hidden on request, and if stderr is not a terminal.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -35,7 +35,7 @@ def classical_uncertainty(
 
     .. math:: TU = H(\bar p), \quad AU = \frac1N \sum_n H(p_n), \quad EU = TU - AU \ge 0, \quad \bar p = \frac1N \sum_n p_n
 
-    Total is the entropy of the mean, aleatoric the mean of the entropies. (N + 1) C logarithms a row.
+    Total is the entropy of the mean, aleatoric the mean of the entropies. (N + 1) C logarithms per row.
 
     >>> result = classical_uncertainty([[1.0, 0.0], [0.0, 1.0]])
     >>> float(result.total), float(result.aleatoric), float(result.epistemic)

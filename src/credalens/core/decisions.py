@@ -24,8 +24,8 @@ def credal_decision(lower: Any, upper: Any, rule: str) -> Any:
     And two that name one class (all of them in a tie): ``"gamma_maximin"`` (highest lower probability) and
     ``"gamma_maximax"`` (highest upper probability).
 
-    The first three drop a class only for more than the rounding of the bounds' dtype explains: ties stay ties in float32. That
-    is relative to two bounds that are compared, and to one where the sum of all bounds takes part.
+    The first three drop a class only if rounding in the bounds' dtype cannot explain the difference: ties stay ties in float32.
+    The rounding is relative to the two bounds that are compared, or to one if the sum of all bounds is involved.
 
     >>> credal_decision([0.5, 0.2, 0.0], [0.8, 0.4, 0.1], "maximality")
     array([ True, False, False])
@@ -67,11 +67,11 @@ RULES = ("interval_dominance", "maximality", "e_admissibility", "gamma_maximin",
 
 
 def set_utility(size: Any, correct: Any, /, *, reward: float = 0.65) -> Any:
-    r"""Discounted accuracy of a set of ``size`` classes that holds the true one: u65 by default, u80 for 0.8.
+    r"""Discounted accuracy of a set of ``size`` classes that contains the true one: u65 by default, u80 for 0.8.
 
     .. math:: u(n) = (a / n) - (b / n^2) \ \text{with}\ u(1) = 1,\ u(2) = reward; \quad 0 \text{ if the true class is missing}
 
-    u65 = 1.6/n - 0.6/n^2 and u80 = 2.2/n - 1.2/n^2. ``correct`` says for each set whether it holds the true class.
+    u65 = 1.6/n - 0.6/n^2 and u80 = 2.2/n - 1.2/n^2. ``correct`` says for each set whether it contains the true class.
 
     >>> set_utility([1, 2, 2], [True, True, False])
     array([1.  , 0.65, 0.  ])

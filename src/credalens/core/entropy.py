@@ -29,7 +29,7 @@ def upper_entropy(
 
     .. math:: \overline H = \max_{l \le p \le u,\ \sum p = 1} -\sum_k p_k \log p_k, \quad p_k = \mathrm{clip}(t, l_k, u_k)
 
-    with the one level t at which the distribution sums to one. Exact; O(C) a row, about five passes.
+    with the one level t at which the distribution sums to one. Exact; O(C) per row, about five passes.
 
     >>> round(float(upper_entropy([0.1, 0.1, 0.2], [0.7, 0.6, 0.7])), 4)
     1.585

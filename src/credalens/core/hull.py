@@ -69,7 +69,7 @@ class ConvexHull:
         ``return_bounds`` adds the pair (value, that upper bound).
 
         Cost: a step takes O(N C) for N members, and O(k^2 (C + k)) for the k of them that are in use, at most about max(C, 64).
-        Up to a hundred classes it takes 1 to 100 steps, and more with more classes: 5 ms a row for 3000 members and 10 classes,
+        Up to a hundred classes it takes 1 to 100 steps, more with more classes; per row 5 ms for 3000 members and 10 classes,
         0.4 s for 100 classes, 5 s for 1000 members and 300 classes. After ``max_steps`` steps the value is a lower bound of
         the highest entropy; rows where that leaves more than 1e-9 bits open are counted in a RuntimeWarning.
         """

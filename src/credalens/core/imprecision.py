@@ -20,7 +20,7 @@ def maximum_mean_imprecision(lower: Any, upper: Any, *, return_bounds: bool = Fa
 
     Between 0, for a single distribution, and 1. The last term is a balanced partition of the widths. A greedy one that
     reaches one of the first two terms is the answer at once, as for nearly all real predictions; else a search over
-    subsets decides, O(C log C) a row without it. ``return_bounds`` adds a certified bracket (low, high), wider than
+    subsets decides, O(C log C) per row without it. ``return_bounds`` adds a certified bracket (low, high), wider than
     a point only where the search ended at a million nodes.
 
     >>> round(float(maximum_mean_imprecision([0.2, 0.1, 0.0], [0.7, 0.6, 0.3])), 6)

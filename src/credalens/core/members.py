@@ -28,7 +28,7 @@ ABSENT = -(2**62)
 class MemberSummary:
     """(count, lower, upper, sum of p, sum of H(p)): a commutative monoid under (+, min, max, +, +).
 
-    A thousand members need the memory of one: four arrays of at most (*batch, classes), in float64 on the members' device.
+    A thousand members take the memory of one: four arrays of at most (*batch, classes), in float64 on the members' device.
     ``update`` folds members in and returns the summary itself; ``merge`` combines two into a new one, in any grouping and
     order. ``MemberSummary()`` is the empty summary.
 
@@ -162,7 +162,7 @@ def _each_member(probs: Any, member_axis: int | None) -> Iterator[Any]:
 
 
 def _summary_of(p: Any, keep: int) -> MemberSummary | None:
-    """The summary of one member (*batch, classes), its rows renormalised in its own library; None if one is no distribution."""
+    """The summary of one member (*batch, classes), renormalised in its own library; None if a row is not a distribution."""
     array_kind = array_kind_of(p)
     xp = namespace(array_kind.library)
     if len(p.shape) < 1:

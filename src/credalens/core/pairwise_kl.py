@@ -29,7 +29,7 @@ def pairwise_kl_of(members: MemberArray, /, *, base: float, threads: int | None 
 
 
 def pairwise_kl(p: Any, /) -> Any:
-    r"""The mean divergence over all pairs of members (N, rows, classes) in bits, by N C logarithms a row.
+    r"""The mean divergence over all pairs of members (N, rows, classes) in bits, by N C logarithms per row.
 
     .. math:: \frac1{N^2} \sum_{n,m} KL(p_n \| p_m) = \sum_k \Big(\frac1N \sum_n p_{nk} \log p_{nk}
               - \bar p_k \frac1N \sum_n \log p_{nk}\Big)

@@ -87,7 +87,7 @@ SCORES: Final = {
             r"\sum_B m(B) \log \lvert B \rvert",
             "information",
             LOG,
-            "2^C sums up to 16 classes, beyond that milliseconds a row",
+            "2^C sums up to 16 classes, beyond that milliseconds per row",
             lambda x: x.hartley,
         ),
         Score(

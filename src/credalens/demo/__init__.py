@@ -1,4 +1,4 @@
-"""The main job on examples that come along: real networks, and small ones that are trained on digits."""
+"""The main job on included examples: real networks, and small ones that are trained on digits."""
 
 from credalens.demo.run import Demo, run_demo
 

@@ -1,4 +1,4 @@
-"""Images that are no digits, of the size of the digits: letters, pieces of photos, textures, and corrupted digits."""
+"""Images that are not digits, of the size of the digits: letters, pieces of photos, textures, and corrupted digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real networks first: five ResNet-18 on CIFAR-10, whose predictions come along, so that nothing is trained."""
+"""Real networks first: five ResNet-18 on CIFAR-10, whose predictions are included, so that nothing is trained."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ LARGEST_SEED = 2**32 - 1  # of scikit-learn's random states
 class Demo:
     """Where everything was written, and both evaluations.
 
-    :ivar real: of the networks whose predictions come along; :ivar digits: of the small ones that were trained.
+    :ivar real: of the networks whose predictions are included; :ivar digits: of the small ones that were trained.
     :ivar command: makes the report of the small ones again from their saved predictions.
     """
 

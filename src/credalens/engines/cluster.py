@@ -1,4 +1,4 @@
-"""A Ray to work on: the one that runs, the one at an address, or one of our own on this machine."""
+"""A Ray to work on: the one that is running, the one at an address, or a new one on this machine."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def import_ray() -> Any:
 def ray_cluster(
     address: str | None = None, /, *, workers: int | None = None, object_store: int | None = None
 ) -> Iterator[Any]:
-    """Ray, connected while the block lasts: to ``address`` (or $RAY_ADDRESS), or to one started here for the purpose.
+    """Ray, connected for the time of the block: to ``address`` (or $RAY_ADDRESS), or to a new Ray on this machine.
 
-    A Ray that this process is connected to already is used and left running. One of our own has ``workers`` CPUs (by
+    A Ray that this process is already connected to is used and left running. A new one has ``workers`` CPUs (by
     default all), listens on the loopback only, refuses clients without its token, sends no usage statistics and writes
     nothing to the terminal.
     """

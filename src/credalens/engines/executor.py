@@ -44,11 +44,11 @@ def score_folder_on_ray(
     threads: int = 1,
     **options: Any,
 ) -> FolderSummary:
-    """``credalens.scoring.score_folder`` with its parts spread over a Ray cluster, the same files to the bit.
+    """``credalens.scoring.score_folder`` with its parts spread over a Ray cluster; it writes the same bytes.
 
     ``address`` is that of a running cluster; without one, and without $RAY_ADDRESS, a Ray is started on this machine.
     At most ``workers`` parts are worked on at a time (by default as many as there are CPUs), with ``threads`` CPUs each.
-    All machines must reach the paths. A part whose worker or machine is lost is done again by another.
+    All machines must reach the paths. If a worker or a machine is lost, another one does its part again.
     """
     check_threads(threads)
     cpus = None if workers is None else check_count(workers, "workers") * threads

@@ -1,4 +1,4 @@
-"""The same numbers for parts of the ID data: by true class, and by any column that the user brings."""
+"""The same numbers for parts of the ID data: by true class, and by any column that the user gives."""
 
 from __future__ import annotations
 

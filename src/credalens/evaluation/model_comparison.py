@@ -1,4 +1,4 @@
-"""Several models on the same inputs: is the new one better, where, and what did it cost?"""
+"""Several models on the same inputs: which one is better, and where."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ModelComparison:
         return next(iter(self.evaluations))
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values: the differences, and what each model is without what only a picture needs."""
+        """Plain values: the differences, and the evaluation of each model without what only a picture needs."""
         models = {name: evaluation.headline() for name, evaluation in self.evaluations.items()}
         return {"baseline": self.baseline, "differences": [one.as_dict() for one in self.differences], "models": models}
 
@@ -74,7 +74,7 @@ def compare_models(evaluations: Mapping[str, Evaluation], /) -> ModelComparison:
     """Compare two or more evaluations of the same inputs, name -> evaluation, with paired intervals."""
     named = {str(name): evaluation for name, evaluation in evaluations.items()}
     if len(named) < 2:
-        raise ValueError(f"two models or more are compared, each under a name of its own; got {list(named)} (--model).")
+        raise ValueError(f"compare two models or more, each under its own name; got {list(named)} (--model).")
     (baseline, first), *others = named.items()
     for name, other in others:
         _check_same_inputs(baseline, first, name, other)

@@ -96,7 +96,7 @@ class Evaluation(Result):
     :ivar curves: ROC and PR curves and histograms, for drawing.
     :ivar members_needed: the metrics of fewer members; None with a single one.
     :ivar groups: the same by true class, and by each column of ``groups``.
-    :ivar samples: the inputs worth a look.
+    :ivar samples: the inputs worth looking at.
     :ivar values: data set -> score -> its value for every input; not in ``report.json``, as are
     :ivar judged: the recommended point prediction of every ID input beside its label, None without labels, and
     :ivar pictures: data set and row -> the picture of a sample.
@@ -150,7 +150,7 @@ class Evaluation(Result):
         return {"format": FORMAT, **plain, "words": self.words.as_dict()}
 
     def headline(self) -> dict[str, Any]:
-        """The same without what only a picture needs."""
+        """As :meth:`as_dict`, without what only a picture needs."""
         return {name: part for name, part in self.as_dict().items() if name not in ("curves", "samples")}
 
     def to_json(self) -> str:

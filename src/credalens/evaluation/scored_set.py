@@ -71,7 +71,7 @@ def score_name(method: str, measure: str, /) -> str:
 
 
 def score_names(classes: int, /) -> tuple[str, ...]:
-    """The scores of the catalogue; the Hartley measure, milliseconds a row beyond its exact range, only where it is quick."""
+    """The scores of the catalogue; the Hartley measure, milliseconds per row beyond its exact range, only where it is quick."""
     return tuple(name for name in SCORES if name != "hartley" or classes <= EXACT_CLASSES)
 
 

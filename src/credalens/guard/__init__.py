@@ -1,4 +1,4 @@
-"""Guard: decisions with a promise, from predictions on calibration data to operation."""
+"""Decisions with a promise: accept or abstain, sets of classes, intervals and drift alarms, each fitted on calibration data."""
 
 from credalens.guard.compare_sets import SetQuality, compare_sets
 from credalens.guard.conformal_sets import ConformalSets

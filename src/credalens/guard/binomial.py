@@ -12,7 +12,7 @@ import numpy as np
 def binomial_interval(hits: int, n: int, /, *, level: float = 0.95) -> tuple[float, float]:
     r"""[low, high] with :math:`P(X \ge hits \mid low) = P(X \le hits \mid high) = (1 - level) / 2`, X binomial of n.
 
-    Its coverage is never below ``level``. By bisection on the tail, O(n) a step.
+    Its coverage is never below ``level``. By bisection on the tail, O(n) per step.
 
     >>> [round(bound, 4) for bound in binomial_interval(0, 10)], [round(bound, 4) for bound in binomial_interval(5, 10)]
     ([0.0, 0.3085], [0.1871, 0.8129])

@@ -26,9 +26,10 @@ SAVED: Final = SavedFormat("conformal-sets")
 class ConformalSets:
     r"""Split-conformal sets: the classes whose nonconformity is at most a quantile of that of true classes.
 
-    For inputs exchangeable with those it was fitted on :math:`P(y \in C(x)) \ge 1 - \alpha`; with ``by_class`` also given y.
+    For inputs exchangeable with those it was fitted on :math:`P(y \in C(x)) \ge 1 - \alpha`; with ``by_class`` also
+    within every class y.
 
-    :ivar thresholds: (classes,), the largest nonconformity that is kept; infinite where samples were too few.
+    :ivar thresholds: (classes,), the largest nonconformity that is kept; infinite if there were too few samples.
     :ivar n_samples: how many samples it was fitted on.
     """
 
@@ -59,7 +60,7 @@ class ConformalSets:
         ``method`` is a score of :mod:`credalens.guard.nonconformity`: of averaging "lac", "aps" and "raps"; of the credal set
         "intersection", "upper", "lower", "dominance", "intersection_cumulative", "upper_cumulative" and "lower_cumulative".
         ``by_class`` promises the coverage within every class and needs samples of each. ``seed``, ``penalty`` and
-        ``free_classes`` belong to the score (``SetScore``). A set that would be empty holds the class that fits best, which
+        ``free_classes`` belong to the score (``SetScore``). A set that would be empty gets the class that fits best, which
         only adds coverage; ``allow_empty`` leaves it empty.
 
         >>> from credalens import wrap
@@ -93,7 +94,7 @@ class ConformalSets:
         SAVED.write(path, self.saved_fields())
 
     def saved_fields(self) -> dict[str, Any]:
-        """What is saved, also within a guard."""
+        """The fields that are saved, also within a guard."""
         return {**vars(self), "score": asdict(self.score), "fitted_on": asdict(self.fitted_on)}
 
     @classmethod
@@ -103,7 +104,7 @@ class ConformalSets:
 
     @classmethod
     def restored(cls, fields: dict[str, Any], /) -> ConformalSets:
-        """The sets of what :meth:`saved_fields` gave, as it came from a file."""
+        """The sets from what :meth:`saved_fields` gave, as read from a file."""
         score, kind = SetScore(**fields["score"]), PredictionKind(**fields["fitted_on"])
         check_fraction(fields["alpha"], "alpha")
         return cls(**{**fields, "score": score, "fitted_on": kind, "thresholds": numbers(fields["thresholds"])})

@@ -36,7 +36,7 @@ class Guard(Signature):
     """Accepts predictions or abstains, with a promise about each; made by :meth:`fit`.
 
     :ivar version: of credalens when it was fitted.
-    :ivar members: what made the members, in the words of who fitted it.
+    :ivar members: a note on the members, by the person who fitted it.
     :ivar false_alarm_rate: a new input that is like the calibration data is called unlike it at most this often; or None.
     :ivar threshold: scores above it are unlike the calibration data; infinite where there is no false-alarm rate.
     :ivar limit: scores from here on are too uncertain for ``promises``; infinite where there are none.
@@ -73,17 +73,18 @@ class Guard(Signature):
         largest_set: int = 3,
         members: str = "",
     ) -> Guard:
-        """Learn from predictions on data the model was not trained on, such as it will meet.
+        """Learn from predictions on calibration data: not used in training, and like the inputs to come.
 
-        Abstains on what is unlike these data, by the conformal p-value of ``score`` (``CredalPrediction.score``): at most
-        a share ``false_alarm_rate`` of new inputs of the same kind. With ``labels``, the true classes, it can also promise
-        that at most a share ``max_error`` of what it accepts is wrong, and at most ``max_class_error`` within a class (one
-        number, or class -> number; ``class_by`` "true" or "predicted" class); all of it at once with probability
-        ``confidence`` over the calibration data. ``point`` is the prediction that is judged, "intersection" or "mean".
+        The guard abstains on inputs that are unlike these data, by the conformal p-value of ``score``
+        (``CredalPrediction.score``): on at most a share ``false_alarm_rate`` of new inputs of the same kind. With ``labels``,
+        the true classes, it can also promise that at most a share ``max_error`` of the accepted predictions is wrong, and at
+        most ``max_class_error`` within a class (one number, or class -> number; ``class_by`` "true" or "predicted" class).
+        All promises hold together with probability ``confidence`` over the calibration data. ``point`` is the prediction
+        that is judged, "intersection" or "mean".
 
-        ``sets`` lets it offer up to ``largest_set`` classes where it cannot accept a single one: where an error rate is
-        promised, what is too uncertain for that; where none is, what has not exactly the predicted class in its set.
-        ``members`` says in words what made the members.
+        With ``sets`` the guard offers up to ``largest_set`` classes if it cannot accept a single one: for inputs that are too
+        uncertain for the promised error rate, or, if none is promised, for inputs whose set is not just the predicted class.
+        ``members`` is a note on the members.
 
         >>> from credalens import wrap
         >>> probs = np.random.default_rng(0).dirichlet([20, 2, 1], (5, 2000))
@@ -117,7 +118,7 @@ class Guard(Signature):
         largest_set: int = 3,
         members: str = "",
     ) -> Guard:
-        """The same from what `observe` keeps of the calibration data, which may come in parts."""
+        """Fit from what `observe` keeps of the calibration data, which may come in parts."""
         check_fraction(confidence, "confidence")
         if false_alarm_rate is None and not risks:
             raise ValueError("nothing to promise: give a false_alarm_rate, a max_error with labels, or both.")

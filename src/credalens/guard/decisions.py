@@ -29,11 +29,11 @@ REASONS: Final = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decisions:
-    """Arrays (*batch), those that hold no words in the caller's library.
+    """What a guard decided: arrays (*batch) in the caller's library, except those that hold text.
 
     :ivar accepted: whether the prediction may be used as it is.
     :ivar scores: the guard's score, in float64.
-    :ivar set: the classes that may be offered, a mask (*batch, classes); None where the guard has no sets.
+    :ivar set: the classes that may be offered, a mask (*batch, classes); None if the guard has no sets.
     """
 
     accepted: Any
@@ -46,12 +46,12 @@ class Decisions:
 
     @cached_property
     def p_value(self) -> Any:
-        """The conformal p-value of being like the calibration data; on first access."""
+        """The conformal p-value of being like the calibration data; computed on first access."""
         return self._array_kind.restore(self._guard.p_values(self.scores))
 
     @cached_property
     def prediction(self) -> Any:
-        """The class that the guard's point prediction names; on first access."""
+        """The class that the guard's point prediction names; computed on first access."""
         return self._guard.predicted(self._prediction)
 
     @cached_property
@@ -61,7 +61,7 @@ class Decisions:
 
     @cached_property
     def reason(self) -> NDArray[np.str_]:
-        """Why, in words."""
+        """The reason for the decision, as text."""
         return np.array(REASONS)[self._reasons]
 
     @cached_property

@@ -38,7 +38,8 @@ class DriftAlarm:
     inputs had been seen when the alarm was raised, or None.
 
     Where 5, 10, 20, 50 % of the inputs come from the top tenth of 2,000 calibration scores, the median delay is 988, 147, 49,
-    12 inputs online; fixed it is none, 2072, 163, 22. More in ``docs/guard.md``, also of real images and of late drifts.
+    12 inputs online, and with a fixed reference none, 2072, 163, 22. ``docs/guard.md`` has more, also for real images and late
+    drifts.
 
     >>> rng = np.random.default_rng(0)
     >>> alarm = DriftAlarm(rng.normal(size=1000))
@@ -78,7 +79,7 @@ class DriftAlarm:
 
     @property
     def value(self) -> float:
-        """The evidence against "no drift" so far: 1 at the beginning; an alarm once it has reached ``bound``."""
+        """The evidence against "no drift" so far: 1 at the beginning; the alarm is raised once it reaches ``bound``."""
         return math.exp(min(self.log_value, LARGEST))
 
     @property
@@ -110,7 +111,7 @@ class DriftAlarm:
         return self._reference.p_values(scores, 1 - self._generator.random(len(scores)))
 
     def save(self, path: str | os.PathLike[str], /) -> None:
-        """Write as JSON, whole or not at all; after :meth:`load` the stream goes on to the bit."""
+        """Write as JSON, whole or not at all; after :meth:`load` the alarm continues with the same bits."""
         state = {name: getattr(self, name) for name in PLAIN}
         reference = {"reference": self._reference.arrays(), "generator": self._generator.bit_generator.state}
         SAVED.write(path, state | {"growth": self._wealth.growth, "stakes": self._wealth.stakes} | reference)

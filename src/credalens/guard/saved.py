@@ -62,13 +62,13 @@ class SavedFormat:
         try:
             return restore(self._checked(json.loads(content.decode(), parse_constant=_refuse)))
         except KeyError as error:
-            raise ValueError(f"{path} is no saved {self.what} ({self.name}): {error} is missing.") from error
+            raise ValueError(f"{path} is not a saved {self.what} ({self.name}): {error} is missing.") from error
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(f"{path} is no saved {self.what} ({self.name}): {error}") from error
+            raise ValueError(f"{path} is not a saved {self.what} ({self.name}): {error}") from error
 
     def _checked(self, stored: Any) -> dict[str, Any]:
         if not isinstance(stored, dict):
-            raise ValueError("it holds no fields, { ... }.")
+            raise ValueError("it is not a JSON object, { ... }.")
         self._check_version(str(stored.pop("format")))
         if stored.pop("checksum") != checksum({"format": self.name, **stored}):
             raise ValueError("its checksum is wrong: it was damaged, or changed by hand. Make it again.")

@@ -108,7 +108,7 @@ def add_legend_above(ax: Axes, entries: Mapping[str, Entry], theme: Theme, /) ->
 
 
 def plain(text: Text, /) -> Text:
-    """Show a name as it is written: a dollar sign in a class name is no formula."""
+    """Show a name as it is written: a dollar sign in a class name does not begin a formula."""
     text.set_parse_math(False)
     return text
 

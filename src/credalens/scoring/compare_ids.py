@@ -28,7 +28,7 @@ class IdDifferences:
 def compare_ids(tables: Sequence[ParquetTable], id_column: str | None, join: str, /) -> IdDifferences:
     """Count what differs; an error where ``join`` is "exact" and something does.
 
-    Reads the ids of the first table, which take 8 bytes a row where they are numbers, and of others only the number of
+    Reads the ids of the first table, which take 8 bytes per row where they are numbers, and of others only the number of
     their rows, unless there are more of these. What a damaged file holds is unknown, and told when it is scored.
     """
     if len(tables) == 1:

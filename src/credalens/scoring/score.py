@@ -52,8 +52,8 @@ def score_file(
     The columns are those of ``score_columns``; ``scores`` names those of the catalogue ``credalens.core.scores`` that are
     written, and ``guard`` adds its decision about every row. Rows are scored in chunks, so memory does not grow with the
     file.
-    Finished chunks are kept in ``target``.parts until the whole output is written, which then appears at once: a run
-    that was killed goes on where it stopped when it is started again with the same options; ``restart=True`` begins
+    Finished chunks are kept in ``target``.parts until the whole output is written, which then appears at once. A run
+    that was killed resumes if it is started again with the same options; ``restart=True`` begins
     anew. While it is being written the output takes its size on disk twice. ``max_bytes`` and ``member_axis`` are
     those of ``open_predictions``. ``progress`` is called with what is being done and the rows done and to do.
 
@@ -133,8 +133,8 @@ def score_folder(
     rows of others that were left out. Paths may be URIs (s3://bucket/folder), or belong to the ``filesystem`` of Arrow that
     is given. ``max_bytes`` is that of ``open_predictions``, for each file.
 
-    A part appears whole or not at all, so the same call goes on after a kill. A part that is damaged or holds a bad row
-    is named by file and row: ``on_error="fail"`` stops there, ``"skip"`` leaves it out and goes on. ``executor`` scores
+    A part appears whole or not at all, so the same call resumes after a kill. A part that is damaged or holds a bad row
+    is named by file and row: ``on_error="fail"`` stops there, ``"skip"`` leaves it out and continues. ``executor`` scores
     the parts; ``credalens.engines.score_folder_on_ray`` is this function with parts spread over a cluster.
 
     >>> import numpy as np

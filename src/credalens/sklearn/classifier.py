@@ -68,8 +68,8 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
     base
         of the logarithm in all uncertainties; 2 gives bits.
     guard
-        a ``credalens.guard.Guard``, fitted on ``credal_predict`` of calibration rows, which ``decide`` asks. Its classes
-        are places in ``classes_``: ``Guard.fit(model.credal_predict(X), np.searchsorted(model.classes_, y))``.
+        a ``credalens.guard.Guard``, fitted on ``credal_predict`` of calibration rows, which ``decide`` uses. Its classes
+        are positions in ``classes_``: ``Guard.fit(model.credal_predict(X), np.searchsorted(model.classes_, y))``.
     random_state
         seed or generator that decides the seeds of all members.
     n_jobs
@@ -82,7 +82,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
     classes_
         the class labels, in the order of every last axis.
     n_features_in_, feature_names_in_
-        as the members were fitted, where they tell.
+        as the members were fitted, if they have them.
 
     Examples
     --------
@@ -141,8 +141,8 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
 
         Intervals reach from the lowest to the highest member. Trees with pure leaves say zero or one, so a hundred of them
         give intervals that say nothing. ``groups="auto"`` therefore averages trees (and votes) in five groups, five small
-        forests; in fewer, but two, if a group had less than five, and not at all if there are less than four. A number sets
-        the number of groups, None makes every model a member. Members of other kinds are left alone.
+        forests. It makes fewer groups, but at least two, if a group would have less than five trees, and none if there are less
+        than four. A number sets the number of groups, None makes every model a member. Members of other kinds are left alone.
 
         Why five: measured on digits, wine, iris and breast cancer over ten seeds (``python -m benchmarks.forests``,
         results/forests.json), accuracy stays within 0.3 points of the forest's own, and total uncertainty finds the
@@ -175,7 +175,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         """Train the members on rows X and one label for each row.
 
         ``sample_weight`` (for a pipeline ``step__sample_weight``) goes with its rows to every member whose estimator
-        takes it; rows of weight zero are left out. It is no named argument because scikit-learn would then expect a row of
+        takes it; rows of weight zero are left out. It is not a named argument, because scikit-learn would then expect a row of
         weight two to give the same members as the row written twice, which a bootstrap does not.
         """
         check_base(self.base)
@@ -236,7 +236,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         return prediction
 
     def decide(self, X: Any) -> Decisions:
-        """What the guard decides about every row: ``.accepted``, ``.p_value``, ``.reason``; ``.prediction`` is a place in
+        """What the guard decides about every row: ``.accepted``, ``.p_value``, ``.reason``; ``.prediction`` is a position in
         ``classes_``."""
         return guard_in_use(self.guard).decide(self.credal_predict(X))
 
@@ -250,7 +250,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         return intersection_probability(*self.predict_interval(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label with the highest intersection probability, (rows,); the highest mean decides between equals."""
+        """The label with the highest intersection probability, (rows,); the mean breaks ties."""
         summary = self._summary(X)
         probability = intersection_probability(summary.lower, summary.upper)
         return self.classes_[top_class(probability, ties=summary.sum_probability)]

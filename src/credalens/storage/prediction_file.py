@@ -50,7 +50,7 @@ def load_prediction(path: str | os.PathLike[str], /) -> CredalPrediction:
         check_unfolded(sum(array.unfolded_bytes for array in stored.values()), source.stat().st_size, None)
         return _restored({name: array.read(0, array.rows) for name, array in stored.items()})
     except (LookupError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is no saved prediction ({FORMAT}): {error}") from error
+        raise ValueError(f"{path} is not a saved prediction ({FORMAT}): {error}") from error
 
 
 def _restored(stored: dict[str, Any]) -> CredalPrediction:

@@ -19,7 +19,7 @@ from credalens.core.batches import usable_cores
 class Provenance:
     """Everything about a run but its settings and numbers.
 
-    :ivar commit: of the source, with "-dirty" where files differ from it; None where this is no checkout.
+    :ivar commit: of the source, with "-dirty" where files differ from it; None if this is not a checkout.
     :ivar versions: of Python and of the packages that are installed.
     :ivar cores: how many this process may use.
     """

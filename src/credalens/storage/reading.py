@@ -115,7 +115,7 @@ def open_predictions(
     """Find the predictions of all members, shape (members, rows, classes), in a file; none of them is read yet.
 
     ``member_axis=1`` reads an array of shape (rows, members, classes). Without ``member_axis`` more members than rows cause
-    a warning; Parquet, whose rows are rows, needs none.
+    a warning, except for Parquet, whose rows are always the inputs.
 
     - ``.npy``: one array.
     - ``.npz``, ``.safetensors``: the array ``probs`` (or ``logits``, with ``logits=True``), or the only one.
@@ -157,8 +157,8 @@ def _check_member_axis(member_axis: int | None, stored: Stored, what: str) -> No
     table = stored.access == STREAMED
     if member_axis not in (None, 0, 1) or (member_axis and table):
         raise ValueError(
-            f"{what} has its members on axis 0, or with member_axis=1 (--member-axis 1) on axis 1; Parquet, whose rows are "
-            f"rows, on none. Got member_axis={member_axis}."
+            f"{what} has its members on axis 0, or with member_axis=1 (--member-axis 1) on axis 1; for Parquet leave it out, "
+            f"since its rows are the inputs. Got member_axis={member_axis}."
         )
     members, rows, classes = stored.shape
     if member_axis is None and members > rows and not table:

@@ -51,8 +51,8 @@ class CredalWrapper(nn.Module):
     """Makes trained models credal: called on a batch, it returns a ``CredalPrediction`` of tensors on the batch's device.
 
     ``members`` is a list of modules (a deep ensemble), any iterable of callables, or one stochastic module or callable
-    that is run ``samples`` times: a Bayesian network, or a network with dropout, whose dropout layers are switched on
-    meanwhile, and nothing else. With several members *and* ``samples`` each is sampled that often. Random draws are the
+    that is run ``samples`` times: a Bayesian network, or a network with dropout, whose dropout layers, and nothing else, are
+    switched on during the call. With several members *and* ``samples`` each is sampled that often. Random draws are the
     members' own; call ``torch.manual_seed`` first to repeat them.
 
     - ``outputs``: what members return, "logits" (default) or "probabilities"; as a tensor (*batch, classes), a
@@ -68,7 +68,7 @@ class CredalWrapper(nn.Module):
       at once; ``member_chunk`` limits both to that many members.
     - ``base`` of the logarithm, 2 for bits; ``max_nodes`` and ``tolerance`` are the budget of the lowest entropy, as in
       ``wrap``; ``threads`` limits the cores used by the solvers.
-    - ``guard``: a ``credalens.guard.Guard`` fitted on predictions of this wrapper, which ``decide`` asks.
+    - ``guard``: a ``credalens.guard.Guard`` fitted on predictions of this wrapper, which ``decide`` uses.
 
     Members that are modules are its children: ``to``, ``eval``, ``train`` and ``state_dict`` reach them. Members must be in
     evaluation mode if their layers depend on it, except after ``train()`` with ``gradients=True``, for training through it.

@@ -39,5 +39,5 @@ def _read(path: Path) -> dict[str, Any]:
     except ValueError:  # of the encoding too
         stored = None
     if not isinstance(stored, dict):
-        raise ValueError(f"{path} is no JSON object; save the network again with save_pretrained of transformers")
+        raise ValueError(f"{path} is not a JSON object; save the network again with save_pretrained of transformers")
     return stored

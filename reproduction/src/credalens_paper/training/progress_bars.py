@@ -16,7 +16,7 @@ Show = Callable[[Learner, float], None]
 
 @contextmanager
 def progress_bars(*, hidden: bool = False) -> Iterator[Show]:
-    """Bars with epoch, loss, accuracy and images a second; hidden on request and where stderr is no terminal."""
+    """Bars with epoch, loss, accuracy and images a second; hidden on request and if stderr is not a terminal."""
     console = Console(stderr=True)
     text = TextColumn("{task.fields[text]}")
     columns = TextColumn("{task.description}"), BarColumn(bar_width=24), text, TimeRemainingColumn(compact=True)

@@ -54,7 +54,7 @@ class Threshold(Result):
     def _score_of(self, prediction: CredalPrediction) -> Any:
         if self.name not in SCORES:
             raise ValueError(
-                f"this threshold is for {self.name or 'an unnamed score'!r}, which is no score of the catalogue "
+                f"this threshold is for {self.name or 'an unnamed score'!r}, which is not a score of the catalogue "
                 f"({', '.join(SCORES)}); pass the scores themselves."
             )
         if SCORES[self.name].unit == "information":
@@ -89,9 +89,9 @@ class Threshold(Result):
                 raise ValueError(f"format is {stored['format']!r}")
             return _restored(stored)
         except KeyError as error:
-            raise ValueError(f"{path} is no saved threshold ({FORMAT}): {error} is missing") from error
+            raise ValueError(f"{path} is not a saved threshold ({FORMAT}): {error} is missing") from error
         except (ValueError, TypeError) as error:
-            raise ValueError(f"{path} is no saved threshold ({FORMAT}): {error}") from error
+            raise ValueError(f"{path} is not a saved threshold ({FORMAT}): {error}") from error
 
 
 def select_threshold(

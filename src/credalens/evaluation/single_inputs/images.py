@@ -23,7 +23,9 @@ def check_images(images: Any, data: DataSets, /) -> dict[str, NDArray[np.uint8]]
     unknown = sorted(set(named) - set(rows))
     if unknown:
         known = ", ".join(map(repr, rows))
-        raise ValueError(f"images were given for {unknown[0]!r}, which is no data set; there are {known} (--images).")
+        raise ValueError(
+            f"images were given for {unknown[0]!r}, which is not a data set; there are {known} (--images)."
+        )
     return {name: read_images(array, rows[name], name) for name, array in named.items()}
 
 

@@ -35,7 +35,7 @@ def bootstrap_interval(
     replicates: int = 1000,
     seed: Seed = 0,
 ) -> Interval:
-    """Percentile-bootstrap interval of any detection metric; O(n) a replicate for the named ones.
+    """Percentile-bootstrap interval of any detection metric; O(n) per replicate for the named ones.
 
     ``metric`` is "auroc", "auprc", "auprc_id", "fpr95", "fpr95_id" as in
     :func:`credalens.evaluation.ood_metrics`, or a function of (id_scores, ood_scores). A metric at its limit,

@@ -25,7 +25,7 @@ class RankedScores:
 
     .. math:: p = (|\{i : s_i > s\}| + \theta (|\{i : s_i = s\}| + 1)) / (n + 1), \quad \theta \sim U(0, 1]
 
-    Scores lie in sorted blocks, each less than half as long as the one before: O(log n) merges a score.
+    Scores lie in sorted blocks, each less than half as long as the one before: O(log n) merges per score.
     """
 
     def __init__(self, scores: NDArray[np.float64]) -> None:

@@ -23,7 +23,7 @@ Order = Literal["C", "F"]
 class Stored:
     """An array that was found but not read; ``read(start, stop)`` gives its rows (axis -2, or 0 for a list of labels).
 
-    Arrays of files that are no tables have ``read(start, stop, 0)`` too, where rows are on the first axis.
+    Arrays of files that are not tables have ``read(start, stop, 0)`` too, where rows are on the first axis.
     """
 
     shape: tuple[int, ...]
