@@ -116,7 +116,7 @@ def test_axes_zoom_and_change(page):
     page.until(f"{axis}.startsWith('0%20%')")
 
 
-def test_the_legend_switches_a_score_off_everywhere(page):
+def test_the_legend_switches_a_score_off_everywhere_and_charts_follow_light_and_dark(page):
     page.ready(ROC)
     lines = f"document.querySelectorAll('{ROC} .mark-line path').length"
     before = page.js(lines)
@@ -128,6 +128,15 @@ def test_the_legend_switches_a_score_off_everywhere(page):
     assert page.js("document.querySelectorAll('tr.off[data-score=epistemic]').length") == 2
     point_at(page, ROC, 0.6)
     assert "credal epistemic" not in readout(page, ROC)
+    color = f"getComputedStyle(document.querySelector('{ROC} .mark-line path')).stroke"
+    back = "getComputedStyle(document.body).backgroundColor"
+    light = page.js(color), page.js(back)
+    page.click("#theme")
+    dark = page.js(color), page.js(back)
+    assert light[1] == "rgb(255, 255, 255)"
+    assert dark[1] == "rgb(20, 24, 31)"
+    assert light[0] != dark[0]
+    page.js("localStorage.clear()")
 
 
 def test_the_slider_moves_sentences_tables_and_charts(page, result):
@@ -161,7 +170,18 @@ def test_headings_sort_by_value(page):
     assert page.js("document.querySelectorAll('#alarm [aria-sort=ascending]').length") == 1
 
 
-def test_inputs_are_filtered_shown_and_kept(page):
+def test_inputs_are_listed_filtered_shown_and_names_stay_text(page, result):
+    rows = (
+        f"(() => {{ {VISIBLE} return [...document.querySelectorAll('#samples tbody tr')].filter(visible).length; }})()"
+    )
+    assert page.js(rows) == 12
+    page.click("#more")
+    assert page.js(rows) == len(result.samples)
+    page.ready("#details article:not([hidden]) [data-chart]")
+    text = page.js("document.querySelector('#details article:not([hidden]) svg').textContent")
+    assert "${alert(1)}" in text
+    assert "onerror" in page.js("document.body.innerText")
+    assert page.js("document.querySelectorAll('img, b:empty').length") == 0
     page.js(
         "for (const [name, value] of [['set', 'photos'], ['groups', 'contradictory']]) { const select = "
         "document.querySelector(`select[data-filter=${name}]`); select.value = value; "
@@ -178,28 +198,6 @@ def test_inputs_are_filtered_shown_and_kept(page):
     assert page.js(shown) == 1
     page.ready("#details article:not([hidden]) [data-chart]")
     assert page.js("document.querySelectorAll('#details article:not([hidden]) svg').length") >= 1
-
-
-def test_names_stay_text_in_charts(page):
-    page.js("document.querySelector('#inputs').scrollIntoView()")
-    page.ready("#details article:not([hidden]) [data-chart]")
-    text = page.js("document.querySelector('#details article:not([hidden]) svg').textContent")
-    assert "${alert(1)}" in text
-    assert "onerror" in page.js("document.body.innerText")
-    assert page.js("document.querySelectorAll('img, b:empty').length") == 0
-
-
-def test_dark_light_and_the_choice_is_shown_in_charts(page):
-    page.ready(ROC)
-    color = f"getComputedStyle(document.querySelector('{ROC} .mark-line path')).stroke"
-    back = "getComputedStyle(document.body).backgroundColor"
-    light = page.js(color), page.js(back)
-    page.click("#theme")
-    dark = page.js(color), page.js(back)
-    assert light[1] == "rgb(255, 255, 255)"
-    assert dark[1] == "rgb(20, 24, 31)"
-    assert light[0] != dark[0]
-    page.js("localStorage.clear()")
 
 
 @pytest.mark.parametrize("width", [390, 1400])

@@ -46,8 +46,10 @@ def test_differences_are_paired_and_of_the_recommended_scores(compared):
 
 def test_a_model_is_as_good_as_itself():
     one = model(3, labels=LABELS)
-    (difference,) = compare_models({"a": one, "b": one}).differences
-    assert sentence(difference, "a") == "b cannot be told apart from a by accuracy, ECE, NLL and AUROC, o."
+    compared = compare_models({"a": one, "b": one})
+    (difference,) = compared.differences
+    said = "b cannot be told apart from a by accuracy, ECE, NLL and AUROC, o. Both have 3 members."
+    assert sentence(compared, difference) == said
     assert all((gain.difference, gain.p_value) == (0, 1) for _, gain in difference.items())
 
 
@@ -87,10 +89,11 @@ def test_less_is_better_for_ece_and_nll():
     sharp, labels = np.eye(3)[LABELS] * 0.9 + 0.1 / 3, LABELS
     blunt = sharp * 0.4 + 0.6 / 3
     one, other = (evaluate(p[None], {}, labels=labels, replicates=60) for p in (blunt, sharp))
-    (difference,) = compare_models({"blunt": one, "sharp": other}).differences
+    compared = compare_models({"blunt": one, "sharp": other})
+    (difference,) = compared.differences
     assert difference.nll.high < 0
-    assert sentence(difference, "blunt").startswith("sharp is better than blunt in ECE (−")
-    rows = differences_table(compare_models({"blunt": one, "sharp": other})).rows
+    assert sentence(compared, difference).startswith("sharp is better than blunt in ECE (−")
+    rows = differences_table(compared).rows
     assert [row[-1].text for row in rows] == ["■ undecided", "▲ better", "▲ better"]
 
 

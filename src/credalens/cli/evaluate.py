@@ -244,5 +244,5 @@ def print_comparison(comparison: ModelComparison, folder: Path) -> None:
     console = Console(highlight=False)
     console.print(to_rich(models_table(comparison, caught=False)))
     for one in comparison.differences:
-        console.print(escaped(sentence(one, comparison.baseline)), markup=False)
+        console.print(escaped(sentence(comparison, one)), markup=False)
     console.print(f"\nReport: {escaped((folder / 'report.html').resolve())}", soft_wrap=True, markup=False)

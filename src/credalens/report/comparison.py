@@ -19,7 +19,7 @@ from credalens.report.charts.chart import HIDDEN, SQUARE, Chart, Spec, by_series
 from credalens.report.charts.detection import X_AXES, gain_row, gains
 from credalens.report.figures import Figures, stem
 from credalens.report.files import write_report
-from credalens.report.footer import facts, footer
+from credalens.report.footer import facts, files_read, footer, members
 from credalens.report.page import Entry, render_page
 from credalens.report.tables import Cell, Column, Table, mark_best
 from credalens.storage.atomic_folder import atomic_folder
@@ -49,10 +49,10 @@ def render_comparison(comparison: ModelComparison, /, *, title: str = "", made: 
         "comparison.html",
         title or f"Credal report: {joined(comparison.evaluations)}",
         facts(first.data, f"{len(comparison.evaluations)} models"),
-        [*footer(first), *made],
+        [footer(first)[0], *(files_read(one.data, name) for name, one in comparison.evaluations.items()), *made],
         links,
         Figures(),
-        sentences=[sentence(one, comparison.baseline) for one in comparison.differences],
+        sentences=[sentence(comparison, one) for one in comparison.differences],
         models=models_table(comparison),
         baseline=comparison.baseline,
         level=f"{100 * first.settings.level:g} %",
@@ -67,8 +67,9 @@ def render_comparison(comparison: ModelComparison, /, *, title: str = "", made: 
     )
 
 
-def sentence(one: ModelDifference, baseline: str, /) -> str:
-    """Where a model is better, worse, or not to be told apart."""
+def sentence(comparison: ModelComparison, one: ModelDifference, /) -> str:
+    """Where a model is better, worse, or not to be told apart, and how many members it takes."""
+    baseline = comparison.baseline
     said: dict[str, list[str]] = {"better": [], "worse": [], "undecided": []}
     for name, gain in one.items():
         said[verdict(gain)].append(f"{name} ({_shown(gain)})" if verdict(gain) != "undecided" else name)
@@ -78,7 +79,9 @@ def sentence(one: ModelDifference, baseline: str, /) -> str:
         "undecided": "cannot be told apart from {} by",
     }
     parts = [f"{words[side].format(baseline)} {joined(names)}" for side, names in said.items() if names]
-    return f"{one.model} {'; '.join(parts)}."
+    ours, theirs = (comparison.evaluations[name].data.members for name in (one.model, baseline))
+    cost = f"Both have {members(ours)}." if ours == theirs else f"It has {members(ours)}, {baseline} has {theirs}."
+    return f"{one.model} {'; '.join(parts)}. {cost}"
 
 
 def models_table(comparison: ModelComparison, /, *, caught: bool = True) -> Table:

@@ -18,11 +18,15 @@ def facts(data: DataSets, who: str = "", /) -> str:
     ood = ", ".join(f"{one.rows:,} of {one.name}" for one in data.ood[:MOST_NAMED]) or "no data given"
     if len(data.ood) > MOST_NAMED:
         ood += f" and {len(data.ood) - MOST_NAMED} more data sets"
-    members = who or (f"{data.members} members" if data.members > 1 else "1 member")
     return (
-        f"{members}, {data.classes} classes. In distribution: {data.id.rows:,} inputs of {data.id.name}{labels}. "
-        f"Out of distribution: {ood}."
+        f"{who or members(data.members)}, {data.classes} classes. In distribution: {data.id.rows:,} inputs of "
+        f"{data.id.name}{labels}. Out of distribution: {ood}."
     )
+
+
+def members(count: int, /) -> str:
+    """So many members."""
+    return f"{count} members" if count > 1 else "1 member"
 
 
 def footer(evaluation: Evaluation, /) -> list[str]:
@@ -38,8 +42,13 @@ def footer(evaluation: Evaluation, /) -> list[str]:
         f"{settings.bins} bins of equal width. {intervals if evaluation.ood else ''}"
         "All numbers are in report.json next to this page."
     )
+    return [made, *([read] if (read := files_read(data)) else [])]
+
+
+def files_read(data: DataSets, model: str = "", /) -> str:
+    """The files that were read, empty without any."""
     read = [f"{one.name}: {one.file}" for one in (data.id, *data.ood) if one.file]
-    return [made, *([f"Files: {'; '.join(read)}."] if read else [])]
+    return f"Files{model and f' of {model}'}: {'; '.join(read)}." if read else ""
 
 
 def promise(evaluation: Evaluation, /) -> str:

@@ -75,6 +75,7 @@ const report = {
     head.setAttribute("aria-sort", rising ? "ascending" : "descending");
     table.classList.add("sorted");
     body.append(...[...body.rows].sort((a, b) => compare(key(a, column), key(b, column), rising ? 1 : -1)));
+    table.dispatchEvent(new Event("sorted"));
   });
 
   /* Folds: on a narrow screen every part but the first ones is its heading until it is asked for; paper shows everything. */
@@ -99,7 +100,7 @@ const report = {
   addEventListener("beforeprint", () => all("details:not(.values)").forEach((fold) => { fold.open = true; }));
 
   /* Single inputs: filter the list, show the one that is pointed at, keep the one that is clicked. */
-  const rows = all("#samples tbody tr"), details = all("#details > *"), filters = one(".filters");
+  const MOST = 12, rows = all("#samples tbody tr"), details = all("#details > *"), filters = one(".filters"), more = one("#more");
   const linked = /^#sample-(\d+)$/.exec(location.hash);
   let kept = null;
   const choose = (number) => {
@@ -117,20 +118,26 @@ const report = {
       if (!matchMedia("(min-width: 60rem)").matches) one(`#sample-${number}`).scrollIntoView({ block: "start" });
     });
   }
-  const filter = () => {
-    const selects = all("select", filters);
-    rows.forEach((row) => { row.hidden = selects.some((s) => s.value !== "" && (s.dataset.filter === "set" ? row.dataset.set !== s.value : !row.dataset.groups.split(" ").includes(s.value))); });
-    const left = rows.filter((row) => !row.hidden);
+  const wanted = (row) => all("select", filters).every(({ value, dataset }) => value === "" || (dataset.filter === "set" ? row.dataset.set === value : row.dataset.groups.split(" ").includes(value)));
+  const list = (whole) => {
+    const left = all("#samples tbody tr").filter(wanted), shown = new Set(whole ? left : left.slice(0, MOST));
+    rows.forEach((row) => { row.hidden = !shown.has(row); });
+    more.hidden = shown.size === left.length;
+    more.textContent = `Show all ${left.length}`;
     one("#shown").textContent = `${left.length} of ${rows.length} inputs`;
-    if (left.length) choose((kept = left[0].dataset.sample));
+    return left;
   };
+  const filter = () => { const [first] = list(false); if (first) choose((kept = first.dataset.sample)); };
   if (filters) {
     one("#samples tbody").addEventListener("pointerleave", () => { if (kept !== null) choose(kept); });
     filters.hidden = false;
     filters.addEventListener("change", filter);
+    one("#samples").addEventListener("sorted", () => list(more.hidden));
+    more.addEventListener("click", () => list(true));
+    addEventListener("beforeprint", () => list(true));
     filter();
     if (linked) choose((kept = linked[1]));
   }
-  root.classList.remove("loading");
+  addEventListener("load", () => setTimeout(() => root.classList.remove("loading")));
   if (narrow || linked) unfold();
 })();
