@@ -66,6 +66,14 @@ def test_a_changed_result_of_a_damaged_run_is_found(monkeypatch):
     assert "changes the result" in str(run_case(CAMPAIGNS["damaged_runs"], 1, 0))
 
 
+def test_a_server_that_fails_is_found(monkeypatch):
+    from credalens.serve.protocol import infer_request
+
+    monkeypatch.setattr(infer_request, "_is_count", lambda value: True)
+    failures = [run_case(CAMPAIGNS["bad_requests"], 1, number) for number in range(2)]
+    assert any(failures)
+
+
 def test_comparisons_do_not_let_nan_pass():
     with pytest.raises(DefectError, match=r"1 of 2 differ, the first at \(1,\)"):
         expect_close("x", [1.0, np.nan], [1.0, 1.0], tolerance=1.0)

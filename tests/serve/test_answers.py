@@ -40,7 +40,7 @@ def assert_same(found, wanted):
         np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(batches(), st.booleans(), st.sets(st.sampled_from([*PLAIN, "prediction", "set", *EXACT]), min_size=1))
 def test_an_answer_is_the_prediction_to_the_bit(probs, binary, names):
     response = infer(CREDAL, request({"probs": probs}, sorted(names), binary=binary))

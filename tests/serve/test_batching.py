@@ -77,7 +77,7 @@ def traffic(draw):
         yield probs.astype(dtype), draw(st.sampled_from(["total", "mean_epistemic", "probability", "imprecision"]))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(traffic().map(list), st.integers(1, 12), st.booleans())
 def test_batching_changes_no_answer(requests, batch_rows, binary):
     messages = [request({"probs": probs}, [name], binary=binary) for probs, name in requests]

@@ -147,24 +147,24 @@ def check_with_triton(port):
 def check_killed_worker(server, port, workers=workers, broken=None):
     """``broken`` is the status of a request whose worker died before it had answered."""
     eventually(lambda: len(workers(server)) == 2)
-    killed, answered, stop = min(workers(server)), [], threading.Event()
+    killed, answered, stop, wanted = min(workers(server)), [], threading.Event(), wrap(PROBS).total.tolist()
 
     def load():
         lost = 0
         while not stop.is_set():
             status, body = infer(port)
             lost += status == broken
-            answered.append(status == broken or total_of(body) == wrap(PROBS).total.tolist())
+            answered.append(status == broken or total_of(body) == wanted)
         return lost
 
     with ThreadPoolExecutor(3) as pool:
         clients = [pool.submit(load) for _ in range(3)]
         try:
-            eventually(lambda: len(answered) > 20)
+            eventually(lambda: len(answered) > 10)
             os.kill(killed, signal.SIGKILL)
             eventually(lambda: len(workers(server) - {killed}) == 2)
             seen = len(answered)
-            eventually(lambda: len(answered) > seen + 20)
+            eventually(lambda: len(answered) > seen + 10)
         finally:
             stop.set()
     assert all(answered)

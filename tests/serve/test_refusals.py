@@ -159,7 +159,7 @@ def mutants(draw: st.DrawFn) -> Message:
     return Message(bytes(content), message.headers)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(mutants())
 def test_damaged_requests_are_refused_or_answered(message):
     response = infer(CREDAL, message)
