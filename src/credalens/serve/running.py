@@ -19,8 +19,9 @@ from credalens.serve.tokens import read_tokens
 VARIABLE: Final = "CREDALENS_SERVE"
 """The environment variable by which a worker gets its settings."""
 
-PATIENCE: Final = 60
-"""Seconds that a worker may be silent before it is replaced: it may compile, or wait for a busy machine."""
+PATIENCE: Final = 20
+"""Seconds that a worker may be silent before it is replaced: it may start slowly on a busy machine. One that dies while it is
+asked is replaced after as long."""
 
 
 def make_app(settings: Settings, /) -> Starlette:
