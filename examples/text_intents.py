@@ -7,7 +7,7 @@ guess. Five naive Bayes classifiers, each trained on its own bootstrap of the se
 
 CLINC150 (Larson et al. 2019) is such a data set. Set ``CREDALENS_DATA`` to a folder that holds its ``data_full.json``
 (or ``clinc150.json.gz``, the same compressed), and this script uses it; nothing is downloaded. Without it, it writes
-requests of its own from a few templates.
+its own requests from a few templates.
 """
 
 import gzip

@@ -47,7 +47,7 @@ def check_merge(summary: Any, other: Any, /) -> None:
 
 
 def check_kept(keep: int, out: int, count: int, /) -> None:
-    """Enough extreme values kept to leave out so many members at each end."""
+    """Refuse a summary that keeps too few extreme values to leave out ``out`` members at each end."""
     if out > keep:
         raise ValueError(
             f"to leave out {out} of {count} members at each end a summary must keep as many values of every class; this one "

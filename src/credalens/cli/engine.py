@@ -57,7 +57,7 @@ Cpus = Annotated[
         metavar="N",
         min=1,
         help="CPUs and threads of each network.",
-        show_default="as many threads as torch has here; 1 beside a GPU",
+        show_default="as many threads as torch has here; 1 with a GPU",
         rich_help_panel=PANEL,
     ),
 ]

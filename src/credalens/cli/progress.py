@@ -1,4 +1,4 @@
-"""A bar on stderr for anything that takes long; none where nobody looks."""
+"""A progress bar on stderr for long work; none if stderr is not a terminal."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Score:
     :ivar formula: in LaTeX.
     :ivar unit: "information" is measured in bits unless another base was asked for.
     :ivar top: the largest value it can have, in LaTeX.
-    :ivar cost: what it costs beside ``wrap``, C classes and N members.
+    :ivar cost: what it costs in addition to ``wrap``, with C classes and N members.
     :ivar averaging: whether it belongs to averaged predictions; the others belong to credal sets.
     :ivar needs_members: whether a prediction made from a summary of its members has none.
     :ivar compute: from a ``CredalPrediction`` to an array (*batch).

@@ -21,7 +21,7 @@ class Alarm(Result):
     caught: dict[str, float]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, those of the threshold beside the others."""
+        """Plain values, including those of the threshold."""
         return {"score": self.score, **self.threshold.as_dict(), "caught": self.caught}
 
 

@@ -22,9 +22,9 @@ DOUBT: Final = 0.025
 
 @dataclass(frozen=True)
 class PromiseCheck:
-    """One promise beside what was observed: ``hits`` among ``n`` inputs, and the exact 95 % interval of that share.
+    """One promise and what was observed: ``hits`` among ``n`` inputs, and the exact 95 % interval of that share.
 
-    :ivar p_value: the probability of so many hits, or more, where the promise holds.
+    :ivar p_value: the probability of this many hits or more if the promise holds.
     """
 
     name: str

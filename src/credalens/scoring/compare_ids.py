@@ -19,7 +19,7 @@ REMEDY: Final = 'Give every table the same ids, each once, or allow it with --jo
 
 @dataclass(frozen=True)
 class IdDifferences:
-    """Rows of the first table whose id stands there before, and rows of each other table that the first does not have."""
+    """Rows of the first table that repeat an earlier id, and rows of each other table that the first does not have."""
 
     repeated: int = 0
     left_out: dict[str, int] = field(default_factory=dict)

@@ -127,9 +127,9 @@ class FolderOutput:
         return _read_footer(read_metadata)
 
     def stopped(self, error: str, failure: str, complete: int, parts: int, /) -> Exception:
-        """What to raise where a part has an error or a machine failed: it says what is kept, and how to go on."""
+        """The error for a part that has a fault or a machine that failed: it says what is kept, and how to continue."""
         advice = (
-            f"{complete} of {parts} parts are kept in {self}; the same command goes on from there, and --on-error skip "
+            f"{complete} of {parts} parts are kept in {self}; the same command resumes from there, and --on-error skip "
             "leaves bad parts out."
         )
         return StoppedError(f"{failure}. {advice}") if failure else ValueError(f"{error} {advice}")
@@ -227,7 +227,7 @@ class FileOutput:
             return StoppedError(f"cannot write {self}: {reason}.")
         return StoppedError(
             f"cannot write {self}: {reason}. {complete} finished parts are kept in {self.run.path}; make room and run the "
-            "same command again to go on from there."
+            "same command again to resume from there."
         )
 
     def _given_up(self, reason: str) -> StoppedError:

@@ -205,7 +205,7 @@ def _check_apart(target: ArrowPath, tables: Sequence[ParquetTable]) -> None:
         output, source = f"{target.resolve()}/", f"{table.source.resolve()}/"
         nested = output.startswith(source) or source.startswith(output)
         if nested and target.filesystem == table.folder.filesystem:
-            raise ValueError(f"cannot write {target}: the input is in {table}; name a folder beside it.")
+            raise ValueError(f"cannot write {target}: the input is in {table}; name another folder.")
 
 
 def _check_id(name: str | None) -> str | None:

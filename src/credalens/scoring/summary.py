@@ -56,7 +56,7 @@ class FolderSummary:
 
     :ivar scores: rows, settings and means, as for a single file; ``resumed_rows`` were there before.
     :ivar rows_a_second: rows that one worker scored in a second, on average; None where nothing was left to score.
-    :ivar repeated_ids: rows of the first of several tables whose id stands there before.
+    :ivar repeated_ids: rows of the first of several tables that repeat an earlier id.
     :ivar left_out_rows: of tables after the first, by table: rows that the first does not have.
     :ivar retries: parts that were begun again, because a worker or its machine was lost.
     """

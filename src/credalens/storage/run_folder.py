@@ -1,4 +1,4 @@
-"""The folder of a long run: a manifest, parts that are whole, and how a stopped run goes on.
+"""The folder of a long run: a manifest, complete parts, and how a stopped run resumes.
 
     folder/manifest.json        {"settings": {...}, "parts": [...]}: what decides every number, also a fingerprint of the
                                 input, and the names of the parts; no other file is ever deleted
@@ -7,7 +7,7 @@
     folder/.NAME.HEX.partial    half written by a process that was killed; the next run removes it
 
 A run enters ``begun`` with its settings, skips what ``parts`` lists, and writes the rest with ``writing``. The same program
-started again does exactly that, and goes on. A folder that is only ``locked`` has no manifest: its user compares settings
+started again does exactly that, and so resumes. A folder that is only ``locked`` has no manifest: its user compares settings
 that it keeps elsewhere, in the files themselves for instance, with ``check_settings``.
 """
 
@@ -245,7 +245,7 @@ def check_settings(
     *,
     phrases: Mapping[str, str] | None = None,
 ) -> None:
-    """Refuse to go on from files that were made with other settings, and name those that differ.
+    """Refuse to continue from files that were made with other settings, and name those that differ.
 
     ``phrases`` stand in place of values that tell a reader nothing, such as fingerprints.
     """

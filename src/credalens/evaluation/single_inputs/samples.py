@@ -1,4 +1,4 @@
-"""The inputs worth a look: the most uncertain, the most contradictory, the mistakes nobody would have noticed."""
+"""The inputs worth looking at: the most uncertain, the most contradictory, and mistakes made with certainty."""
 
 from __future__ import annotations
 
