@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from starlette.testclient import TestClient
 
 from credalens import wrap, wrap_logits
 from credalens.core.scores import SCORES
@@ -82,7 +83,7 @@ def test_a_guard_decides(binary):
     guard = Guard.fit(calibration, labels, sets=sets)
     probs = np.concatenate([batch_of(kind, 4, 15, 5, seed=2) for kind in ("flat", "peaked")], axis=1)
     names = ["decision", "p_value", "reason", "guard_set"]
-    found = answers(infer(app(member_outputs(guard), guard), request({"probs": probs}, names, binary=binary)))
+    found = answers(infer(app(member_outputs(guard)), request({"probs": probs}, names, binary=binary)))
     decided = guard.decide(wrap(probs))
     assert found["decision"].tolist() == decided.decision.tolist()
     assert found["reason"].tolist() == decided.reason.tolist()
@@ -93,10 +94,24 @@ def test_a_guard_decides(binary):
 
 def test_a_guard_fixes_members_classes_base_and_trim():
     guard = Guard.fit(wrap(batch_of("peaked", 12, 50, 5), base=np.e, trim=0.1))
-    server = app(member_outputs(guard), guard)
+    server = app(member_outputs(guard))
     probs = batch_of("peaked", 12, 3, 5, seed=5)
     found = answers(infer(server, request({"probs": probs}, ["total", "p_value"], binary=True)))
     assert_same(found, {"total": (p := wrap(probs, base=np.e, trim=0.1)).total, "p_value": guard.decide(p).p_value})
     refused = infer(server, request({"probs": probs[:11]}, ["decision"]))
     assert refused.status_code == 400
     assert "[12, -1, 5]" in refused.json()["error"]
+
+
+def test_the_metadata_say_what_comes():
+    calibration, labels = wrap(batch_of("peaked", 4, 200, 5, seed=1).astype(np.float32)), np.zeros(200, int)
+    guard = Guard.fit(calibration, labels, sets=ConformalSets.fit(calibration, labels))
+    server = app(member_outputs(guard))
+    metadata = TestClient(server).get("/v2/models/credal").json()
+    assert metadata["inputs"] == [{"name": "probs", "datatype": "FP32", "shape": [4, -1, 5]}]
+    names = [output["name"] for output in metadata["outputs"]]
+    probs = batch_of("flat", 4, 3, 5).astype(np.float32)
+    given = infer(server, request({"probs": probs}, names)).json()["outputs"]
+    for promised, output in zip(metadata["outputs"], given, strict=True):
+        assert (promised["name"], promised["datatype"]) == (output["name"], output["datatype"])
+        assert len(promised["shape"]) == len(output["shape"])

@@ -38,6 +38,13 @@ class TestOnnx:
             np.testing.assert_allclose(found[name], getattr(wanted, name), atol=2e-6)
         np.testing.assert_array_equal(found["prediction"], wanted.predict())
 
+    def test_a_guard_decides(self, files):
+        logits = np.einsum("rf,mfc->mrc", np.random.default_rng(3).normal(size=(90, 4)), WEIGHTS)
+        guard = Guard.fit(wrap_logits(logits))
+        found = answers(infer(app(self.served(files(), guard)), request({"x": ROWS}, ["decision"]), "model"))
+        decided = guard.decide(wrap_logits(np.einsum("rf,mfc->mrc", ROWS, WEIGHTS)))
+        assert found["decision"].tolist() == decided.decision.tolist()
+
     def test_logits(self, files):
         plain, softmax = self.served(files(softmax=False), logits=True), self.served(files())
         answer = [answers(infer(app(model), request({"x": ROWS}, ["total"]), "model")) for model in (plain, softmax)]

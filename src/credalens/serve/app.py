@@ -46,7 +46,7 @@ def app(
     a lone input as it is, several as keywords. ``limits`` bounds what is taken at once, ``observers`` are told of requests and
     batches, and with ``tokens`` every request but those for health needs one of them.
     """
-    guard = guard if guard is not None else getattr(model, "guard", None)
+    guard = guard or getattr(model, "guard", None)
     served = (
         model
         if isinstance(model, ServedModel)

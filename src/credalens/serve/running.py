@@ -28,7 +28,7 @@ def make_app(settings: Settings, /) -> Starlette:
     """The application of some settings; raises where one of its files is wrong."""
     guard = None if settings.guard is None else Guard.load(settings.guard)
     tokens = () if settings.token_file is None else read_tokens(settings.token_file)
-    return app(_model(settings, guard), guard, limits=settings.limits, tokens=tokens)
+    return app(_model(settings, guard), limits=settings.limits, tokens=tokens)
 
 
 def _model(settings: Settings, guard: Guard | None) -> ServedModel:

@@ -30,7 +30,7 @@ def member_outputs(
         return wrap_members(inputs[tensor], f"input {tensor!r}", logits=logits, **options)
 
     spec = TensorSpec(tensor, FLOATS, shape)
-    return ServedModel(name, version, "credalens_members", (spec,), predict, row_axis=1, class_axis=2)
+    return ServedModel(name, version, "credalens_members", (spec,), predict, row_axis=1, class_axis=2, guard=guard)
 
 
 def wrap_options(guard: Guard | None, base: float | None, /) -> dict[str, Any]:

@@ -85,9 +85,8 @@ def onnx_members(
     def predict(rows: dict[str, NDArray]) -> CredalPrediction:
         return wrap_members([member.run(rows) for member in members], "the models' output", logits=logits, **options)
 
-    return ServedModel(
-        name, version, "credalens_onnx", inputs, predict, float_datatype="FP64" if _double(members) else "FP32"
-    )
+    precision = "FP64" if _double(members) else "FP32"
+    return ServedModel(name, version, "credalens_onnx", inputs, predict, float_datatype=precision, guard=guard)
 
 
 def load_member(path: str, output: str | None = None, /) -> OnnxMember:

@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from credalens.guard import Guard
 from credalens.prediction import CredalPrediction
 from credalens.serve.limits import Limits
 from credalens.serve.protocol.datatypes import datatype_of
@@ -51,6 +52,8 @@ class ServedModel:
     :ivar row_axis: along which the rows of every input lie.
     :ivar class_axis: of every input, where it has one that limits apply to.
     :ivar has_members: whether its predictions keep their members.
+    :ivar float_datatype: of its outputs, as the metadata show it.
+    :ivar guard: that decides about its predictions, where there is one.
     """
 
     name: str
@@ -62,6 +65,7 @@ class ServedModel:
     class_axis: int | None = None
     has_members: bool = True
     float_datatype: str = "FP32"
+    guard: Guard | None = None
 
     def check(self, inputs: dict[str, NDArray], limits: Limits, /) -> int:
         """Refuse inputs that the model does not take; returns the number of their rows."""
