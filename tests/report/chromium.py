@@ -149,6 +149,18 @@ class Chromium:
         sent = [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
         return [url for url in sent if not url.startswith("data:")]
 
+    def start_trace(self, *categories: str) -> None:
+        """Record what the browser does."""
+        self.send("Tracing.start", transferMode="ReportEvents", traceConfig={"includedCategories": categories})
+
+    def end_trace(self) -> list[dict[str, Any]]:
+        """The events since the start, of all threads."""
+        self.send("Tracing.end")
+        while self.events[-1:] == [] or self.events[-1].get("method") != "Tracing.tracingComplete":
+            self.events.append(self._read())
+        parts = [event["params"]["value"] for event in self.events if event.get("method") == "Tracing.dataCollected"]
+        return [event for part in parts for event in part]
+
     def close(self) -> None:
         """End the browser."""
         self._session = None

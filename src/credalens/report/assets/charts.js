@@ -62,7 +62,7 @@
   }, { rootMargin: "200px" });
   report.added = (part) => all("[data-chart]:not([data-ready])", part).forEach((node) => watch.observe(node));
   report.added(document);
-  (window.requestIdleCallback ?? setTimeout)(library);
+  report.idle(library);
   const resized = new ResizeObserver((entries) => entries.forEach(({ target, contentRect }) => {
     const entry = views.get(target.closest("[data-chart]")), width = Math.floor(contentRect.width);
     if (entry && width > 40 && Math.abs(entry.view.width() - width) > 2 && Math.abs((entry.asked ?? 0) - width) > 2) { entry.asked = width; entry.view.width(width).runAsync(); }

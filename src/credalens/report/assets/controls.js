@@ -138,6 +138,8 @@ const report = {
     filter();
     if (linked) choose((kept = linked[1]));
   }
-  addEventListener("load", () => setTimeout(() => root.classList.remove("loading")));
+  /* What is out of sight is laid out when there is nothing else to do. */
+  report.idle = (job) => addEventListener("load", () => requestAnimationFrame(() => (window.requestIdleCallback ?? setTimeout)(job)));
+  report.idle(() => root.classList.remove("loading"));
   if (narrow || linked) unfold();
 })();
