@@ -171,6 +171,21 @@ def test_scikit_learn():
     assert "NaN" in wrong.json()["error"]
 
 
+def test_texts():
+    pytest.importorskip("sklearn")
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.naive_bayes import MultinomialNB
+    from sklearn.pipeline import make_pipeline
+
+    from credalens.sklearn import CredalClassifier
+
+    texts, labels = ["good day", "bad day", "good night", "bad night"], [1, 0, 1, 0]
+    models = [make_pipeline(CountVectorizer(), MultinomialNB(alpha=a)).fit(texts, labels) for a in (0.5, 2)]
+    asked = request({"text": np.array(texts, object)}, ["prediction"], binary=True)
+    found = answers(infer(app(CredalClassifier.from_fitted(models)), asked, "model"))
+    assert found["prediction"].tolist() == labels
+
+
 def test_torch():
     torch = pytest.importorskip("torch")
     from credalens.torch import CredalWrapper

@@ -34,9 +34,8 @@ def python_model(
         predict, has_members = adapted
         return ServedModel(name, version, "credalens_torch", inputs, predict, has_members=has_members)
     if _is_instance(model, "credalens.sklearn", "CredalClassifier"):
-        features = (TensorSpec("input", ("FP64", "FP32"), (-1, model.n_features_in_)),)
         return ServedModel(
-            name, version, "credalens_sklearn", inputs or features, lambda x: call(model.credal_predict, x),
+            name, version, "credalens_sklearn", inputs or _features(model), lambda x: call(model.credal_predict, _with_texts(x)),
             has_members=model.hull, float_datatype="FP64",
         )  # fmt: skip
     if not callable(model):
@@ -45,6 +44,17 @@ def python_model(
             f"probabilities (members, rows, classes); got {type(model).__name__}."
         )
     return ServedModel(name, version, "credalens_python", inputs, _predict_by(model, guard, logits))
+
+
+def _features(classifier: Any) -> tuple[TensorSpec, ...]:
+    """The rows that a classifier takes; anything where it does not say how many features they have, as for texts."""
+    features = getattr(classifier, "n_features_in_", None)
+    return () if features is None else (TensorSpec("input", ("FP64", "FP32"), (-1, features)),)
+
+
+def _with_texts(inputs: Inputs) -> dict[str, Any]:
+    """Texts as lists, since scikit-learn takes an array of one axis for features."""
+    return {name: x.tolist() if x.dtype == object and x.ndim == 1 else x for name, x in inputs.items()}
 
 
 def call(function: Callable[..., Any], inputs: dict[str, Any], /) -> Any:
@@ -75,9 +85,9 @@ def _torch_model(model: Any) -> tuple[Predict, bool] | None:
         tensors = {name: torch.from_numpy(array).to(device) for name, array in inputs.items()}
         try:
             return call(model.predict_batch, tensors)
-        except torch.OutOfMemoryError:
-            raise
         except RuntimeError as error:  # what layers raise for shapes and dtypes that they cannot take
+            if type(error).__name__ == "OutOfMemoryError":
+                raise
             raise ValueError(f"inputs {_shapes(inputs)}: {error}") from error
 
     return predict, bool(model.hull)
