@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
@@ -34,10 +35,9 @@ def python_model(
         predict, has_members = adapted
         return ServedModel(name, version, "credalens_torch", inputs, predict, has_members=has_members)
     if _is_instance(model, "credalens.sklearn", "CredalClassifier"):
-        return ServedModel(
-            name, version, "credalens_sklearn", inputs or _features(model), lambda x: call(model.credal_predict, _with_texts(x)),
-            has_members=model.hull, float_datatype="FP64",
-        )  # fmt: skip
+        predict = partial(_predict_rows, model)
+        options = {"has_members": model.hull, "float_datatype": "FP64"}
+        return ServedModel(name, version, "credalens_sklearn", inputs or _features(model), predict, **options)
     if not callable(model):
         raise TypeError(
             "model must be a CredalWrapper, a fitted CredalClassifier, or a function from arrays to members' "
@@ -52,9 +52,10 @@ def _features(classifier: Any) -> tuple[TensorSpec, ...]:
     return () if features is None else (TensorSpec("input", ("FP64", "FP32"), (-1, features)),)
 
 
-def _with_texts(inputs: Inputs) -> dict[str, Any]:
-    """Texts as lists, since scikit-learn takes an array of one axis for features."""
-    return {name: x.tolist() if x.dtype == object and x.ndim == 1 else x for name, x in inputs.items()}
+def _predict_rows(classifier: Any, inputs: Inputs) -> CredalPrediction:
+    """Texts are handed over as lists, since scikit-learn takes an array of one axis for features."""
+    rows = {name: x.tolist() if x.dtype == object and x.ndim == 1 else x for name, x in inputs.items()}
+    return call(classifier.credal_predict, rows)
 
 
 def call(function: Callable[..., Any], inputs: dict[str, Any], /) -> Any:
