@@ -4,8 +4,8 @@ Dense prediction
 
 Every pixel of an image is an input: members predict (height, width, classes), and the batch of the credal prediction
 has the shape of the image. Five small classifiers, each with its own training pixels, label the pixels of an image as
-ground, water or wood from three noisy colour channels. A shadow in the corner is nothing that they were trained
-on.
+ground, water or wood from three noisy colour channels. They were not trained on the shadow
+in the corner.
 """
 
 import matplotlib.pyplot as plt

@@ -3,7 +3,7 @@ Gradient boosting
 =================
 
 Five boosted models, each with its own bootstrap of the rows and its own seed. Any classifier with ``predict_proba``
-can be the estimator: scikit-learn's here, and LightGBM, XGBoost and CatBoost where they are installed. They learn the
+can be the estimator: scikit-learn's here, and LightGBM, XGBoost and CatBoost if they are installed. They learn the
 digits 0 to 7; 8 and 9, which they have never seen, are out of distribution (OOD).
 """
 

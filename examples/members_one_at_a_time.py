@@ -39,7 +39,7 @@ for summary, curve, members in zip(summaries, curves, machines, strict=True):
         curve.append(ood_metrics(epistemic[~is_ood], epistemic[is_ood]).auroc)
 
 # %%
-# Merging needs no member again, and gives the prediction of all ten at once.
+# Merging needs only the summaries. It gives the same prediction as all ten members at once.
 merged = summaries[0].merge(summaries[1]).prediction()
 at_once = wrap(np.stack([member for members in machines for member in members]))
 difference = np.abs(merged.epistemic - at_once.epistemic).max()

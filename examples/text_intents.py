@@ -6,8 +6,8 @@ An assistant sorts short requests into intents. Some requests fit none of them, 
 guess. Five naive Bayes classifiers, each trained on its own bootstrap of the sentences, are the members.
 
 CLINC150 (Larson et al. 2019) is such a data set. Set ``CREDALENS_DATA`` to a folder that holds its ``data_full.json``
-(or ``clinc150.json.gz``, the same compressed), and this script uses it; nothing is downloaded. Without it, it writes
-its own requests from a few templates.
+(or ``clinc150.json.gz``, the same compressed), and this script uses it; nothing is downloaded. Without it, the script
+makes requests from a few templates.
 """
 
 import gzip

@@ -35,41 +35,46 @@ trained on. Images below are test images that were split at random into two halv
 
 SETS: Final = """## Sets
 
-Mean number of classes in a set at equal coverage, over {halves} random halves. In brackets: the difference to LAC and its standard
-deviation over the halves. The first three scores average the members, the others use the credal set."""
+Mean number of classes in a set at equal coverage, over {halves} random halves. In brackets: the
+difference to LAC and its standard deviation over the halves. The first three scores average the
+members, the others use the credal set."""
 
-BY_CLASS: Final = """Coverage on CIFAR-10 at 95 %: over all images, and in the class that is covered least. A class has about 500 images, so the lowest of
-ten lies below the promise by chance. `by_class=True` promises the coverage in every class. Sets are never empty here, so methods
-that would leave some sets empty cover more."""
+BY_CLASS: Final = """Coverage on CIFAR-10 at 95 %: over all images, and in the class that is covered least. A class has about
+500 images, so the lowest of ten lies below the promise by chance. `by_class=True` promises the coverage
+in every class. Sets are never empty here, so methods that would leave some sets empty cover more."""
 
 COVERING: Final = """## Intervals that cover
 
-About 50 people labelled every image of CIFAR-10's test set (CIFAR-10H). The raw intervals of five networks contain
-{raw_coverage:.1%} of their label distributions in all ten classes at once; widened by {margin:.3f}, the conformal quantile of
-the largest violation, they hold {coverage:.1%} of those of the other half (promised: {promise:.0%}). The mean width of an
-interval grows from {raw_width:.3f} to {width:.3f}, with `adaptive=True` to {adaptive_width:.3f} at {adaptive_coverage:.1%}."""
+About 50 people labelled every image of CIFAR-10's test set (CIFAR-10H). The raw intervals of five
+networks contain {raw_coverage:.1%} of their label distributions in all ten classes at once; widened by
+{margin:.3f}, the conformal quantile of the largest violation, they hold {coverage:.1%} of those of the
+other half (promised: {promise:.0%}). The mean width of an interval grows from {raw_width:.3f} to
+{width:.3f}, with `adaptive=True` to {adaptive_width:.3f} at {adaptive_coverage:.1%}."""
 
 DRIFT: Final = """## Drift
 
-False alarms on streams without drift, {calibration} calibration scores, alpha = {alpha}; in brackets the exact 99.9 % interval.
-A fixed reference without a margin is unsound and is shown for comparison only."""
+False alarms on streams without drift, {calibration} calibration scores, alpha = {alpha}; in brackets
+the exact 99.9 % interval. A fixed reference without a margin is unsound and is shown for comparison
+only."""
 
-DELAYS: Final = """Inputs until the alarm (median of {streams} streams), if a share of the inputs comes from the top tenth of
-2,000 calibration scores, from the first input on or after 5,000 inputs without drift. "-": not noticed in most streams."""
+DELAYS: Final = """Inputs until the alarm (median of {streams} streams), if a share of the inputs comes from the top tenth
+of 2,000 calibration scores, from the first input on or after 5,000 inputs without drift. "-": not
+noticed in most streams."""
 
-REAL: Final = """The same on real streams: 5,000 test images calibrate the alarm, the other 5,000 are mixed with unknown images. Median of
-{streams} streams, alpha = 0.05."""
+REAL: Final = """The same on real streams: 5,000 test images calibrate the alarm, the other 5,000 are mixed with unknown
+images. Median of {streams} streams, alpha = 0.05."""
 
 
 DECISIONS: Final = """## Decisions
 
-A guard that promises at most {rate:.0%} false alarms was fitted on one half of the test images, without labels, and measured on
-the other half; {halves} random halves. The table shows false alarms, accuracy of all and of accepted images, and the share of unknown
-images that the guard turns away."""
+A guard that promises at most {rate:.0%} false alarms was fitted on one half of the test images, without
+labels, and measured on the other half; {halves} random halves. The table shows false alarms, accuracy
+of all and of accepted images, and the share of unknown images that the guard turns away."""
 
 ERRORS: Final = """A guard that promises, with 95 % confidence, that at most {errors} of the accepted predictions are wrong
-({names}) was fitted with labels. The table shows the share of accepted images, the error among them, and the share of halves where the error on
-the other half is above the promise. That can also happen by chance, since the other half is a sample."""
+({names}) was fitted with labels. The table shows the share of accepted images, the error among them,
+and the share of halves where the error on the other half is above the promise. That can also happen by
+chance, since the other half is a sample."""
 
 
 def page(simulated: dict[str, Any], real: dict[str, Any], decisions: dict[str, Any], /) -> str:

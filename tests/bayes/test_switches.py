@@ -94,7 +94,7 @@ def test_generators_come_back_as_they_were():
 def test_errors():
     with pytest.raises(ValueError, match="Linear has no dropout layers to activate"):
         activate_dropout(nn.Linear(2, 3))
-    with pytest.raises(ValueError, match="no Bayesian layers; convert it by to_bayesian"):
+    with pytest.raises(ValueError, match="no Bayesian layers; convert it with to_bayesian"):
         mean_network(nn.Linear(2, 3))
     for switch in (activate_dropout, mean_network):
         with pytest.raises(TypeError, match=r"Expected a torch\.nn\.Module, got list"):

@@ -17,7 +17,7 @@ def test_a_wrapper_decides_as_its_guard():
     decided = wrapper.decide(3 * x)
     np.testing.assert_array_equal(decided.accepted, guard.decide(wrapper.predict_batch(3 * x)).accepted)
     assert isinstance(decided.p_value, torch.Tensor)
-    with pytest.raises(ValueError, match=r"there is no guard to ask: give guard=Guard.fit"):
+    with pytest.raises(ValueError, match=r"there is no guard to decide with: pass guard=Guard.fit"):
         CredalWrapper(members).decide(x)
 
 
@@ -37,5 +37,5 @@ def test_a_classifier_decides_as_its_guard():
     np.testing.assert_array_equal(model.classes_[decided.prediction], model.predict(X))
     np.testing.assert_array_equal(decided.accepted, model.guard.decide(model.credal_predict(X)).accepted)
     assert clone(model).guard.digest == model.guard.digest
-    with pytest.raises(ValueError, match="there is no guard to ask"):
+    with pytest.raises(ValueError, match="there is no guard to decide with"):
         CredalClassifier(random_state=0).fit(X, y).decide(X)

@@ -192,9 +192,9 @@ def test_guards_that_decide_differently_have_different_digests():
     ("changes", "message"),
     [
         ({"score": "size"}, "score must be one of"),
-        ({"scores": "none"}, "'none' stands where a list of numbers is expected"),
+        ({"scores": "none"}, "found 'none' where a list of numbers is expected"),
         ({"classes": 1}, "classes must be at least 2"),
-        ({"limit": None}, "None stands where a number is expected"),
+        ({"limit": None}, "found None where a number is expected"),
         ({"promises": {"error rate": {"risk": 1}}}, "unexpected keyword argument 'risk'"),
     ],
 )

@@ -41,7 +41,7 @@ def test_numbers_come_back_to_the_bit(tmp_path_factory, values):
 
 
 def test_nan_is_refused_and_nothing_is_written(tmp_path):
-    with pytest.raises(ValueError, match="NaN stands where a number is expected"):
+    with pytest.raises(ValueError, match="found NaN where a number is expected"):
         RULE.write(tmp_path / "rule.json", {"values": np.array([0.0, np.nan])})
     assert list(tmp_path.iterdir()) == []
 
@@ -71,7 +71,7 @@ def changed(old, new):
         (lambda text: "[1, 2]", "it is not a JSON object"),
         (lambda text: "{}", "'format' is missing"),
         (lambda text: "[" * 100_000, "recursion|Expecting"),
-        (lambda text: '{"format": NaN}', "NaN stands where a number is expected"),
+        (lambda text: '{"format": NaN}', "found NaN where a number is expected"),
         (changed("credalens-rule-1", "credalens-rule-2"), "credalens-rule-2, of a newer credalens. Update credalens"),
         (changed("credalens-rule-1", "credalens-rule-0"), "credalens-rule-0, which is no longer read"),
         (changed("credalens-rule-1", "credalens-guard-1"), "format is 'credalens-guard-1'"),
@@ -91,8 +91,8 @@ def test_other_files_are_refused(tmp_path, change, message):
     ("restore", "message"),
     [
         (lambda fields: fields["other"], "'other' is missing"),
-        (lambda fields: number(fields["text"]), "'high' stands where a number is expected"),
-        (lambda fields: numbers(fields["text"]), "'high' stands where a list of numbers is expected"),
+        (lambda fields: number(fields["text"]), "found 'high' where a number is expected"),
+        (lambda fields: numbers(fields["text"]), "found 'high' where a list of numbers is expected"),
     ],
 )
 def test_what_cannot_be_restored_names_the_file(tmp_path, restore, message):

@@ -185,7 +185,9 @@ def test_a_file_with_other_predictions_than_ids_is_named(tmp_path, monkeypatch, 
 
     monkeypatch.setattr(join_tables.TableInput, "_side_by_side", cut)
     sources = write_models(tmp_path, [EVEN] * 2)
-    with pytest.raises(ValueError, match=r"model-1: holds \d predictions for \d rows of .*part-0.parquet; one of both"):
+    with pytest.raises(
+        ValueError, match=r"model-1: holds \d predictions for \d rows of .*part-0.parquet; one of the two"
+    ):
         score_folder(sources, tmp_path / "out", chunk_rows=5)
 
 

@@ -169,7 +169,7 @@ def test_a_folder_of_someone_else_is_left_alone(tmp_path, source, restart):
     folder = tmp_path / "out.parquet.parts"
     folder.mkdir()
     (folder / "thesis.tex").write_text("precious")
-    with pytest.raises(ValueError, match=r"files of another origin \(thesis.tex\)"):
+    with pytest.raises(ValueError, match=r"contains other files \(thesis.tex\)"):
         score_file(source, tmp_path / "out.parquet", restart=restart)
     assert names(folder) == ["thesis.tex"]
 

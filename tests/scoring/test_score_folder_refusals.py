@@ -19,7 +19,7 @@ def test_an_unknown_address_is_refused(tmp_path, source):
 def test_a_folder_of_someone_else_is_left_alone(tmp_path, source, restart):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.parquet").write_text("precious")
-    with pytest.raises(ValueError, match=r"files of another origin \(.*thesis.parquet\)"):
+    with pytest.raises(ValueError, match=r"contains other files \(.*thesis.parquet\)"):
         score_folder(source, tmp_path / "out", restart=restart)
     assert names(tmp_path / "out") == ["thesis.parquet"]
 

@@ -83,7 +83,7 @@ def test_restart_drops_what_the_manifest_names_and_nothing_else(run):
 def test_a_manifest_of_someone_else_names_nothing(run, text):
     write(run, "manifest.json", text.encode())
     write(run, "part-0", b"precious")
-    with pytest.raises(ValueError, match="is not by this version of credalens, so nothing is deleted"):
+    with pytest.raises(ValueError, match="was not written by this version of credalens, so nothing is deleted"):
         begin(run, {"seed": 2}, restart=True)
     assert (run.path / "part-0").read_bytes() == b"precious"
 
@@ -91,7 +91,7 @@ def test_a_manifest_of_someone_else_names_nothing(run, text):
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_folder_of_someone_else_is_left_alone(run, restart):
     write(run, "part-0", b"precious")
-    with pytest.raises(ValueError, match=r"files of another origin \(part-0\) and no manifest.json"):
+    with pytest.raises(ValueError, match=r"contains other files \(part-0\) and no manifest.json"):
         begin(run, SETTINGS, restart=restart)
     assert (run.path / "part-0").read_bytes() == b"precious"
 

@@ -120,7 +120,7 @@ def test_logits_that_are_not_called_that_are_refused(tmp_path):
 
 
 def test_labels_must_fit(tmp_path):
-    with pytest.raises(ValueError, match=r"a .npy file holds one array"):
+    with pytest.raises(ValueError, match=r"a .npy file contains one array"):
         save_predictions(tmp_path / "m.npy", VALUES, np.zeros(20, int))
     for labels in (np.zeros(19, int), np.zeros(20), np.zeros((20, 4), int)):
         with pytest.raises(ValueError, match="labels must be 20 integers"):

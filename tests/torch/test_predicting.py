@@ -333,7 +333,7 @@ def test_other_inputs_are_refused(wrapper, tmp_path):
         ValueError, match=r"part-000001.npz was made from other inputs than batch 1.*turn off shuffling"
     ):
         wrapper.predict([X[:3], X[3:6] + 1e-6, X[6:]], output=tmp_path, progress=False)
-    with pytest.raises(ValueError, match="holds more than the 2 batches"):
+    with pytest.raises(ValueError, match="contains results of more batches than the 2"):
         wrapper.predict([X[:3], X[3:6]], output=tmp_path, progress=False)
 
 
@@ -357,7 +357,7 @@ def test_a_file_in_place_of_the_folder_is_refused(wrapper, tmp_path):
 def test_a_folder_with_other_files_is_refused(wrapper, tmp_path):
     (tmp_path / "thesis.txt").write_text("do not touch")
     with pytest.raises(
-        ValueError, match=r"files of another origin \(thesis.txt\) and no predictions\.json; name a new or empty folder"
+        ValueError, match=r"contains other files \(thesis.txt\) and no predictions\.json; name a new or empty folder"
     ):
         wrapper.predict(loader(), output=tmp_path, progress=False)
     with pytest.raises(ValueError, match="holds no predictions"):

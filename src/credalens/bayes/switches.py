@@ -65,7 +65,7 @@ def bayesian_layers(model: nn.Module, /) -> list[BayesianLayer]:
     check_module(model)
     layers = [module for module in model.modules() if isinstance(module, BayesianLayer)]
     if not layers:
-        raise ValueError(f"{type(model).__name__} has no Bayesian layers; convert it by to_bayesian(model).")
+        raise ValueError(f"{type(model).__name__} has no Bayesian layers; convert it with to_bayesian(model).")
     return layers
 
 

@@ -32,7 +32,7 @@ def check_merge(summary: Any, other: Any, /) -> None:
         raise TypeError(f"a MemberSummary merges with another MemberSummary; got {type(other).__name__}.")
     if summary.keep != other.keep and (summary.count or summary.keep) and (other.count or other.keep):
         raise ValueError(
-            f"summaries merge that keep as many values of every class; got keep={summary.keep} and keep={other.keep}."
+            f"summaries merge only if both keep the same number of values; got keep={summary.keep} and keep={other.keep}."
         )
     if summary.array_kind is None or other.array_kind is None:
         return
@@ -50,7 +50,7 @@ def check_kept(keep: int, out: int, count: int, /) -> None:
     """Refuse a summary that keeps too few extreme values to leave out ``out`` members at each end."""
     if out > keep:
         raise ValueError(
-            f"to leave out {out} of {count} members at each end a summary must keep as many values of every class; this one "
+            f"to leave out {out} of {count} members at each end a summary must keep that many values of every class; this one "
             f"has keep={keep}. Begin with MemberSummary(keep={out})."
         )
 

@@ -104,9 +104,9 @@ def _connect(ray: Any, where: str, **quiet: Any) -> None:
         ray.init(address=where, **quiet)
     except (ConnectionError, RuntimeError, ray.exceptions.RayError) as error:
         raise ConnectionError(
-            f"cannot connect to the Ray cluster at {where} ({' '.join(str(error).split())[:300]}). Where it asks for a token, "
-            "set RAY_AUTH_MODE=token and have the cluster's token here (`ray get-auth-token` on the head shows it); Ray and "
-            "Python must have the versions of the cluster."
+            f"cannot connect to the Ray cluster at {where} ({' '.join(str(error).split())[:300]}). If it asks for a token, "
+            "set RAY_AUTH_MODE=token and copy the cluster's token here (`ray get-auth-token` on the head shows it); Ray and "
+            "Python must have the same versions as on the cluster."
         ) from error
 
 

@@ -241,7 +241,7 @@ def guard_in_use(guard: Guard | None, /) -> Guard:
     """The guard of an adapter that was given one."""
     if not isinstance(guard, Guard):
         raise ValueError(
-            f"there is no guard to ask: give guard=Guard.fit(prediction, labels), or Guard.load(path); got {guard!r}."
+            f"there is no guard to decide with: pass guard=Guard.fit(prediction, labels), or Guard.load(path); got {guard!r}."
         )
     return guard
 

@@ -100,14 +100,14 @@ def number(value: Any, /) -> float:
     if isinstance(value, str) and value in ("inf", "-inf"):
         return float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{value!r} stands where a number is expected.")
+        raise TypeError(f"found {value!r} where a number is expected.")
     return float(value)
 
 
 def numbers(values: Any, /) -> NDArray[np.float64]:
     """One-dimensional numbers as `SavedFormat.write` wrote them, to the bit."""
     if not isinstance(values, list):
-        raise TypeError(f"{values!r} stands where a list of numbers is expected.")
+        raise TypeError(f"found {values!r} where a list of numbers is expected.")
     return np.array([number(value) for value in values], np.float64)
 
 
@@ -133,4 +133,4 @@ def _indented(value: Any, indent: str) -> str:
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} stands where a number is expected.")
+    raise ValueError(f"found {constant} where a number is expected.")

@@ -139,7 +139,7 @@ class TableInput:
             predictions = 0 if values is None else values.shape[1]
             if predictions != rows:
                 raise ValueError(
-                    f"{table}: holds {predictions} predictions for {rows} rows of {path}; one of both is damaged."
+                    f"{table}: holds {predictions} predictions for {rows} rows of {path}; one of the two is damaged."
                 )
 
     def _check_columns(self, path: ArrowPath, expected: MemberColumns) -> None:

@@ -164,7 +164,7 @@ def _check_member_axis(member_axis: int | None, stored: Stored, what: str) -> No
     if member_axis is None and members > rows and not table:
         warnings.warn(
             f"{what} is read as (members, rows, classes): {members} members, more than its {rows} rows, and {classes} classes. "
-            "If the rows come first say member_axis=1 (--member-axis 1); member_axis=0 confirms what was read.",
+            "If the rows come first, pass member_axis=1 (--member-axis 1); member_axis=0 confirms that members come first.",
             stacklevel=3,
         )
 

@@ -141,7 +141,7 @@ class RunFolder:
             return {**manifest, "settings": dict(manifest.get("settings", manifest)), "parts": parts}
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(
-                f"{where} is damaged ({error}), so that it is unknown which files are of the run; delete {self.path} "
+                f"{where} is damaged ({error}), so it is unknown which files belong to the run; delete {self.path} "
                 "yourself, or name another output."
             ) from error
 
@@ -157,7 +157,7 @@ class RunFolder:
             return
         if self.read_manifest().get("made_by") != MAKER:
             raise ValueError(
-                f"{self.path / self.manifest} is not by this version of credalens, so nothing is deleted; delete "
+                f"{self.path / self.manifest} was not written by this version of credalens, so nothing is deleted; delete "
                 f"{self.path} yourself, or name another output."
             )
         for name in self.parts():
@@ -198,7 +198,7 @@ class RunFolder:
         foreign = [name for name in self._names() if name != LOCK and not _is_partial(name)]
         if foreign:
             raise ValueError(
-                f"cannot write into {self.path}: it holds files of another origin ({foreign[0]}) and no {self.manifest}; "
+                f"cannot write into {self.path}: it contains other files ({foreign[0]}) and no {self.manifest}; "
                 "name a new or empty folder."
             )
 

@@ -37,7 +37,7 @@ def save_predictions(path: str | os.PathLike[str], probs: Any, /, labels: Any = 
     values = _values(probs, logits)
     truth = None if labels is None else _labels(labels, values.shape[1])
     if form == ".npy" and truth is not None:
-        raise ValueError(f"{target}: a .npy file holds one array; save the labels in another, or use .npz.")
+        raise ValueError(f"{target}: a .npy file contains one array; save the labels in another file, or use .npz.")
     with atomic_file(target) as file:
         _write(file, form, "logits" if logits else "probs", values, truth)
 
@@ -47,7 +47,7 @@ def _values(probs: Any, logits: bool) -> NDArray:
     check_predictions(values.shape, values.dtype.name, "logits" if logits else "probs")
     if not logits and values.size and not are_distributions(few_rows(probs)).any():
         raise ValueError(
-            "none of the rows looked at is a distribution: each must be non-negative and sum to one over the last axis. "
+            "none of the inspected rows is a distribution: each must be non-negative and sum to one over the last axis. "
             "For logits pass logits=True."
         )
     return renormalised(values) if array_kind.dtype == BFLOAT16 and not logits else values

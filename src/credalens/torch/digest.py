@@ -52,7 +52,7 @@ def digest(x: Any, /, name: str = "the value") -> str:
 def _feed(state: Any, x: Any, name: str) -> None:
     content = _content(x)
     if content is None:
-        raise TypeError(f"{name}, of type {_type_name(x)}, cannot be digested: a change of it would not be noticed.")
+        raise TypeError(f"{name}, of type {_type_name(x)}, cannot be digested, so a change in it would not be noticed.")
     for buffer in (_type_name(x).encode(), *content.buffers):
         state.update(_length(memoryview(buffer).nbytes))
         state.update(buffer)

@@ -52,7 +52,7 @@ def _is_single(members: Any) -> bool:
 def _as_module(member: Any, n: int) -> nn.Module:
     if isinstance(member, type):
         raise TypeError(
-            f"member {n} must be a module or another callable; got the class {member.__name__}, no instance."
+            f"member {n} must be a module or another callable; got the class {member.__name__}, not an instance."
         )
     if not callable(member):
         raise TypeError(f"member {n} must be a module or another callable; got {member!r}.")

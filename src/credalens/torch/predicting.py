@@ -204,7 +204,7 @@ def _on_cpu(x: Tensor) -> NDArray:
 def _joined(results: list[Arrays], base: float, n_members: int, returns: str) -> CredalPrediction:
     """One prediction from the arrays of all batches."""
     if not results:
-        raise ValueError("there were no batches; a loader that was used up before gives none.")
+        raise ValueError("there were no batches; an iterator that was already used gives none.")
     first = results[0]
     array_kind = ArrayKind(returns, "cpu", first["lower"].dtype.name)
 

@@ -52,7 +52,7 @@ class ResultFolder:
         """Note in the manifest that all batches are there."""
         if _part_path(self._run, batches).exists():
             raise ValueError(
-                f"{self._run.path} holds more than the {batches} batches there are now; give a new folder."
+                f"{self._run.path} contains results of more batches than the {batches} there are now; give a new folder."
             )
         self._run.write_manifest(self._settings, batches=batches)
 
@@ -96,4 +96,4 @@ def _read_part(path: Path) -> Arrays:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return dict(archive)
     except Exception as error:  # zipfile, zlib and numpy raise different ones
-        raise ValueError(f"{path} cannot be read ({error}); delete it and run again, it will be made anew.") from error
+        raise ValueError(f"{path} cannot be read ({error}); delete it and run again to make it anew.") from error

@@ -47,6 +47,6 @@ class SampleWatch:
         """Warn that sampling this member has no effect."""
         warnings.warn(
             f"all {self.count} samples of {name} are identical, so epistemic uncertainty will be zero: the module is "
-            "deterministic. Give it dropout layers, convert it by credalens.bayes.to_bayesian, or pass several members.",
+            "deterministic. Give it dropout layers, convert it with credalens.bayes.to_bayesian, or pass several members.",
             stacklevel=2,
         )

@@ -64,7 +64,7 @@ class Threshold(Result):
     def _check_base(self, prediction: CredalPrediction) -> None:
         if self.base is None:
             raise ValueError(
-                "this threshold does not know the base of its scores; give it, select_threshold(..., base=2) for bits, or pass "
+                "this threshold does not know the base of its scores; pass it, select_threshold(..., base=2) for bits, or pass "
                 "the scores themselves."
             )
         if prediction.base != self.base:

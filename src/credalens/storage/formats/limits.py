@@ -18,6 +18,6 @@ def check_unfolded(needed: int, size: int, max_bytes: int | None, /) -> None:
     limit = max(ANY_FILE, TIMES_ITS_SIZE * size) if max_bytes is None else max_bytes
     if needed > limit:
         raise UnsuitableError(
-            f"its {size:,} bytes unfold to {needed:,}, and the limit is {limit:,}: a file may be made to fill the memory. "
+            f"its {size:,} bytes unfold to {needed:,}, and the limit is {limit:,}: such a file can be made to fill the memory. "
             f"If you trust it, read it with max_bytes={needed} (--max-bytes {needed})."
         )
