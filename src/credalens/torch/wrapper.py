@@ -212,9 +212,7 @@ class CredalWrapper(nn.Module):
         if self.vectorised and self.samples is not None:
             raise ValueError("vectorised=True runs several members once each; with samples= use vectorised=False.")
         if self.vectorised and self.gradients:
-            raise ValueError(
-                "a vectorised pass copies the weights and gives no gradients; use vectorised=False."
-            )
+            raise ValueError("a vectorised pass copies the weights and gives no gradients; use vectorised=False.")
         if self.member_chunk is not None and not self.vectorised:
             raise ValueError("member_chunk limits a vectorised pass; without vectorised=True members run one by one.")
 
