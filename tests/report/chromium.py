@@ -68,7 +68,7 @@ class Chromium:
     def open(
         self, path: Path, *, width: int = 1400, height: int = 900, dark: bool = False, scripts: bool = True
     ) -> None:
-        """Show a file, in a window of this size."""
+        """Show a file in a window of this size, until it is laid out."""
         self.events.clear()
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.send("Emulation.setEmulatedMedia", features=scheme)
@@ -77,7 +77,7 @@ class Chromium:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
         )
         self.send("Page.navigate", url=path.as_uri())
-        self.until("document.readyState == 'complete'")
+        self.until("document.readyState == 'complete' && !document.documentElement.matches('.loading')")
 
     def js(self, code: str) -> Any:
         """The value of an expression, promises awaited."""
