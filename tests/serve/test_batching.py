@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens import wrap
-from credalens.serve import Limits, Observer, app, member_outputs
+from credalens.serve import Limits, Observer, ServedModel, app, member_outputs
+from credalens.serve.batching.answering import Answering
 from credalens.serve.batching.batcher import Batcher
 from credalens.serve.batching.jobs import Job
+from credalens.serve.outputs import available_outputs
 from credalens.serve.protocol.errors import RequestError
 from credalens.serve.protocol.infer_request import WantedOutput
 from credalens.serve.protocol.infer_response import InferResponse
@@ -86,8 +88,8 @@ def test_batching_changes_no_answer(requests, batch_rows, binary):
         prediction = wrap(probs)
         wanted = prediction.probability if name == "probability" else prediction.score(name)
         np.testing.assert_array_equal(answers(response)[name], wanted)
-    assert sum(batch.requests for batch in noting.batches) == len(requests)
-    assert all(batch.rows <= batch_rows or batch.requests == 1 for batch in noting.batches)
+    assert sum(batch.rows for batch in noting.batches) == sum(probs.shape[1] for probs, _ in requests)
+    assert all(batch.rows <= batch_rows for batch in noting.batches)
 
 
 def test_requests_of_a_kind_are_joined():
@@ -133,6 +135,26 @@ def test_a_request_is_not_waited_for_forever():
     assert {first.status_code, second.status_code} <= late
     assert last.status_code == 200
     assert "in time" in first.json()["error"]
+
+
+def test_a_large_request_is_left_when_nobody_waits_for_it():
+    def part(inputs):
+        rows.append(len(inputs["x"]))
+        given_up.set()
+        return wrap(np.full((2, len(inputs["x"]), 3), 1 / 3))
+
+    rows, given_up = [], threading.Event()
+    model = ServedModel("slow", "1", "test", (), part)
+    answering = Answering(model, None, available_outputs(None, has_members=True), (), 4)
+    (reply,) = answering.replies([job(10)], 0, given_up.is_set)
+    assert (rows, reply.status) == ([4], 504)
+
+
+def test_the_row_of_a_large_request_is_named():
+    probs = batch_of("flat", 3, 10, 5)
+    probs[1, 7] = 0.5
+    response = together(ask(app(member_outputs(), limits=Limits(batch_rows=4)), request({"probs": probs})))[0]
+    assert "row 7, member 1" in response.json()["error"]
 
 
 def test_a_body_that_does_not_arrive():
@@ -192,7 +214,7 @@ def submitting(jobs, *, rows, delay=0.0):
     """The sizes of the batches that jobs are gathered into which come at the same moment."""
     sizes = []
 
-    def replies(batch, waiting):
+    def replies(batch, waiting, given_up):
         sizes.append([job.rows for job in batch])
         return [InferResponse(b"", {})] * len(batch)
 
@@ -215,7 +237,7 @@ def test_the_oldest_job_is_in_the_next_batch_and_kinds_do_not_mix():
 
 
 def test_a_defect_in_the_worker_reaches_every_request():
-    def replies(batch, waiting):
+    def replies(batch, waiting, given_up):
         raise MemoryError
 
     batcher = Batcher(replies, rows=8, delay=0.05, row_axis=0)

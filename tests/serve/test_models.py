@@ -62,7 +62,7 @@ class TestOnnx:
         rows[4, 2] = np.nan
         wrong = infer(app(self.served(files())), request({"x": rows}, binary=True), "model")
         assert wrong.status_code == 400
-        assert "the models' output, row 4, member 0: class 0 is nan" in wrong.json()["error"]
+        assert "the members' output, row 4, member 0: class 0 is nan" in wrong.json()["error"]
 
     @pytest.mark.parametrize(
         ("options", "served", "words"),
@@ -144,6 +144,12 @@ class TestFunctions:
         refused = infer(app(self.softmax_members), request({"x": ROWS, "y": ROWS[:2]}), "model")
         assert refused.status_code == 400
         assert "{'x': 6, 'y': 2}" in refused.json()["error"]
+
+    @pytest.mark.parametrize("change", [lambda p: p[:, :-1], lambda p: p[:, None], lambda p: p.repeat(2, axis=1)])
+    def test_a_model_must_answer_for_every_row(self, change):
+        failed = infer(app(lambda x: change(self.softmax_members(x))), request({"x": ROWS}, ["total"]), "model")
+        assert failed.status_code == 500
+        assert "for inputs of 6 rows" in failed.json()["error"]
 
     def test_a_model_that_is_none(self):
         with pytest.raises(TypeError, match="must be a CredalWrapper"):

@@ -52,7 +52,13 @@ def serve(
         int, typer.Option(metavar="N", min=1, help="Processes; with Ray, replicas.", rich_help_panel=LOAD)
     ] = 1,
     batch_rows: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Requests are joined up to so many rows.", rich_help_panel=LOAD)
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Requests are joined, and predicted, up to so many rows at a time.",
+            rich_help_panel=LOAD,
+        ),
     ] = 1024,
     batch_delay: Annotated[
         float,

@@ -16,7 +16,7 @@ class Limits:
     :ivar rows: of one request.
     :ivar classes: of members' outputs.
     :ivar queue: requests that were taken and are not yet answered; beyond them the answer is 503 with ``Retry-After``.
-    :ivar batch_rows: requests are joined up to so many rows; a larger request is a batch of its own.
+    :ivar batch_rows: requests are joined up to so many rows, and larger ones are predicted in parts of as many.
     :ivar batch_delay: seconds to wait for more requests when the worker is idle. While it is busy they gather anyway.
     :ivar timeout: seconds until a request that is not answered gets 504, or 408 where its body has not arrived.
     """

@@ -37,8 +37,9 @@ class Answered:
 
 @dataclass(frozen=True, eq=False)
 class BatchDone:
-    """One batch that was predicted: several requests, or one.
+    """One batch that was predicted: several requests, one, or a part of one that is too large.
 
+    :ivar requests: whose rows it holds.
     :ivar seconds: that the model and the credal prediction took.
     :ivar waiting: requests in the queue when it began, its own left out.
     :ivar decisions: of the guard, where there is one.

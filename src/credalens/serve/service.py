@@ -53,7 +53,7 @@ class Service:
         self._reader = ThreadPoolExecutor(
             1, thread_name_prefix="credalens-read"
         )  # one: JSON unfolds to many times its size
-        answering = Answering(model, guard, self.outputs, observers)
+        answering = Answering(model, guard, self.outputs, observers, limits.batch_rows)
         self._batcher = Batcher(
             answering.replies, rows=limits.batch_rows, delay=limits.batch_delay, row_axis=model.row_axis
         )

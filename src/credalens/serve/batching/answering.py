@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import NDArray
 
+from credalens.checks.bad_rows import BadRowError
 from credalens.guard import Decisions, Guard
 from credalens.prediction import CredalPrediction
 from credalens.serve.batching.jobs import Job, JoinedJobs
@@ -28,29 +30,51 @@ class Answering:
     guard: Guard | None
     outputs: dict[str, Output]
     observers: tuple[Observer, ...]
+    batch_rows: int
 
-    def replies(self, jobs: Sequence[Job], /, waiting: int = 0) -> list[Reply]:
-        """A response, or what is wrong, for each job. Where a batch fails, each job is tried alone: only the bad one fails."""
+    def replies(self, jobs: Sequence[Job], waiting: int, given_up: Callable[[], bool], /) -> list[Reply]:
+        """A response, or what is wrong, for each job. Where a batch fails, each job is tried alone: only the bad one fails.
+
+        ``given_up`` says whether nobody waits for the replies any more.
+        """
+        joined = JoinedJobs(jobs, self.model.row_axis)
         try:
-            arrays = self._arrays(joined := JoinedJobs(jobs, self.model.row_axis), waiting)
+            parts = [self._part(joined, *piece, waiting, given_up) for piece in joined.pieces(self.batch_rows)]
         except Exception as error:
             if len(jobs) > 1:
-                return [self.replies([job], waiting)[0] for job in jobs]
+                return [self.replies([job], waiting, given_up)[0] for job in jobs]
             return [_refusal(error)]
+        arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return [self._reply(job, arrays, rows) for job, rows in zip(jobs, joined.slices, strict=True)]
 
-    def _arrays(self, joined: JoinedJobs, waiting: int) -> dict[str, NDArray]:
+    def _part(
+        self, joined: JoinedJobs, start: int, inputs: dict[str, NDArray], waiting: int, given_up: Callable[[], bool]
+    ) -> dict[str, NDArray]:
+        """The outputs of the rows from ``start`` on."""
+        if given_up():
+            raise RequestError("nobody waits for the answer.", status=504)
         begin = time.perf_counter()
-        prediction = self.model.predict(joined.inputs)
+        prediction = self._predict(inputs, start)
         decisions = None if self.guard is None else _decide(self.guard, prediction)
         predicted = Predicted(prediction, decisions)
         arrays = {name: self.outputs[name].values(predicted) for name in joined.jobs[0].names}
-        rows, seconds = sum(job.rows for job in joined.jobs), time.perf_counter() - begin
+        rows, seconds = len(prediction), time.perf_counter() - begin
         event = BatchDone(
             self.model.name, self.model.version, len(joined.jobs), rows, seconds, waiting, prediction, decisions
         )
         tell(self.observers, lambda observer: observer.batch_done, event)
         return arrays
+
+    def _predict(self, inputs: dict[str, NDArray], start: int) -> CredalPrediction:
+        try:
+            prediction = self.model.predict(inputs)
+        except BadRowError as error:
+            name = f"{self.model.wraps}, row {start + error.row}, member {error.member}"
+            raise RequestError(f"{name}: {error.fault}") from error
+        rows, batch = next(iter(inputs.values())).shape[self.model.row_axis], tuple(prediction.total.shape)
+        if batch != (rows,):
+            raise RequestError(f"the model's prediction has shape {batch} for inputs of {rows} rows.", status=500)
+        return prediction
 
     def _reply(self, job: Job, arrays: dict[str, NDArray], rows: slice) -> InferResponse:
         about = {"model_name": self.model.name, "model_version": self.model.version}

@@ -14,7 +14,7 @@ from credalens.serve.observer import LOG
 from credalens.serve.protocol.errors import RequestError
 from credalens.serve.protocol.infer_response import InferResponse
 
-Replies = Callable[[Sequence[Job], int], list[Reply]]
+Replies = Callable[[Sequence[Job], int, Callable[[], bool]], list[Reply]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,11 @@ class Batcher:
         self._queue = [waiting for waiting in self._queue if waiting not in batch]
         jobs = [waiting.job for waiting in batch]
         loop = asyncio.get_running_loop()
-        task = loop.run_in_executor(self._thread, self._replies, jobs, len(self._queue))
+
+        def given_up() -> bool:
+            return all(waiting.reply.done() for waiting in batch)
+
+        task = loop.run_in_executor(self._thread, self._replies, jobs, len(self._queue), given_up)
         task.add_done_callback(lambda done: self._finish(batch, done))
 
     def _finish(self, batch: list[Waiting], done: asyncio.Future[list[Reply]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,6 +46,13 @@ class JoinedJobs:
         if len(self.jobs) == 1:
             return first
         return {name: np.concatenate([job.inputs[name] for job in self.jobs], axis=self.row_axis) for name in first}
+
+    def pieces(self, most: int, /) -> Iterator[tuple[int, dict[str, NDArray]]]:
+        """The first row and the tensors of at most so many rows, one piece after the other."""
+        rows = sum(job.rows for job in self.jobs)
+        for start in range(0, rows, most):
+            place = (*(slice(None),) * self.row_axis, slice(start, start + most))
+            yield start, self.inputs if rows <= most else {name: x[place] for name, x in self.inputs.items()}
 
     @cached_property
     def slices(self) -> list[slice]:

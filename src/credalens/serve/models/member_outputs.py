@@ -6,7 +6,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from credalens.checks.bad_rows import BadRowError
 from credalens.checks.options import check_base
 from credalens.guard import Guard
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
@@ -27,10 +26,20 @@ def member_outputs(
     options = wrap_options(guard, base)
 
     def predict(inputs: dict[str, NDArray]) -> CredalPrediction:
-        return wrap_members(inputs[tensor], f"input {tensor!r}", logits=logits, **options)
+        return wrap_members(inputs[tensor], logits=logits, **options)
 
     spec = TensorSpec(tensor, FLOATS, shape)
-    return ServedModel(name, version, "credalens_members", (spec,), predict, row_axis=1, class_axis=2, guard=guard)
+    return ServedModel(
+        name,
+        version,
+        "credalens_members",
+        (spec,),
+        predict,
+        row_axis=1,
+        class_axis=2,
+        guard=guard,
+        wraps=f"input {tensor!r}",
+    )
 
 
 def wrap_options(guard: Guard | None, base: float | None, /) -> dict[str, Any]:
@@ -43,9 +52,6 @@ def wrap_options(guard: Guard | None, base: float | None, /) -> dict[str, Any]:
     return {"base": guard.base, "trim": guard.trim}
 
 
-def wrap_members(members: Any, what: str, /, *, logits: bool, **options: Any) -> CredalPrediction:
-    """``wrap`` or ``wrap_logits``, with errors that begin with ``what`` was wrapped and name the row and the member."""
-    try:
-        return wrap_logits(members, **options) if logits else wrap(members, **options)
-    except BadRowError as error:
-        raise ValueError(f"{what}, row {error.row}, member {error.member}: {error.fault}") from error
+def wrap_members(members: Any, /, *, logits: bool, **options: Any) -> CredalPrediction:
+    """``wrap`` or ``wrap_logits``."""
+    return wrap_logits(members, **options) if logits else wrap(members, **options)

@@ -83,7 +83,7 @@ def onnx_members(
     options = wrap_options(guard, base)
 
     def predict(rows: dict[str, NDArray]) -> CredalPrediction:
-        return wrap_members([member.run(rows) for member in members], "the models' output", logits=logits, **options)
+        return wrap_members([member.run(rows) for member in members], logits=logits, **options)
 
     precision = "FP64" if _double(members) else "FP32"
     return ServedModel(name, version, "credalens_onnx", inputs, predict, float_datatype=precision, guard=guard)

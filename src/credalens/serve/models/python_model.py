@@ -70,7 +70,7 @@ def _predict_by(model: Callable[..., Any], guard: Guard | None, logits: bool) ->
         returned = call(model, inputs)
         if isinstance(returned, CredalPrediction):
             return returned
-        return wrap_members(returned, "the model's output", logits=logits, **options)
+        return wrap_members(returned, logits=logits, **options)
 
     return predict
 

@@ -48,11 +48,12 @@ class ServedModel:
     """A name, a version, the inputs, and a function from inputs to a credal prediction of their rows.
 
     :ivar inputs: empty where the model takes what it is given.
-    :ivar predict: raises a ValueError or TypeError for inputs that it cannot take.
+    :ivar predict: raises a ValueError or TypeError for inputs that it cannot take, a BadRowError where a member's row is bad.
     :ivar row_axis: along which the rows of every input lie.
     :ivar class_axis: of every input, where it has one that limits apply to.
     :ivar has_members: whether its predictions keep their members.
     :ivar float_datatype: of its outputs, as the metadata show it.
+    :ivar wraps: what it makes credal, for errors about its rows.
     :ivar guard: that decides about its predictions, where there is one.
     """
 
@@ -66,6 +67,7 @@ class ServedModel:
     has_members: bool = True
     float_datatype: str = "FP32"
     guard: Guard | None = None
+    wraps: str = "the members' output"
 
     def check(self, inputs: dict[str, NDArray], limits: Limits, /) -> int:
         """Refuse inputs that the model does not take; returns the number of their rows."""
