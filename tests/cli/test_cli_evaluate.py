@@ -20,6 +20,9 @@ from tests.strategies import batch_of
 CLASSES, ROWS = 4, 60
 
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+
 @pytest.fixture
 def folder(tmp_path):
     """Predictions and labels of every kind a test needs, in a folder of their own."""
@@ -233,7 +236,7 @@ def spoil(folder):
             {"--ood": ["o=logits.npy"]},
             "logits.npy holds logits, and id.npy probabilities; all data sets must hold the same",
         ),
-        ({"-o": "file.txt"}, "is a file; name a folder"),
+        ({"-o": "file.txt"}, "is a file; name a folder (--output)"),
         ({"-o": "file.txt/where"}, "is a file; name a folder"),
         ({"--classes": "names.txt"}, "2 names for 4 classes"),
         ({"--classes": "missing.txt"}, "No such file or directory"),
@@ -250,7 +253,7 @@ def spoil(folder):
         ({"--groups": "twice.csv"}, "must name every column, each once"),
         ({"--groups": "cut.parquet"}, "--groups cut.parquet: cannot be read"),
         ({"--groups": "file.txt"}, "--groups file.txt: must be a .csv"),
-        ({"--name": "o"}, "'o' names both the ID data and an OOD data set"),
+        ({"--name": "o"}, "'o' names both the ID data and an OOD data set; rename one of them (--name, --ood)"),
         ({"--model": ["a=."]}, "--model is given once"),
         ({"--model": ["a=.", "a=."]}, "--model 'a' is given twice"),
         ({"--model": ["a=.", "b=nowhere"]}, "--model b=nowhere: is not a folder"),

@@ -261,7 +261,7 @@ def test_images_of_every_kind_are_the_same_bytes():
 @pytest.mark.parametrize(
     ("images", "message"),
     [
-        ({"nobody": np.zeros((60, 2, 2), np.uint8)}, "no data set"),
+        ({"nobody": np.zeros((60, 2, 2), np.uint8)}, "not a data set"),
         ({"flat": np.zeros((3, 2, 2), np.uint8)}, r"one for each input .* got shape \(3, 2, 2\)"),
         ({"flat": np.zeros((40, 2, 2, 5), np.uint8)}, r"1, 3 or 4 channels; got shape \(40, 2, 2, 5\)"),
         ({"flat": np.full((40, 2, 2), 3.0)}, "floats from 0 to 1; got float64 from 3 to 3"),

@@ -34,7 +34,7 @@ def demo(
     from credalens.demo.run import check_seed
     from credalens.storage.targets import check_folder
 
-    check_folder(output)
+    check_folder(output, option="--output")
     check_seed(seed)
     begin = time.perf_counter()
     typer.echo("Evaluating five real networks on CIFAR-10, then training five small ones on digits ...", err=True)

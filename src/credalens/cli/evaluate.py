@@ -137,7 +137,7 @@ def evaluate(
     from credalens.storage import open_predictions
     from credalens.storage.targets import check_folder
 
-    check_folder(output)
+    check_folder(output, option="--output")
     ood_files, models = _named_files("--ood", ood or []), _named_files("--model", model or [])
     open_file = partial(open_predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
     columns = None if groups is None else read_groups(groups)

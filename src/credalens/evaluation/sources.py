@@ -14,7 +14,7 @@ from credalens.storage.source import Source
 def open_sources(id_name: str, members: Any, ood: Mapping[str, Any], /, *, logits: bool) -> tuple[Source, list[Source]]:
     """The ID source and the OOD sources, if any: predictions of the same members over the same classes."""
     if id_name in ood:
-        raise ValueError(f"{id_name!r} names both the ID data and an OOD data set; rename one of them.")
+        raise ValueError(f"{id_name!r} names both the ID data and an OOD data set; rename one of them (--name, --ood).")
     id_source = _source(id_name, members, logits)
     ood_sources = [_source(str(name), predictions, logits) for name, predictions in ood.items()]
     for source in ood_sources:

@@ -6,15 +6,15 @@ import os
 from pathlib import Path
 
 
-def check_folder(path: str | os.PathLike[str], /) -> Path:
-    """A folder to write into: it is there, or can be made below one that is."""
-    path = Path(path)
+def check_folder(path: str | os.PathLike[str], /, *, option: str = "") -> Path:
+    """A folder to write into, which ``option`` of a command named: it is there, or can be made below one that is."""
+    path, said = Path(path), f" ({option})" if option else ""
     near = next(place for place in (path, *path.absolute().parents) if place.exists())
     if not near.is_dir():
-        raise NotADirectoryError(f"cannot write into {path}: {near} is a file; name a folder.")
+        raise NotADirectoryError(f"cannot write into {path}: {near} is a file; name a folder{said}.")
     if not os.access(near, os.W_OK | os.X_OK):
         raise PermissionError(
-            f"cannot write into {path}: there is no permission to write in {near}; name another folder."
+            f"cannot write into {path}: there is no permission to write in {near}; name another folder{said}."
         )
     return path
 
