@@ -66,9 +66,9 @@ class Chromium:
         return answer
 
     def open(
-        self, path: Path, *, width: int = 1400, height: int = 900, dark: bool = False, scripts: bool = True
+        self, path: Path | str, *, width: int = 1400, height: int = 900, dark: bool = False, scripts: bool = True
     ) -> None:
-        """Show a file in a window of this size, until it is laid out."""
+        """Show a file or an address in a window of this size, until it is laid out."""
         self.events.clear()
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.send("Emulation.setEmulatedMedia", features=scheme)
@@ -76,7 +76,7 @@ class Chromium:
         self.send(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
         )
-        self.send("Page.navigate", url=path.as_uri())
+        self.send("Page.navigate", url=path if isinstance(path, str) else path.as_uri())
         self.until("document.readyState == 'complete' && !document.documentElement.matches('.loading')")
 
     def js(self, code: str) -> Any:

@@ -104,7 +104,10 @@ def test_triton_client_and_a_killed_worker(tmp_path):
     """Every endpoint with NVIDIA's client, JSON and binary; then a worker dies under load, and every request is answered."""
     with running(tmp_path, "-m", "credalens", "serve", "--port", "0", "--workers", "2") as (server, port):
         check_with_triton(port)
+        for _ in range(4):  # whichever worker is asked
+            eventually(lambda: (counted(port, "200"), counted(port, "400")) == (6, 1))
         check_killed_worker(server, port)
+        eventually(lambda: counted(port, "200") > 6)  # what a dead one has counted still counts
 
 
 def check_with_triton(port):
@@ -142,6 +145,13 @@ def check_with_triton(port):
     with pytest.raises(Exception, match="row 0, member 0: it sums to"):
         client.infer("credal", [tensor], model_version="1")
     client.close()
+
+
+def counted(port, status):
+    """The answers of this status in the metrics of all workers."""
+    text = ask(port, "GET", "/metrics")[1].decode()
+    found = re.search(rf'^credalens_requests_total\{{.*status="{status}".*\}} (.*)$', text, re.MULTILINE)
+    return float(found[1]) if found else 0
 
 
 def check_killed_worker(server, port, workers=workers, broken=None):

@@ -129,7 +129,7 @@ def test_large_and_packed_bodies():
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/", 404),
+        ("GET", "/", 200),
         ("GET", "/v2/models/other", 404),
         ("GET", "/v2/models/credal/versions/2", 404),
         ("GET", "/v2/models/credal/versions/1", 200),

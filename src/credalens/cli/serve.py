@@ -12,7 +12,7 @@ from credalens.checks.packages import needing
 from credalens.cli.engine import Address, Engine, check_engine
 from credalens.cli.score import parse_base
 
-LOAD, ACCESS = "Under load", "Who may ask"
+LOAD, SEEN, ACCESS = "Under load", "Seen from outside", "Who may ask"
 
 
 def serve(
@@ -78,6 +78,10 @@ def serve(
     max_classes: Annotated[
         int, typer.Option(metavar="N", min=2, help="Of members' outputs.", rich_help_panel=LOAD)
     ] = 10_000,
+    json_logs: Annotated[
+        bool,
+        typer.Option("--json-logs", help="Log as JSON lines, every request too; not on Ray.", rich_help_panel=SEEN),
+    ] = False,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -136,7 +140,7 @@ def serve(
 
         run_on_ray(settings, address=address, replicas=workers, **listen)
     else:
-        run(settings, workers=workers, **listen)
+        run(settings, workers=workers, json_logs=json_logs, **listen)
 
 
 def _is_loopback(host: str) -> bool:

@@ -26,6 +26,8 @@ REASONS: Final = (
     "no class is possible",
 )
 
+OF_REASONS: Final = (ACCEPT, OFFER, *(ABSTAIN,) * 4)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decisions:
@@ -57,15 +59,16 @@ class Decisions:
     @cached_property
     def decision(self) -> NDArray[np.str_]:
         """ "accept", "abstain", or "offer" for a small set of classes."""
-        return np.array((ACCEPT, OFFER, *(ABSTAIN,) * 4))[self._reasons]
+        return np.array(OF_REASONS)[self.codes]
 
     @cached_property
     def reason(self) -> NDArray[np.str_]:
         """The reason for the decision, as text."""
-        return np.array(REASONS)[self._reasons]
+        return np.array(REASONS)[self.codes]
 
     @cached_property
-    def _reasons(self) -> NDArray[np.int8]:
+    def codes(self) -> NDArray[np.int8]:
+        """The place of each reason in ``REASONS``, and of its decision in ``OF_REASONS``."""
         return self._guard.reasons(self.scores) if self._codes is None else self._codes
 
     def __len__(self) -> int:

@@ -16,5 +16,19 @@ from credalens.serve.limits import Limits
 from credalens.serve.models.member_outputs import member_outputs
 from credalens.serve.models.served import ServedModel, TensorSpec
 from credalens.serve.observer import Answered, BatchDone, Observer
+from credalens.serve.watching.log_lines import JsonFormatter, LogLines
+from credalens.serve.watching.watch import Watch
 
-__all__ = ["Answered", "BatchDone", "Limits", "Observer", "ServedModel", "TensorSpec", "app", "member_outputs"]
+__all__ = [
+    "Answered",
+    "BatchDone",
+    "JsonFormatter",
+    "Limits",
+    "LogLines",
+    "Observer",
+    "ServedModel",
+    "TensorSpec",
+    "Watch",
+    "app",
+    "member_outputs",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -22,6 +23,8 @@ from credalens.serve.protocol.errors import RequestError
 from credalens.serve.service import Service
 from credalens.serve.tokens import BearerTokens
 from credalens.serve.warm_up import warm_up
+from credalens.serve.watching.log_lines import LogLines
+from credalens.serve.watching.watch import Watch
 
 
 def app(
@@ -33,7 +36,7 @@ def app(
     inputs: Sequence[TensorSpec] = (),
     logits: bool = False,
     limits: Limits | None = None,
-    observers: Sequence[Observer] = (),
+    observers: Sequence[Observer] | None = None,
     tokens: Sequence[str] = (),
 ) -> Starlette:
     """An ASGI application that serves ``model`` by the Open Inference Protocol v2: ``uvicorn my_module:application``.
@@ -43,8 +46,9 @@ def app(
     logits - or a ``CredalPrediction``. Where ``guard`` is None, that of the model decides, if it has one.
 
     ``inputs`` declares names, datatypes and shapes, which are then checked at the door; without it the model gets what comes:
-    a lone input as it is, several as keywords. ``limits`` bounds what is taken at once, ``observers`` are told of requests and
-    batches, and with ``tokens`` every request but those for health needs one of them.
+    a lone input as it is, several as keywords. ``limits`` bounds what is taken at once. ``observers`` are told of requests and
+    batches; by default a ``Watch``, which offers ``/metrics`` and a page at ``/``, and ``LogLines``. With ``tokens`` every
+    request needs one of them, but those for health and for the page, which asks its reader for one.
     """
     guard = guard or getattr(model, "guard", None)
     served = (
@@ -52,19 +56,24 @@ def app(
         if isinstance(model, ServedModel)
         else python_model(model, guard, name=name, version=version, inputs=tuple(inputs), logits=logits)
     )
-    service = Service(served, guard, limits or Limits(), tuple(observers))
+    observers = (Watch(guard), LogLines()) if observers is None else tuple(observers)
+    service = Service(served, guard, limits or Limits(), observers)
     return Starlette(
         routes=[*service.routes(), *(route for observer in observers for route in observer.routes())],
         middleware=[Middleware(BearerTokens, tokens=tokens)] if tokens else [],
         exception_handlers={RequestError: _request_error, HTTPException: _http_error, Exception: _defect},
-        lifespan=_lifespan,
+        lifespan=partial(_lifespan, observers=observers),
     )
 
 
 @asynccontextmanager
-async def _lifespan(app: Starlette) -> AsyncIterator[None]:
+async def _lifespan(app: Starlette, observers: Sequence[Observer]) -> AsyncIterator[None]:
     await asyncio.to_thread(warm_up)
+    tasks = [asyncio.create_task(observer.run()) for observer in observers]
     yield
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _request_error(request: Request, error: Exception) -> Response:

@@ -67,6 +67,9 @@ class Observer:
     def batch_done(self, event: BatchDone, /) -> None:
         """Called in the thread that predicts, once for each batch, before its requests are answered."""
 
+    async def run(self) -> None:
+        """Runs while the server does, and is cancelled when it ends."""
+
     def routes(self) -> Sequence[BaseRoute]:
         """Routes that the application offers beside the protocol's, such as ``/metrics``."""
         return ()

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import uvicorn
@@ -15,6 +19,9 @@ from credalens.serve.models.member_outputs import member_outputs
 from credalens.serve.models.served import ServedModel
 from credalens.serve.settings import Settings
 from credalens.serve.tokens import read_tokens
+from credalens.serve.watching.collecting import FOLDER
+from credalens.serve.watching.log_lines import LogLines, log_config
+from credalens.serve.watching.watch import Watch
 
 VARIABLE: Final = "CREDALENS_SERVE"
 """The environment variable by which a worker gets its settings."""
@@ -28,7 +35,8 @@ def make_app(settings: Settings, /) -> Starlette:
     """The application of some settings; raises where one of its files is wrong."""
     guard = None if settings.guard is None else Guard.load(settings.guard)
     tokens = () if settings.token_file is None else read_tokens(settings.token_file)
-    return app(_model(settings, guard), limits=settings.limits, tokens=tokens)
+    observers = (Watch(guard, workers=settings.workers), LogLines())
+    return app(_model(settings, guard), limits=settings.limits, observers=observers, tokens=tokens)
 
 
 def _model(settings: Settings, guard: Guard | None) -> ServedModel:
@@ -46,8 +54,9 @@ def app_of_environment() -> Starlette:
     return make_app(Settings.from_json(os.environ[VARIABLE]))
 
 
-def run(settings: Settings, /, *, workers: int = 1, **options: Any) -> None:
+def run(settings: Settings, /, *, workers: int = 1, json_logs: bool = False, **options: Any) -> None:
     """Serve until a signal comes, then answer what was taken. ``options`` are uvicorn's: host, port, ssl_keyfile, ..."""
+    settings = replace(settings, workers=workers)
     application = make_app(settings)  # also with several workers: what is wrong is said here, once
     options |= {
         "access_log": False,
@@ -56,9 +65,22 @@ def run(settings: Settings, /, *, workers: int = 1, **options: Any) -> None:
         "timeout_graceful_shutdown": math.ceil(settings.limits.timeout),
         "timeout_worker_healthcheck": PATIENCE,
     }
+    options |= {"log_config": log_config()} if json_logs else {}
     if workers == 1:
         uvicorn.run(application, **options)
         return
     del application
     os.environ[VARIABLE] = settings.to_json()
-    uvicorn.run(f"{__name__}:app_of_environment", factory=True, workers=workers, **options)
+    with _shared_counts():
+        uvicorn.run(f"{__name__}:app_of_environment", factory=True, workers=workers, **options)
+
+
+@contextmanager
+def _shared_counts() -> Iterator[None]:
+    """A folder in which workers count, so that each of them can show the sum."""
+    with TemporaryDirectory(prefix="credalens-metrics-") as folder:
+        os.environ[FOLDER] = folder
+        try:
+            yield
+        finally:
+            del os.environ[FOLDER]

@@ -26,6 +26,7 @@ class Settings:
     name: str | None = None
     version: str = "1"
     token_file: str | None = None
+    workers: int = 1
     limits: Limits = field(default_factory=Limits)
 
     def to_json(self) -> str:

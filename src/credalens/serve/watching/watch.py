@@ -1,0 +1,154 @@
+"""Watch: counts requests, batches, uncertainty, decisions and drift, and shows them at ``/metrics`` and ``/``."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+from collections import deque
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from credalens.arrays import to_numpy
+from credalens.checks.intervals import computed_intervals
+from credalens.core.decisions import decide
+from credalens.guard import Decisions, Guard
+from credalens.guard.decisions import OF_REASONS, REASONS
+from credalens.prediction import CredalPrediction
+from credalens.serve.observer import LOG, Answered, BatchDone, Observer
+from credalens.serve.watching.collecting import collected, sums
+from credalens.serve.watching.drift import drift_alarm, update
+from credalens.serve.watching.history import STEP, History
+from credalens.serve.watching.instruments import Instruments, observe_all
+from credalens.serve.watching.page import page_response
+
+MOST_PENDING: Final = 256
+DRIFT_ROWS: Final = 1000  # at a time, evenly spaced among all: more would cost time and tell little
+
+
+@final
+class Watch(Observer):
+    """Keeps events and counts them together, every second and before it is read: a request hardly waits for it."""
+
+    def __init__(self, guard: Guard | None = None, *, workers: int = 1) -> None:
+        self.about = {
+            "workers": workers,
+            "guarded": guard is not None,
+            "sets": guard is not None and guard.sets is not None,
+        }
+        self.instruments, self.history = Instruments(), History()
+        self.alarm = drift_alarm(guard, streams=workers)
+        self._pending: deque[Answered | BatchDone] = deque()
+        self._lock, self._models = Lock(), set[tuple[str, str]]()
+
+    def answered(self, event: Answered, /) -> None:
+        """Keep it."""
+        self._pending.append(event)
+
+    def batch_done(self, event: BatchDone, /) -> None:
+        """Keep it; many are counted at once."""
+        self._pending.append(event)
+        if len(self._pending) >= MOST_PENDING:
+            self.count()
+
+    async def run(self) -> None:
+        """Count every second, and remember now and then what was counted."""
+        for second in itertools.count():
+            try:
+                await asyncio.to_thread(self.count if second % STEP else self._remember)
+            except Exception:
+                LOG.exception("counting failed")
+            await asyncio.sleep(1)
+
+    def count(self) -> None:
+        """Count what has been kept."""
+        with self._lock:
+            events = [self._pending.popleft() for _ in range(len(self._pending))]
+            for model in {(event.model, event.version) for event in events}:
+                self._models.add(model)
+                of_model = [event for event in events if (event.model, event.version) == model]
+                self._count_requests([event for event in of_model if isinstance(event, Answered)], model)
+                self._count_batches([event for event in of_model if isinstance(event, BatchDone)], model)
+
+    def _count_requests(self, events: Sequence[Answered], model: tuple[str, str]) -> None:
+        if not events:
+            return
+        for status in sorted({event.status for event in events}):
+            number = sum(event.status == status for event in events)
+            self.instruments.requests.labels(*model, str(status)).inc(number)
+        observe_all(self.instruments.seconds.labels(*model), np.array([event.seconds for event in events]))
+
+    def _count_batches(self, events: Sequence[BatchDone], model: tuple[str, str]) -> None:
+        if not events:
+            return
+        to = self.instruments
+        for histogram, values in (
+            (to.batch_seconds, [event.seconds for event in events]),
+            (to.batch_rows, [event.rows for event in events]),
+            (to.batch_requests, [event.requests for event in events]),
+            (to.queue, [event.waiting for event in events]),
+            (to.total, _joined([event.prediction.total for event in events])),
+            (to.epistemic, _joined([event.prediction.epistemic for event in events])),
+            (to.set_size, _set_sizes([event.prediction for event in events])),
+        ):
+            observe_all(histogram.labels(*model), np.asarray(values))
+        self._count_decisions([event.decisions for event in events if event.decisions is not None], model)
+
+    def _count_decisions(self, decided: Sequence[Decisions], model: tuple[str, str]) -> None:
+        if not decided:
+            return
+        counts = np.bincount(_joined([each.codes for each in decided]))
+        for decision, reason, number in zip(OF_REASONS, REASONS, counts.tolist(), strict=False):
+            if number:
+                self.instruments.decisions.labels(*model, decision, reason).inc(number)
+        if self.alarm is not None:
+            scores = _joined([each.scores for each in decided])
+            update(self.alarm, scores[:: math.ceil(len(scores) / DRIFT_ROWS)], model=model[0], version=model[1])
+            self.instruments.drift.labels(*model).set(self.alarm.log_value)
+            self.instruments.drift_bound.labels(*model).set(math.log(self.alarm.bound))
+            self.instruments.drift_alarm.labels(*model).set(self.alarm.alarm)
+
+    def _remember(self) -> None:
+        self.count()
+        self.history.add(sums(self.instruments.registry))
+
+    def routes(self) -> Sequence[Route]:
+        """For Prometheus, for a browser, and the numbers that its page asks for."""
+        return [Route("/", page_response), Route("/recent", self.recent), Route("/metrics", self.metrics)]
+
+    async def metrics(self, request: Request) -> Response:
+        """The text that Prometheus reads."""
+        text = await asyncio.to_thread(self._text)
+        return Response(text, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    def _text(self) -> bytes:
+        self.count()
+        return generate_latest(collected(self.instruments.registry))
+
+    async def recent(self, request: Request) -> Response:
+        """The last minutes, for the page."""
+        await asyncio.to_thread(self._remember)
+        content = self.about | {"drift": self.alarm is not None, "models": sorted(self._models)}
+        return JSONResponse(content | {"samples": list(self.history.samples)}, headers={"Cache-Control": "no-store"})
+
+
+def _joined(parts: Sequence[Any]) -> NDArray:
+    return np.concatenate([to_numpy(part)[0].ravel() for part in parts])
+
+
+def _set_sizes(predictions: Sequence[CredalPrediction]) -> NDArray:
+    """How many classes remain possible for each row, of all predictions with as many classes at once."""
+    sizes = []
+    for classes in {p.lower.shape[-1] for p in predictions}:
+        alike = [p for p in predictions if p.lower.shape[-1] == classes]
+        low, high = (_joined([getattr(p, name) for p in alike]).reshape(-1, classes) for name in ("lower", "upper"))
+        sizes.append(decide(computed_intervals(low, high), "maximality").sum(axis=-1))
+    return np.concatenate(sizes)
