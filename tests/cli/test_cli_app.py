@@ -6,7 +6,7 @@ import errno
 import io
 import subprocess
 import sys
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 import numpy as np
 import pytest
@@ -52,6 +52,16 @@ def test_a_command_of_a_package_that_is_not_installed_says_how_to_install_it(cap
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert "credalens-paper" in err
         assert "pip install ./reproduction" in err
+
+
+def test_a_broken_package_does_not_hide_the_other_commands(capsys, monkeypatch):
+    broken = EntryPoint("train", "credalens_paper.no_such_module:train", "credalens.commands")
+    monkeypatch.setattr("credalens.cli.app._added", lambda: {"train": broken})
+    code, out, _ = run(capsys, "--help")
+    assert (code, "evaluate" in out, "cannot be loaded" in " ".join(out.split())) == (0, True, True)
+    code, out, err = run(capsys, "train", "--data", "digits")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "No module named 'credalens_paper.no_such_module'" in err
 
 
 def test_the_version(capsys):

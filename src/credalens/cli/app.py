@@ -90,17 +90,31 @@ def _function_of(command: str) -> Any:
     """The function behind a command: of another package, of the module of its name, or one that names what is missing."""
     added = _added()
     if command in added:
-        return added[command].load()
+        return _loaded(added[command])
     if command in ADDED_BY:
-        return _not_installed(command, ADDED_BY[command])
+        return _refusing(f"'{command}' needs the package {ADDED_BY[command]}: {HOW_TO_INSTALL[ADDED_BY[command]]}.")
     return getattr(importlib.import_module(f"credalens.cli.{command}"), command)
 
 
-def _not_installed(command: str, package: str) -> Callable[..., None]:
-    def refuse() -> None:
-        raise typer.BadParameter(f"'{command}' is a command of the package {package}: {HOW_TO_INSTALL[package]}.")
+def _loaded(point: EntryPoint) -> Any:
+    """The function of another package; where that is broken, the other commands still work."""
+    try:
+        return point.load()
+    except (ImportError, AttributeError) as error:
+        package = point.dist.name if point.dist else point.value
+        return _refusing(
+            f"'{point.name}' cannot be loaded: {error}. Install {package} again, of the same version as credalens, with all "
+            "that it needs."
+        )
 
-    refuse.__doc__ = f"Needs the package {package}: {HOW_TO_INSTALL[package]}."
+
+def _refusing(message: str) -> Callable[..., None]:
+    """A command that says why it is not there, also in the list of commands."""
+
+    def refuse() -> None:
+        raise typer.BadParameter(message)
+
+    refuse.__doc__ = message
     return refuse
 
 
