@@ -86,6 +86,8 @@ def test_histograms_and_single_marks_are_read_off(page):
     page.ready(HISTOGRAM)
     point_at(page, HISTOGRAM, 0.2)
     assert re.fullmatch(r"score [\d.]+: in distribution [\d.]+ %; OOD [\d.]+ %", readout(page, HISTOGRAM))
+    page.click(f"{HISTOGRAM} summary")
+    page.until(f"document.querySelectorAll('{HISTOGRAM} .values tbody tr').length > 5")
     ranking = "#scores figure"
     page.ready(ranking)
     point_at(page, ranking, 0.7, 0.3)
@@ -93,6 +95,10 @@ def test_histograms_and_single_marks_are_read_off(page):
     page.js(f"document.querySelector({ranking!r}).focus()")
     page.press("ArrowDown")
     assert readout(page, ranking).count("points (") == 1
+    members = "#members figure"
+    page.ready(members)
+    point_at(page, members, 0.6)
+    assert re.match(r"members \d: ", readout(page, members))
 
 
 def x_axis(figure):
@@ -211,6 +217,12 @@ def test_the_page_keeps_to_its_width_and_everything_has_a_name(browser, file, wi
         browser.until("document.querySelector('#detection > details').open")
         browser.js("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
     browser.ready(ROC)
+    if width == 390:
+        left, top, across, down = browser.box(f"{ROC} .drawing")
+        finger = [{"x": left + across / 2, "y": top + down / 2}]
+        for kind, points in (("touchStart", finger), ("touchEnd", [])):
+            browser.send("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+        browser.until(f"document.querySelector({ROC + ' .readout'!r}).textContent.startsWith('false alarms')")
     assert browser.js("document.documentElement.scrollWidth") == width
     rights = (
         "[...document.querySelectorAll('section, .chart, .sample, svg')].map((n) => n.getBoundingClientRect().right)"

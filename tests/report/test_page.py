@@ -183,12 +183,12 @@ def test_any_ensemble_makes_a_page(kind, members, classes):
     assert not re.search(r"\b(nan|inf|None|True|NaN)\b", shown)
 
 
-def test_many_sets_classes_and_long_names_stay_readable():
+def test_many_sets_classes_and_long_names_stay_readable(undrawn):
     """Twelve OOD sets, a thousand classes, names of sixty characters."""
     found = large_evaluation()
     assert "of 12 OOD data sets" in found.words.threshold
     page = render_html(found)
-    assert len(page.encode()) < 2_500_000
+    assert len(page.encode()) < 2_000_000  # without the pictures of charts, about half a million
     assert "and 8 more data sets" in page
     assert "6 more data sets</summary>" in page
     assert "all are in report.json" in page

@@ -84,7 +84,7 @@
   };
   const readLines = (node, entry, x) => {
     const { meta, view } = entry, [low, high] = view.scale("x").domain();
-    entry.at = Math.min(Math.max(x, low), high);
+    entry.at = Math.min(Math.max(meta.whole ? Math.round(x) : x, low), high);
     const parts = Object.entries(meta.names).filter(([name]) => !state.hidden.has(name)).map(([name, label]) => [label, valueAt(seriesRows(entry, name), entry.at, meta.kind)]);
     const read = parts.filter(([, y]) => y !== undefined).map(([label, y]) => `${label} ${shown(y, meta.y)}`);
     say(node, entry, `${meta.at} ${shown(entry.at, meta.x)}: ${read.join("; ")}`.trim(), view.origin()[0] + view.scale("x")(entry.at));
@@ -125,7 +125,7 @@
     const drawing = views.get(node).drawing;
     drawing.addEventListener("pointermove", point);
     drawing.addEventListener("pointerdown", point);
-    drawing.addEventListener("pointerleave", clear);
+    drawing.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") clear(); });  // a finger leaves what it read
     node.tabIndex = 0;
     node.addEventListener("blur", clear);
     node.addEventListener("keydown", (event) => {
@@ -138,7 +138,8 @@
       else if (kind() === "items") readItem(node, entry, (entry.at ?? (step > 0 ? -1 : items(entry).length)) + step);
       else {
         const scale = entry.view.scale("x"), [left, right] = scale.range(), here = entry.at === null ? (left + right) / 2 : scale(entry.at);
-        readLines(node, entry, scale.invert(Math.min(Math.max(here + step * (right - left) / 40, left), right)));
+        if (entry.meta.whole) readLines(node, entry, Math.round(scale.invert(here)) + step);
+        else readLines(node, entry, scale.invert(Math.min(Math.max(here + step * (right - left) / 40, left), right)));
       }
     });
   }

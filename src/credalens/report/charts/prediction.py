@@ -49,11 +49,15 @@ def _bins(name: str, curve: ReliabilityCurve) -> list[Row]:
             "inputs": int(curve.count[k]),
             "firm": bool(curve.count[k] >= FIRM),
             "joined": bool(joined[k]),
-            "text": f"{names_of([name])[name]}: {int(curve.count[k])} inputs, confidence {percent(curve.confidence[k])}, "
+            "text": f"{names_of([name])[name]}: {_inputs(int(curve.count[k]))}, confidence {percent(curve.confidence[k])}, "
             f"accuracy {percent(curve.accuracy[k])}",
         }
         for k in curve.count.nonzero()[0].tolist()
     ]
+
+
+def _inputs(count: int) -> str:
+    return f"{count} inputs" if count > 1 else "1 input"
 
 
 def _reliability(theme: Theme) -> Spec:
@@ -145,6 +149,6 @@ def _members(series: Sequence[str], sizes: list[int], theme: Theme) -> Spec:
             {"transform": shown(), "mark": {"type": "area", "opacity": 0.16}, "encoding": band},
             {"transform": shown(), "mark": {"type": "line", "point": {"size": 40}}, "encoding": line},
         ],
-        readout={"kind": "line", "x": "", "y": "%", "at": "members", "names": names_of(series)},
+        readout={"kind": "line", "whole": True, "x": "", "y": "%", "at": "members", "names": names_of(series)},
         params=[HIDDEN],
     )
