@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from credalens_paper.findings.advice import score_ranks_sentence, trim_sentence
+from credalens_paper.findings.advice import score_ranks_sentence
 from reproduction.tests.findings.test_findings import cell, table
 
 
@@ -22,18 +22,3 @@ def test_scores_are_ranked_and_chosen_without_the_pair_they_are_used_on():
     assert "credal total 1.7, credal epistemic 2.0, entropy of the mean 2.3" in sentence
     assert "is credal total for" in sentence
     assert score_ranks_sentence([]) == ""
-
-
-def test_trimming_is_shown_beside_averaging_and_the_whole_set():
-    variants = {"classical": (0.01, 80.0), "credal": (0.09, 84.0), "trim10": (0.02, 81.0)}
-    cells = [
-        one
-        for variant, (ece, auroc) in variants.items()
-        for one in (
-            cell(ece, variant=variant, metric="ECE", N=15),
-            cell(auroc, variant=variant, measure="TU", ood_set="svhn", metric="AUROC", N=15),
-        )
-    ]
-    sentence = trim_sentence([table("TrimmedIntervals", *cells)])
-    assert "N = 15: ECE 0.010 / 0.090 / 0.020, AUROC by TU against SVHN 80.00 / 84.00 / 81.00" in sentence
-    assert trim_sentence([]) == trim_sentence([table("TrimmedIntervals", *cells[:2])]) == ""

@@ -35,7 +35,8 @@ def _results(smoke_results):
 def test_every_entry_has_a_result_with_its_provenance(results, label):
     result = results[label]
     without_gpu = label in COSTS[1:] and not torch.cuda.is_available()
-    assert result.status == ("partly measured" if without_gpu else "measured")
+    partly = without_gpu or label == "TrimmedText"  # of a thousand samples only sums are kept, which cannot be trimmed
+    assert result.status == ("partly measured" if partly else "measured")
     assert result.provenance.preset.name == "smoke"
     assert result.provenance.engine == TorchEngine(device="cpu").about()
     assert result.provenance.hardware.cores >= 1

@@ -1,4 +1,4 @@
-"""Which score and which intervals to use, from the tables of every score and of trimmed intervals."""
+"""Which score to use, from the table of every score."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from credalens.core.scores import SCORES
 from credalens.evaluation.advice.which_score import mean_ranks
 from credalens_paper.findings.lookup import Kind, numbers_of
 from credalens_paper.results.records import Result
-from credalens_paper.results.rendering.values import value_text
 
 Cells = Mapping[tuple[str, str, str], Mapping[str, float]]
 """(training set, backbone, OOD set) -> score -> AUROC."""
 SHOWN: Final = 5
-TRIMMED: Final = "trim10"
 
 
 def score_ranks_sentence(results: Sequence[Result], /) -> str:
@@ -54,30 +52,3 @@ def _ranks(cells: Cells) -> dict[str, float]:
 def _best_without(cells: Cells, left_out: tuple[str, str, str]) -> str:
     ranks = _ranks({place: cell for place, cell in cells.items() if place != left_out})
     return min(ranks, key=lambda name: ranks[name])
-
-
-def trim_sentence(results: Sequence[Result], /) -> str:
-    """What leaving out a tenth of the members at each end changes, by the number of members."""
-    parts = []
-    for N in (10, 15):
-        numbers = {
-            (number.keys["variant"], number.keys.get("measure"), number.keys.get("ood_set")): number.ours.mean
-            for metric in ("ECE", "AUROC")
-            for number in numbers_of(results, Kind("TrimmedIntervals", {"metric": metric, "N": N}))
-            if number.ours
-        }
-        ece = [numbers.get((variant, None, None)) for variant in ("classical", "credal", TRIMMED)]
-        found = [numbers.get((variant, "TU", "svhn")) for variant in ("classical", "credal", TRIMMED)]
-        if None not in (*ece, *found):
-            texts = (
-                " / ".join(value_text(x, metric) for x in row if x is not None)
-                for row, metric in ((ece, "ECE"), (found, "AUROC"))
-            )
-            parts.append(f"N = {N}: ECE {next(texts)}, AUROC by TU against SVHN {next(texts)}")
-    if not parts:
-        return ""
-    return (
-        "Trimmed intervals, a tenth of the members left out at each end; averaging / credal / trimmed on CIFAR-100, ResNet-18. "
-        f"{'; '.join(parts)}. Trimming calibrates the intersection probability of many members and costs a part of what "
-        "credal sets find more; the mean is calibrated without it."
-    )

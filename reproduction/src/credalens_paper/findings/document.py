@@ -13,11 +13,12 @@ from typing import Final
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.tables import C10
-from credalens_paper.findings.advice import score_ranks_sentence, trim_sentence
+from credalens_paper.findings.advice import score_ranks_sentence
 from credalens_paper.findings.beyond import backbone_note, near_sentence, noise_sentence
 from credalens_paper.findings.claims import CLAIMS, claims_table, verdict
 from credalens_paper.findings.lookup import model_name, place_name
 from credalens_paper.findings.notes import corner_note, corruption_note, weakness_note
+from credalens_paper.findings.people import people_sentence
 from credalens_paper.findings.score_tables import (
     levels_table,
     score_sentence,
@@ -25,6 +26,8 @@ from credalens_paper.findings.score_tables import (
     severity_table,
     size_sentence,
 )
+from credalens_paper.findings.texts import text_sentence, text_table
+from credalens_paper.findings.trimming import trim_sentence, trim_table
 from credalens_paper.results.records import Difference, ExactnessResult, PaperDifference, Result, TableResult
 from credalens_paper.results.rendering.exactness_parts import (
     effect_sentence,
@@ -78,6 +81,8 @@ def render_findings(results: Sequence[Result], /) -> str:
         "Wins and losses": _tally(compared),
         "Every comparison that credal loses": _losses(compared),
         "Does another score beat credal EU?": joined(score_sentence(results), scores_table(results)),
+        "Texts": text_table(results),
+        "Trimmed intervals": trim_table(results),
         "Against corruption severity": severity_table(results),
         "What exactness changes": joined(*(part for result in exactness for part in exactness_parts(result))),
         "What it costs": _costs(results),
@@ -115,6 +120,8 @@ def _short(results: Sequence[Result], compared: Sequence[Comparison], exactness:
         trim_sentence(results),
         near_sentence(results),
         noise_sentence(results),
+        text_sentence(results),
+        people_sentence(results),
     )
     return "\n".join(f"- {line}" for line in (*notes, *beyond, *exact) if line)
 

@@ -10,6 +10,7 @@ from credalens_paper.experiments.cell_keys import HIGHER
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.figures import POINTS, SCORES
 from credalens_paper.experiments.paper_numbers import PAPER_TABLES, PaperNumber
+from credalens_paper.measures.estimates import Estimate
 from credalens_paper.results.records import FigureResult, Line, Panel, Result, Runs, TableResult
 from credalens_paper.results.rendering.values import value_text
 
@@ -136,3 +137,18 @@ def model_name(keys: Mapping[str, Any], /) -> str:
 def place_name(keys: Mapping[str, Any], /) -> str:
     """The set a number is about: an OOD set, a corrupted one, or the clean test set."""
     return display_name(keys["ood_set"]) if keys.get("ood_set") else "clean"
+
+
+def estimates_of(results: Sequence[Result], label: str, /) -> dict[str, list[dict[str, Estimate]]]:
+    """Panel title -> for each of its metrics the estimates by their names."""
+    panels = [
+        panel
+        for result in results
+        if isinstance(result, FigureResult) and result.label == label
+        for panel in result.panels
+        if panel.estimates
+    ]
+    titles: dict[str, list[dict[str, Estimate]]] = {}
+    for panel in panels:
+        titles.setdefault(panel.title, []).append({one.name: one for one in panel.estimates or ()})
+    return titles

@@ -1,0 +1,100 @@
+"""When leaving out the most extreme members of each class helps, by the number of members; every cell in which it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from credalens_paper.experiments.display_names import display_name
+from credalens_paper.findings.lookup import Kind, is_better, model_name, numbers_of
+from credalens_paper.results.records import Result
+from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
+from credalens_paper.results.rendering.values import value_text
+
+Cell = tuple[str, str | None, str | None]
+"""A metric, a measure and an OOD set."""
+Model = tuple[str, str, str, int]
+"""Training set, backbone, method and number of members."""
+LABELS: Final = ("TrimmedIntervals", "TrimmedText")
+WHOLE: Final = ("classical", "credal")
+TRIMS: Final = {"trim5": 5, "trim10": 10, "trim20": 20}
+SHOWN: Final = "trim10"
+WORDS: Final = {"ECE": "ECE", "NLL": "NLL", "ACC": "accuracy", "EU": "AUROC by EU", "TU": "AUROC by TU"}
+NOTE: Final = (
+    "Averaging / whole credal sets / without the most extreme 5 / 10 / 20 % of the members at each end (– where that is\n"
+    "less than one member). AUROC is the mean over a table's OOD sets; ↓ marks what is worse than of the whole sets."
+)
+
+
+def trim_sentence(results: Sequence[Result], /) -> str:
+    """In how many cells leaving out a tenth at each end is better than the whole sets, and than averaging."""
+    models = _models(results)
+    parts = []
+    for kind in WORDS:
+        pairs = [
+            (_kind(cells["credal"], kind), _kind(cells[SHOWN], kind)) for cells in models.values() if SHOWN in cells
+        ]
+        won = [is_better(_metric(kind), trimmed - whole) for whole, trimmed in pairs if None not in (whole, trimmed)]
+        parts += [f"{WORDS[kind]} in {sum(won)} of {len(won)}"] if won else []
+    means = [
+        (_kind(cells["classical"], "ECE"), _kind(cells[SHOWN], "ECE")) for cells in models.values() if SHOWN in cells
+    ]
+    below = [trimmed < mean for mean, trimmed in means if None not in (mean, trimmed)]
+    if not parts or not below:
+        return ""
+    return (
+        "Trimmed intervals, a tenth of the members left out at each end, for ten members or more: better than the whole sets "
+        f"in {', '.join(parts)} models and sizes; the ECE is below that of averaging in {sum(below)} of {len(below)}. All of "
+        "them, and what is lost, stand in the table of trimmed intervals."
+    )
+
+
+def trim_table(results: Sequence[Result], /) -> str:
+    """Every model and size with all trims, a metric in each column."""
+    rows = [
+        [
+            display_name(data),
+            model_name({"backbone": backbone, "method": method, "N": N}),
+            *(_texts(cells, k) for k in WORDS),
+        ]
+        for (data, backbone, method, N), cells in _models(results).items()
+    ]
+    table = markdown_table(["Trained on", "Model", *WORDS.values()], rows)
+    return joined(NOTE, table) if table else ""
+
+
+def _models(results: Sequence[Result]) -> dict[Model, dict[str, dict[Cell, float]]]:
+    """Model -> variant -> cell -> its mean; a trim that leaves out nobody is not among the variants."""
+    models: dict[Model, dict[str, dict[Cell, float]]] = {}
+    for number in (number for label in LABELS for number in numbers_of(results, Kind(label, {}))):
+        if number.ours:
+            keys = number.keys
+            model = (keys["id_set"], keys["backbone"], keys["method"], keys["N"])
+            if _leaves_out(keys["variant"], keys["N"]):
+                cells = models.setdefault(model, {}).setdefault(keys["variant"], {})
+                cells[keys["metric"], keys.get("measure"), keys.get("ood_set")] = number.ours.mean
+    return models
+
+
+def _leaves_out(variant: str, N: int) -> bool:
+    return variant in WHOLE or TRIMS[variant] * N >= 100
+
+
+def _metric(kind: str) -> str:
+    return "AUROC" if kind in ("EU", "TU") else kind
+
+
+def _kind(cells: Mapping[Cell, float], kind: str) -> Any:
+    """The number of a kind; the mean over OOD sets for detection. None where there is none."""
+    measure = kind if kind in ("EU", "TU") else None
+    found = [value for (metric, by, _), value in cells.items() if (metric, by) == (_metric(kind), measure)]
+    return sum(found) / len(found) if found else None
+
+
+def _texts(cells: Mapping[str, Mapping[Cell, float]], kind: str) -> str:
+    whole, texts = _kind(cells.get("credal", {}), kind), []
+    for variant in (*WHOLE, *TRIMS):
+        value = _kind(cells.get(variant, {}), kind)
+        worse = variant in TRIMS and None not in (whole, value) and is_better(_metric(kind), whole - value)
+        texts.append(NONE if value is None else f"{value_text(value, _metric(kind))}{'↓' if worse else ''}")
+    return " / ".join(texts)
