@@ -63,6 +63,7 @@ def test_texts_name_the_best_score_the_differences_and_what_a_guard_catches():
     assert "DE, best by entropy of p* (95.00), credal total 94.00" in sentence
     assert "TU -0.25 (-0.75 to +0.25), EU +1.25 (+0.75 to +1.75)" in sentence
     assert "catches 70 % by credal total, 30 % by credal epistemic" in sentence
+    assert "Credal total is 1.00 below the best score of a method, credal epistemic 5.00." in sentence
     assert "lower ECE and NLL with 1 of 1 methods" in sentence
     assert "0.020 / 0.030" in text_table(results)
     assert text_sentence([]) == text_table([]) == ""

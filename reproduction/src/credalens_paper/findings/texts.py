@@ -28,10 +28,19 @@ def text_sentence(results: Sequence[Result], /) -> str:
     if not parts:
         return ""
     worse = [_averaging_wins(results, method) for method in _methods(results)]
+    total, epistemic = (_behind(results, name) for name in ("credal total", "credal epistemic"))
     return (
-        f"Texts (CLINC150, 150 intents, requests outside all of them), five members, AUROC: {'; '.join(parts)}. The averaged "
-        f"probability has the lower ECE and NLL with {sum(worse)} of {len(worse)} methods."
+        f"Texts (CLINC150, 150 intents, requests outside all of them), five members, AUROC: {'; '.join(parts)}. Credal total is "
+        f"{total} below the best score of a method, credal epistemic {epistemic}. The averaged probability has the lower ECE "
+        f"and NLL with {sum(worse)} of {len(worse)} methods."
     )
+
+
+def _behind(results: Sequence[Result], name: str) -> str:
+    """By how much a score is below the best one, over the methods."""
+    scores = [panels[0] for panels in _methods(results).values()]
+    gaps = [max(one.mean for one in panel.values()) - panel[name].mean for panel in scores]
+    return " to ".join(dict.fromkeys(f"{gap:.2f}" for gap in (min(gaps), max(gaps))))
 
 
 def _method_words(method: str, scores: Panel, gains: Panel, guard: Panel) -> str:
