@@ -46,9 +46,9 @@ number stands with its runs, hardware and command; the seeds are in the files. A
 same runs; it is won where the mean over the runs is on the better side. Differences of AUROC, AUPRC and ACC are in
 percentage points. Runs of deep ensembles are distinct choices among the same networks, so the larger N is, the more members
 they share, and the less their spread says about other networks. Which networks were trained where, how often, and what is
-missing: [results/fast/HOW.md](../results/fast/HOW.md), for large backbones, near unknowns and noisy labels
-[results/scratch/HOW.md](../results/scratch/HOW.md), for texts [results/text/HOW.md](../results/text/HOW.md). What guards, sets and drift alarms promise and keep on predictions
-of these networks: [guard.md](guard.md)."""
+missing: [results/fast/HOW.md](../results/fast/HOW.md); for large backbones, near unknowns and noisy labels
+[results/scratch/HOW.md](../results/scratch/HOW.md); for texts [results/text/HOW.md](../results/text/HOW.md). What guards, sets
+and drift alarms promise and keep on predictions of these networks: [guard.md](guard.md)."""
 LEVELS: Final = (
     "Accuracy of the averaged predictions, N = 5, in per cent: how alike the networks and the corrupted images are. Every\n"
     "comparison below is on the same networks and images."

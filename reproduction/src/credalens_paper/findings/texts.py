@@ -30,9 +30,9 @@ def text_sentence(results: Sequence[Result], /) -> str:
     worse = [_averaging_wins(results, method) for method in _methods(results)]
     total, epistemic = (_behind(results, name) for name in ("credal total", "credal epistemic"))
     return (
-        f"Texts (CLINC150, 150 intents, requests outside all of them), five members, AUROC: {'; '.join(parts)}. Credal total is "
-        f"{total} below the best score of a method, credal epistemic {epistemic}. The averaged probability has the lower ECE "
-        f"and NLL with {sum(worse)} of {len(worse)} methods."
+        f"Texts (CLINC150, 150 intents, requests outside all of them), five members, AUROC: {'; '.join(parts)}. Credal total "
+        f"is {total} below the best score of a method, credal epistemic {epistemic}. The averaged probability has the lower "
+        f"ECE and NLL with {sum(worse)} of {len(worse)} methods."
     )
 
 
