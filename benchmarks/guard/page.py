@@ -24,7 +24,7 @@ from credalens.guard import ConformalSets, CoveringIntervals, DriftAlarm
 
 sets = ConformalSets.fit(calibration, labels, alpha=0.05)       # P(true class in the set) >= 0.95
 masks = sets.predict_set(prediction)                            # (*batch, classes)
-covering = CoveringIntervals.fit(calibration, answers)          # P(whole label distribution inside) >= 0.9
+covering = CoveringIntervals.fit(calibration, answers)          # P(label distribution inside) >= 0.9
 lower, upper = covering.inflate(prediction)
 alarm = DriftAlarm(calibration.score("total"), alpha=0.05)      # P(ever a false alarm) <= 0.05
 alarm.update(prediction.score("total"))                         # then alarm.alarm, alarm.value
