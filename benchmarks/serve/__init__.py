@@ -1,0 +1,1 @@
+"""A server under load, beside others that serve the same arithmetic."""

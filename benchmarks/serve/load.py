@@ -1,0 +1,189 @@
+"""credalens serve beside MLServer and KServe under load: `python -m benchmarks.serve.load --mlserver PYTHON --kserve PYTHON`.
+
+All serve what 5 members predict for 10 classes, with the same call of `wrap` (examples/serving), one process each, all at once; clients and
+servers share the machine. The servers are asked in turns, in rounds of two seconds whose order rotates, and ratios are taken within a
+round. MLServer takes tensors as JSON only, and gets them so where the others get binary data. Writes results/serve_load.json
+and the tables of docs/serving.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.provenance import provenance
+from benchmarks.serve.client import Counted, body, first_answer, load, post
+from benchmarks.serve.servers import Server, running
+from credalens import wrap
+
+MEMBERS, CLASSES, CLIENTS = 5, 10, (1, 8, 32)
+FORMS: Final = {"1 row as JSON": (1, False), "256 rows as binary data": (256, True)}
+JSON_ONLY: Final = ("mlserver",)
+OUTPUTS: Final = ("probability", "lower", "upper", "total", "aleatoric", "epistemic")
+RESULTS, PAGE = Path("results/serve_load.json"), Path("docs/serving.md")
+HEADINGS: Final = "| request | clients | credalens | beside MLServer | beside KServe | 99 % within | credal part |"
+
+
+def predictions(rows: int) -> NDArray:
+    """What the members predict, with a seed."""
+    logits = np.random.default_rng(0).normal(size=(MEMBERS, rows, CLASSES)).astype(np.float32)
+    exponentials = np.exp(2 * logits)
+    return exponentials / exponentials.sum(-1, keepdims=True)
+
+
+def request(probs: NDArray, binary: bool) -> bytes:
+    """A request for all outputs that come unasked."""
+    tensor: dict[str, Any] = {"name": "probs", "datatype": "FP32", "shape": list(probs.shape)}
+    tensor |= {"parameters": {"binary_data_size": probs.nbytes}} if binary else {"data": probs.ravel().tolist()}
+    content = {"id": "1", "inputs": [tensor]} | ({"parameters": {"binary_data_output": True}} if binary else {})
+    head = json.dumps(content).encode()
+    headers = {"Inference-Header-Content-Length": str(len(head)), "Content-Type": "application/octet-stream"}
+    tail = probs.tobytes() if binary else b""
+    return post("/v2/models/credal/infer", head + tail, headers if binary else {})
+
+
+def check_answer(answer: bytes, probs: NDArray) -> None:
+    """Whatever serves it, the numbers are those of ``wrap``."""
+    head, content = answer.partition(b"\r\n\r\n")[0], body(answer)
+    if not head.startswith(b"HTTP/1.1 200"):
+        raise RuntimeError(f"no answer but {answer[:1000]!r}")
+    declared = re.search(rb"(?i)inference-header-content-length: *(\d+)", head)
+    length = int(declared[1]) if declared else len(content)
+    tail, prediction = content[length:], wrap(probs)
+    for output in json.loads(content[:length])["outputs"]:
+        dtype = np.int64 if output["datatype"] == "INT64" else np.float32
+        values = np.array(output.get("data", ()), dtype)
+        if "data" not in output or output["data"] is None:
+            size = output["parameters"]["binary_data_size"]
+            values, tail = np.frombuffer(tail[:size], dtype), tail[size:]
+        name = output["name"]
+        wanted = prediction.predict() if name == "prediction" else getattr(prediction, name)
+        np.testing.assert_array_equal(values.ravel(), wanted.ravel(), err_msg=name)
+
+
+def measure(servers: Sequence[Server], seconds: float, round_seconds: float) -> Iterator[dict[str, Any]]:
+    """Every form of request with every number of clients."""
+    for form, (rows, binary) in FORMS.items():
+        probs = predictions(rows)
+        requests = {server.name: request(probs, binary and server.name not in JSON_ONLY) for server in servers}
+        for server in servers:
+            check_answer(first_answer(server.port, requests[server.name]), probs)
+        wrap_ms = _wrap_ms(probs)
+        for clients in CLIENTS:
+            rounds = max(1, round(seconds / round_seconds))
+            cell = _cell(servers, requests, clients, rounds, round_seconds)
+            yield {"form": form, "rows": rows, "clients": clients, "wrap_ms": wrap_ms, "servers": cell}
+
+
+def _cell(
+    servers: Sequence[Server], requests: dict[str, bytes], clients: int, rounds: int, seconds: float
+) -> dict[str, dict[str, Any]]:
+    counted: dict[str, list[tuple[Counted, float]]] = {server.name: [] for server in servers}
+    for turn in range(rounds):
+        for server in _rotated(servers, turn):
+            before = server.cpu_seconds()
+            count = load(server.port, requests[server.name], clients, seconds)
+            counted[server.name].append((count, server.cpu_seconds() - before))
+    return {name: _summary(pairs) for name, pairs in counted.items()}
+
+
+def _rotated(servers: Sequence[Server], turn: int) -> list[Server]:
+    start = turn % len(servers)
+    return [*servers[start:], *servers[:start]]
+
+
+def _summary(pairs: Sequence[tuple[Counted, float]]) -> dict[str, Any]:
+    latencies = [latency for count, _ in pairs for latency in count.latencies]
+    centiles = quantiles(latencies, n=100)
+    return {
+        "answers": len(latencies),
+        "failures": sum(count.failures for count, _ in pairs),
+        "seconds": round(sum(count.seconds for count, _ in pairs), 1),
+        "cpu_ms_per_answer": round(1000 * sum(cpu for _, cpu in pairs) / len(latencies), 3),
+        "latency_ms": {"p50": round(1000 * centiles[49], 2), "p99": round(1000 * centiles[98], 2)},
+        "answers_per_second": [round(len(count.latencies) / count.seconds, 1) for count, _ in pairs],
+    }
+
+
+def _wrap_ms(probs: NDArray, repeats: int = 200) -> float:
+    """Processor time of the credal part alone, all outputs computed: the median."""
+    return round(1000 * median(_process_time(lambda: _credal_part(probs)) for _ in range(repeats)), 4)
+
+
+def _credal_part(probs: NDArray) -> None:
+    prediction = wrap(probs)
+    prediction.predict()
+    for name in OUTPUTS:
+        getattr(prediction, name)
+
+
+def _process_time(job: Callable[[], None]) -> float:
+    begin = time.process_time()
+    job()
+    return time.process_time() - begin
+
+
+def ratios(cell: dict[str, Any], peer: str) -> list[float]:
+    """Throughput of credalens over that of a peer, round by round."""
+    ours, theirs = (cell["servers"][name]["answers_per_second"] for name in ("credalens", peer))
+    return [a / b for a, b in zip(ours, theirs, strict=True)]
+
+
+def table(content: dict[str, Any]) -> str:
+    """The rows for the document: medians over the rounds, quartiles in brackets."""
+    lines = [HEADINGS, "|---|---|---|---|---|---|---|"]
+    for cell in content["cells"]:
+        ours = cell["servers"]["credalens"]
+        columns = [
+            cell["form"],
+            str(cell["clients"]),
+            f"{median(ours['answers_per_second']):.0f} / s",
+            *(_shown(ratios(cell, peer)) for peer in ("mlserver", "kserve")),
+            f"{ours['latency_ms']['p99']:.1f} ms",
+            f"{cell['wrap_ms'] / ours['cpu_ms_per_answer']:.1%}".replace("%", " %"),
+        ]
+        lines.append(f"| {' | '.join(columns)} |")
+    return "\n".join(lines)
+
+
+def _shown(values: Sequence[float]) -> str:
+    low, middle, high = quantiles(values, n=4) if len(values) > 1 else [values[0]] * 3
+    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+
+
+def write(content: dict[str, Any]) -> None:
+    """The results, and the table of the document."""
+    RESULTS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    document = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(re.sub(re.escape(HEADINGS) + r"(\n\|.*)*", lambda _: table(content), document), encoding="utf-8")
+
+
+def main() -> None:
+    """Measure, and write both."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mlserver", type=Path, required=True, help="Python of an environment with MLServer")
+    parser.add_argument("--kserve", type=Path, required=True, help="Python of an environment with the KServe SDK")
+    parser.add_argument("--seconds", type=float, default=60, help="of each server in each cell")
+    parser.add_argument("--round", type=float, default=2)
+    parser.add_argument("--dry", action="store_true", help="print the table, write nothing")
+    options = parser.parse_args()
+    made = provenance()
+    with running(options.mlserver, options.kserve) as servers:
+        cells = list(measure(servers, options.seconds, options.round))
+    content = {"seconds": options.seconds, "provenance": made, "cells": cells}
+    print(table(content))  # noqa: T201
+    if not options.dry:
+        write(content)
+
+
+if __name__ == "__main__":
+    main()
