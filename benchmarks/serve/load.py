@@ -1,9 +1,9 @@
 """credalens serve beside MLServer and KServe under load: `python -m benchmarks.serve.load --mlserver PYTHON --kserve PYTHON`.
 
-All serve what 5 members predict for 10 classes, with the same call of `wrap` (examples/serving), one process each, all at once; clients and
-servers share the machine. The servers are asked in turns, in rounds of two seconds whose order rotates, and ratios are taken within a
-round. MLServer takes tensors as JSON only, and gets them so where the others get binary data. Writes results/serve_load.json
-and the tables of docs/serving.md.
+All serve what 5 members predict for 10 classes, with the same call of `wrap` (examples/serving), one process each; clients and
+servers share the machine. The servers are asked in turns, in rounds of two seconds whose order rotates. MLServer takes tensors
+as JSON only, and gets them so where the others get binary data. Writes results/serve_load.json and the table of
+docs/serving.md.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import quantiles
 from typing import Any, Final
 
 import numpy as np
@@ -22,15 +21,18 @@ from numpy.typing import NDArray
 
 from benchmarks.provenance import provenance
 from benchmarks.serve.client import Counted, body, first_answer, load, post
-from benchmarks.serve.servers import Server, running
+from benchmarks.serve.servers import Server, running, timed_credalens
 from credalens import wrap
 
 MEMBERS, CLASSES, CLIENTS = 5, 10, (1, 8, 32)
 FORMS: Final = {"1 row as JSON": (1, False), "256 rows as binary data": (256, True)}
+PEERS: Final = ("mlserver", "kserve")
 JSON_ONLY: Final = ("mlserver",)
-OUTPUTS: Final = ("probability", "lower", "upper", "total", "aleatoric", "epistemic")
 RESULTS, PAGE = Path("results/serve_load.json"), Path("docs/serving.md")
-HEADINGS: Final = "| request | clients | credalens | beside MLServer | beside KServe | 99 % within | credal part |"
+HEADINGS: Final = (
+    "| request | clients | answers, times MLServer's | times KServe's | CPU time each | part of MLServer's | of KServe's "
+    "| credal part |"
+)
 
 
 def predictions(rows: int) -> NDArray:
@@ -77,11 +79,10 @@ def measure(servers: Sequence[Server], seconds: float, round_seconds: float) -> 
         requests = {server.name: request(probs, binary and server.name not in JSON_ONLY) for server in servers}
         for server in servers:
             check_answer(first_answer(server.port, requests[server.name]), probs)
-        wrap_ms = _wrap_ms(probs)
         for clients in CLIENTS:
             rounds = max(1, round(seconds / round_seconds))
             cell = _cell(servers, requests, clients, rounds, round_seconds)
-            yield {"form": form, "rows": rows, "clients": clients, "wrap_ms": wrap_ms, "servers": cell}
+            yield {"form": form, "rows": rows, "clients": clients, "servers": cell}
 
 
 def _cell(
@@ -114,50 +115,38 @@ def _summary(pairs: Sequence[tuple[Counted, float]]) -> dict[str, Any]:
     }
 
 
-def _wrap_ms(probs: NDArray, repeats: int = 200) -> float:
-    """Processor time of the credal part alone, all outputs computed: the median."""
-    return round(1000 * median(_process_time(lambda: _credal_part(probs)) for _ in range(repeats)), 4)
+def credal_shares(seconds: float) -> Iterator[dict[str, Any]]:
+    """How much of the server's processor time the credal part takes."""
+    with timed_credalens() as server:
+        for form, (rows, binary) in FORMS.items():
+            message = request(predictions(rows), binary)
+            for clients in CLIENTS:
+                before, cpu = float(server.get("/credal_seconds")), server.cpu_seconds()
+                load(server.port, message, clients, seconds)
+                credal = float(server.get("/credal_seconds")) - before
+                yield {"form": form, "clients": clients, "share": round(credal / (server.cpu_seconds() - cpu), 4)}
 
 
-def _credal_part(probs: NDArray) -> None:
-    prediction = wrap(probs)
-    prediction.predict()
-    for name in OUTPUTS:
-        getattr(prediction, name)
+def answers_ratio(cell: dict[str, Any], peer: str) -> float:
+    """Throughput of credalens over that of a peer."""
+    ours, theirs = (cell["servers"][name] for name in ("credalens", peer))
+    return float(ours["answers"] / ours["seconds"] / (theirs["answers"] / theirs["seconds"]))
 
 
-def _process_time(job: Callable[[], None]) -> float:
-    begin = time.process_time()
-    job()
-    return time.process_time() - begin
-
-
-def ratios(cell: dict[str, Any], peer: str) -> list[float]:
-    """Throughput of credalens over that of a peer, round by round."""
-    ours, theirs = (cell["servers"][name]["answers_per_second"] for name in ("credalens", peer))
-    return [a / b for a, b in zip(ours, theirs, strict=True)]
+def cpu_ratio(cell: dict[str, Any], peer: str) -> float:
+    """Processor time of an answer of credalens over that of a peer."""
+    return float(cell["servers"]["credalens"]["cpu_ms_per_answer"] / cell["servers"][peer]["cpu_ms_per_answer"])
 
 
 def table(content: dict[str, Any]) -> str:
-    """The rows for the document: medians over the rounds, quartiles in brackets."""
-    lines = [HEADINGS, "|---|---|---|---|---|---|---|"]
-    for cell in content["cells"]:
-        ours = cell["servers"]["credalens"]
-        columns = [
-            cell["form"],
-            str(cell["clients"]),
-            f"{median(ours['answers_per_second']):.0f} / s",
-            *(_shown(ratios(cell, peer)) for peer in ("mlserver", "kserve")),
-            f"{ours['latency_ms']['p99']:.1f} ms",
-            f"{cell['wrap_ms'] / ours['cpu_ms_per_answer']:.1%}".replace("%", " %"),
-        ]
+    """The rows for the document."""
+    lines = [HEADINGS, "|---|---|---|---|---|---|---|---|"]
+    for cell, credal in zip(content["cells"], content["credal_shares"], strict=True):
+        answers, cpu = ([f"{ratio(cell, peer):.2f}" for peer in PEERS] for ratio in (answers_ratio, cpu_ratio))
+        took = f"{cell['servers']['credalens']['cpu_ms_per_answer']:.2f} ms"
+        columns = [cell["form"], str(cell["clients"]), *answers, took, *cpu, f"{100 * credal['share']:.1f} %"]
         lines.append(f"| {' | '.join(columns)} |")
     return "\n".join(lines)
-
-
-def _shown(values: Sequence[float]) -> str:
-    low, middle, high = quantiles(values, n=4) if len(values) > 1 else [values[0]] * 3
-    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
 def write(content: dict[str, Any]) -> None:
@@ -179,7 +168,8 @@ def main() -> None:
     made = provenance()
     with running(options.mlserver, options.kserve) as servers:
         cells = list(measure(servers, options.seconds, options.round))
-    content = {"seconds": options.seconds, "provenance": made, "cells": cells}
+    shares = list(credal_shares(options.seconds / 6))
+    content = {"seconds": options.seconds, "provenance": made, "cells": cells, "credal_shares": shares}
     print(table(content))  # noqa: T201
     if not options.dry:
         write(content)

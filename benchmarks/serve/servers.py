@@ -7,10 +7,9 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,6 +26,10 @@ class Server:
     name: str
     port: int
     pid: int
+
+    def get(self, path: str) -> bytes:
+        """The body of an answer."""
+        return _get(self.port, path)
 
     def cpu_seconds(self) -> float:
         """Processor time of the process and its children so far."""
@@ -56,12 +59,19 @@ def running(mlserver: Path | None, kserve: Path | None) -> Iterator[list[Server]
         yield servers
 
 
-def _credalens() -> contextmanager[Server]:
+def timed_credalens() -> AbstractContextManager[Server]:
+    """credalens with a clock for its credal part."""
+    port = _free_port()
+    options = ["--factory", "--port", str(port), "--no-access-log", "benchmarks.serve.timed_app:application"]
+    return _started("timed", [sys.executable, "-m", "uvicorn", *options], port)
+
+
+def _credalens() -> AbstractContextManager[Server]:
     port = _free_port()
     return _started("credalens", [sys.executable, "-m", "credalens", "serve", "--port", str(port)], port)
 
 
-def _mlserver(python: Path) -> contextmanager[Server]:
+def _mlserver(python: Path) -> AbstractContextManager[Server]:
     """In one process: with a pool of workers each request would cross to another one."""
     port = _free_port()
     settings = {
@@ -73,7 +83,7 @@ def _mlserver(python: Path) -> contextmanager[Server]:
     return _started("mlserver", command, port, environment)
 
 
-def _kserve(python: Path) -> contextmanager[Server]:
+def _kserve(python: Path) -> AbstractContextManager[Server]:
     port = _free_port()
     options = ["--http_port", str(port), "--enable_grpc", "false", "--enable_latency_logging", "false"]
     return _started("kserve", [str(python), str(EXAMPLES / "kserve_model.py"), *options], port)
@@ -86,8 +96,10 @@ def _free_port() -> int:
 
 
 @contextmanager
-def _started(name: str, command: list[str], port: int, environment: Mapping[str, str] | None = None) -> Iterator[Server]:
-    variables = {**os.environ, "PYTHONPATH": str(ROOT / "src"), **(environment or {})}
+def _started(
+    name: str, command: list[str], port: int, environment: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    variables = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **(environment or {})}
     process = subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
     try:
         _wait_until_ready(process, name, port)
@@ -107,7 +119,12 @@ def _wait_until_ready(process: subprocess.Popen[bytes], name: str, port: int) ->
 
 def _is_ready(port: int) -> bool:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/models/credal/ready", timeout=5) as answer:  # noqa: S310
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
+        _get(port, "/v2/models/credal/ready")
+    except OSError:
         return False
+    return True
+
+
+def _get(port: int, path: str) -> bytes:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        return bytes(answer.read())

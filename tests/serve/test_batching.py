@@ -43,7 +43,7 @@ class Gate:
     def __init__(self):
         self.entered, self.opened = threading.Event(), threading.Event()
         self._model = member_outputs()
-        self.model = replace(self._model, predict=self.predict)
+        self.model = replace(self._model, predict=self.predict, quick_values=0)
 
     def predict(self, inputs):
         self.entered.set()
@@ -210,8 +210,8 @@ def job(rows, classes=2):
     return Job(None, {"x": np.zeros((rows, classes))}, rows, (WantedOutput("total", False),))
 
 
-def submitting(jobs, *, rows, delay=0.0):
-    """The sizes of the batches that jobs are gathered into which come at the same moment."""
+def submitting(jobs, *, rows, delay=0.0, later=()):
+    """The sizes of the batches that jobs are gathered into which come at the same moment, or some turns later."""
     sizes = []
 
     def replies(batch, waiting, given_up):
@@ -219,29 +219,52 @@ def submitting(jobs, *, rows, delay=0.0):
         return [InferResponse(b"", {})] * len(batch)
 
     batcher = Batcher(replies, rows=rows, delay=delay, row_axis=0)
-    together(*(batcher.submit(job) for job in jobs))
+
+    async def submit_later(job):
+        for _ in range(5):
+            await asyncio.sleep(0)
+        await batcher.submit(job)
+
+    together(*(batcher.submit(job) for job in jobs), *(submit_later(job) for job in later))
     return sizes
 
 
-def test_an_idle_worker_waits_for_more_only_if_told():
-    jobs = [job(1), job(1), job(1)]
-    assert submitting(jobs, rows=8) == [[1], [1, 1]]
-    assert submitting(jobs, rows=8, delay=0.05) == [[1, 1, 1]]
-    assert submitting([job(4), job(4)], rows=8, delay=600) == [[4, 4]]
+def test_requests_of_one_moment_are_joined_and_later_ones_waited_for_only_if_told():
+    assert submitting([job(1), job(1), job(1)], rows=8) == [[1, 1, 1]]
+    assert submitting([job(1)], rows=8, later=[job(1), job(1)]) == [[1], [1, 1]]
+    assert submitting([job(1)], rows=8, delay=0.05, later=[job(1), job(1)]) == [[1, 1, 1]]
+    assert submitting([job(4)], rows=8, delay=600, later=[job(4)]) == [[4, 4]]
 
 
 def test_the_oldest_job_is_in_the_next_batch_and_kinds_do_not_mix():
     jobs = [job(1), job(1, classes=3), job(2), job(9), job(1)]
-    assert submitting(jobs, rows=4) == [[1], [1], [2], [9], [1]]
-    assert submitting([job(1), job(1), job(9, classes=3), job(2)], rows=4) == [[1], [1, 2], [9]]
+    assert submitting(jobs, rows=4) == [[1, 2], [1], [9], [1]]
+    assert submitting([job(1), job(1), job(9, classes=3), job(2)], rows=4) == [[1, 1, 2], [9]]
 
 
-def test_a_defect_in_the_worker_reaches_every_request():
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_defect_in_the_worker_reaches_every_request(quick):
     def replies(batch, waiting, given_up):
         raise MemoryError
 
-    batcher = Batcher(replies, rows=8, delay=0.05, row_axis=0)
+    batcher = Batcher(replies, rows=8, delay=0.05, row_axis=0, quick=lambda jobs: quick)
     for _ in range(2):
         with pytest.raises(RequestError) as caught:
             together(batcher.submit(job(1)), batcher.submit(job(1)))
         assert caught.value.status == 500
+
+
+@pytest.mark.parametrize(
+    ("shape", "names", "quick"),
+    [((5, 1, 10), None, True), ((5, 82, 10), None, False), ((2, 1, 21), None, False), ((5, 1, 10), ["hartley"], False)],
+)
+def test_small_requests_for_what_is_quick_are_answered_without_a_thread(shape, names, quick):
+    threads, model = [], member_outputs()
+
+    def predict(inputs):
+        threads.append(threading.current_thread())
+        return model.predict(inputs)
+
+    server = app(replace(model, predict=predict))
+    together(ask(server, request({"probs": batch_of("flat", *shape)}, names)))
+    assert (threads == [threading.current_thread()]) == quick

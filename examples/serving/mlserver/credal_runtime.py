@@ -1,7 +1,7 @@
 """credalens inside MLServer: a custom runtime. Start it with `mlserver start examples/serving/mlserver`.
 
-It takes what members predict, members x rows x classes, as `credalens serve` does; a runtime with models of its own would call them
-where `members` is decoded. MLServer brings requests to it in JSON, by gRPC or from Kafka.
+It takes what members predict, members x rows x classes, as `credalens serve` does; a runtime with models of its own
+would call them where `members` is decoded. MLServer brings requests to it in JSON, by gRPC or from Kafka.
 """
 
 from mlserver import MLModel

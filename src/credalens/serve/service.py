@@ -55,7 +55,11 @@ class Service:
         )  # one: JSON unfolds to many times its size
         answering = Answering(model, guard, self.outputs, observers, limits.batch_rows)
         self._batcher = Batcher(
-            answering.replies, rows=limits.batch_rows, delay=limits.batch_delay, row_axis=model.row_axis
+            answering.replies,
+            rows=limits.batch_rows,
+            delay=limits.batch_delay,
+            row_axis=model.row_axis,
+            quick=answering.is_quick,
         )
 
     def routes(self) -> list[Route]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,12 @@ from credalens.prediction import CredalPrediction
 from credalens.serve.batching.jobs import Job, JoinedJobs
 from credalens.serve.models.served import ServedModel
 from credalens.serve.observer import LOG, BatchDone, Observer, tell
-from credalens.serve.outputs import Output, Predicted
+from credalens.serve.outputs import DEFAULT, Output, Predicted
 from credalens.serve.protocol.errors import RequestError
 from credalens.serve.protocol.infer_response import InferResponse, write_response
 
 Reply = InferResponse | RequestError
+QUICK_CLASSES: Final = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,17 @@ class Answering:
     outputs: dict[str, Output]
     observers: tuple[Observer, ...]
     batch_rows: int
+
+    def is_quick(self, jobs: Sequence[Job], /) -> bool:
+        """Whether the answers take less time than to hand the jobs to a thread."""
+        values = sum(array.size for job in jobs for array in job.inputs.values())
+        names = {*jobs[0].names, *(() if self.guard is None else (self.guard.score,))}
+        return values <= self.model.quick_values and names.issubset(DEFAULT) and self._has_few_classes(jobs[0])
+
+    def _has_few_classes(self, job: Job) -> bool:
+        """Bounds of the entropy take long for some predictions with many classes."""
+        axis = self.model.class_axis
+        return axis is None or all(array.shape[axis] <= QUICK_CLASSES for array in job.inputs.values())
 
     def replies(self, jobs: Sequence[Job], waiting: int, given_up: Callable[[], bool], /) -> list[Reply]:
         """A response, or what is wrong, for each job. Where a batch fails, each job is tried alone: only the bad one fails.

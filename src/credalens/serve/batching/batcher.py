@@ -28,10 +28,24 @@ class Waiting:
 
 
 class Batcher:
-    """One thread that answers batches, and the queue before it. All methods belong to the event loop."""
+    """One thread that answers batches, and the queue before it. All methods belong to the event loop.
 
-    def __init__(self, replies: Replies, /, *, rows: int, delay: float, row_axis: int) -> None:
+    Batches that are ``quick`` are answered in the event loop: that takes less time than to hand them to the thread, which
+    has to wait for a processor where others are at work too.
+    """
+
+    def __init__(
+        self,
+        replies: Replies,
+        /,
+        *,
+        rows: int,
+        delay: float,
+        row_axis: int,
+        quick: Callable[[Sequence[Job]], bool] = lambda jobs: False,
+    ) -> None:
         self._replies, self._rows, self._delay, self._row_axis = replies, rows, delay, row_axis
+        self._quick = quick
         self._queue: list[Waiting] = []
         self._busy = False
         self._timer: asyncio.TimerHandle | None = None
@@ -41,7 +55,7 @@ class Batcher:
         """The response to a job, after its batch was answered."""
         reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._queue.append(Waiting(job, job.kind(self._row_axis), time.monotonic(), reply))
-        self._start()
+        asyncio.get_running_loop().call_soon(self._start)  # after all requests that have arrived by now
         if isinstance(answer := await reply, RequestError):
             raise answer
         return answer
@@ -80,7 +94,11 @@ class Batcher:
         def given_up() -> bool:
             return all(waiting.reply.done() for waiting in batch)
 
-        task = loop.run_in_executor(self._thread, self._replies, jobs, len(self._queue), given_up)
+        if self._quick(jobs):
+            task: asyncio.Future[list[Reply]] = loop.create_future()
+            _settle(task, lambda: self._replies(jobs, len(self._queue), given_up))
+        else:
+            task = loop.run_in_executor(self._thread, self._replies, jobs, len(self._queue), given_up)
         task.add_done_callback(lambda done: self._finish(batch, done))
 
     def _finish(self, batch: list[Waiting], done: asyncio.Future[list[Reply]]) -> None:
@@ -89,6 +107,13 @@ class Batcher:
             if not waiting.reply.done():
                 waiting.reply.set_result(reply)
         self._start()
+
+
+def _settle(task: asyncio.Future[list[Reply]], work: Callable[[], list[Reply]]) -> None:
+    try:
+        task.set_result(work())
+    except Exception as error:
+        task.set_exception(error)
 
 
 def _replies_of(done: asyncio.Future[list[Reply]], count: int) -> list[Reply]:

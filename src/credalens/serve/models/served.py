@@ -51,6 +51,7 @@ class ServedModel:
     :ivar predict: raises a ValueError or TypeError for inputs that it cannot take, a BadRowError where a member's row is bad.
     :ivar row_axis: along which the rows of every input lie.
     :ivar class_axis: of every input, where it has one that limits apply to.
+    :ivar quick_values: inputs of at most so many values are predicted at once, in the event loop.
     :ivar has_members: whether its predictions keep their members.
     :ivar float_datatype: of its outputs, as the metadata show it.
     :ivar wraps: what it makes credal, for errors about its rows.
@@ -64,6 +65,7 @@ class ServedModel:
     predict: Predict
     row_axis: int = 0
     class_axis: int | None = None
+    quick_values: int = 0
     has_members: bool = True
     float_datatype: str = "FP32"
     guard: Guard | None = None
