@@ -275,11 +275,13 @@ def test_images_that_do_not_fit(found, images, message):
 
 
 def test_the_folder_holds_the_report(found, undrawn, tmp_path):
-    folder = found.report(tmp_path / "report")
+    folder = found.report(tmp_path / "report", made=["today"])
     assert sorted(path.name for path in folder.iterdir()) == ["guard.json", "report.html", "report.json"]
     assert (folder / "report.json").read_text(encoding="utf-8") == found.to_json() + "\n"
     assert Guard.load(folder / "guard.json").digest == found.guard.digest
-    assert (folder / "report.html").read_text(encoding="utf-8") == render_html(found)
+    assert (folder / "report.html").read_text(encoding="utf-8") == render_html(found, made=["today"])
+    again = found.report(tmp_path / "report") / "report.html"
+    assert re.search(r"<footer>.*<p>\d{4}-\d\d-\d\d \d\d:\d\d UTC</p></footer>", again.read_text(encoding="utf-8"))
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
 

@@ -30,6 +30,7 @@ def demo(
         credalens demo
         credalens demo -o my-report
     """
+    from credalens.cli.side_files import made_by
     from credalens.demo import run_demo
     from credalens.demo.run import check_seed
     from credalens.storage.targets import check_folder
@@ -39,7 +40,7 @@ def demo(
     begin = time.perf_counter()
     typer.echo("Evaluating five real networks on CIFAR-10, then training five small ones on digits ...", err=True)
     with progress_bar() as progress:
-        result = run_demo(output, seed=seed, progress=progress)
+        result = run_demo(output, seed=seed, made=[made_by()], progress=progress)
     typer.echo("\nFive ResNet-18 on CIFAR-10\n")
     print_evaluation(result.real, output)
     typer.echo("\nFive small networks on digits\n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import shlex
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -57,5 +56,7 @@ def _parquet(path: Path) -> dict[str, list[Any]]:
 
 def made_by() -> str:
     """When, and by which command."""
+    from credalens.report.footer import now
+
     command = shlex.join(["credalens", *sys.argv[1:]])
-    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC: {command}"
+    return f"{now()}: {command}"

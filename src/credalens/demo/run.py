@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -46,12 +47,13 @@ def run_demo(
     count: int = 900,
     epochs: int = 20,
     real_rows: int = ROWS,
+    made: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Demo:
     """Real networks on CIFAR-10, SVHN and Tiny-ImageNet; small ones on digits and ``count`` images of three other kinds.
 
     ``folder`` then holds the report of the real ones, and in ``digits`` that of the small ones with the predictions of their
-    members, to evaluate again. The same seed gives the same files.
+    members, to evaluate again; ``made`` are lines for the foot of both pages. The same seed gives the same files.
     """
     check_seed(seed)
     _check_packages()
@@ -59,7 +61,7 @@ def run_demo(
     target = Path(folder)
     with atomic_folder(target) as scratch:
         real = evaluate_real_networks(rows=real_rows, progress=report)
-        real.report(scratch, title=REAL_TITLE)
+        real.report(scratch, title=REAL_TITLE, made=made)
         scratch = scratch / "digits"
         scratch.mkdir()
         data = digits.load(seed)
@@ -76,7 +78,7 @@ def run_demo(
         evaluation = evaluate(
             members["digits"], ood, labels=data.test_labels, id_name="digits", images=images, progress=report
         )
-        evaluation.report(scratch, title=TITLE)
+        evaluation.report(scratch, title=TITLE, made=made)
     return Demo(target, real, evaluation, _command(target / "digits", list(ood)))
 
 

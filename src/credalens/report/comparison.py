@@ -19,16 +19,22 @@ from credalens.report.charts.chart import HIDDEN, SQUARE, Chart, Spec, by_series
 from credalens.report.charts.detection import X_AXES, gain_row, gains
 from credalens.report.figures import Figures, stem
 from credalens.report.files import write_report
-from credalens.report.footer import facts, files_read, footer, members
+from credalens.report.footer import facts, files_read, footer, members, now
 from credalens.report.page import Entry, render_page
 from credalens.report.tables import Cell, Column, Table, mark_best
 from credalens.storage.atomic_folder import atomic_folder
 
 
 def write_comparison(
-    comparison: ModelComparison, folder: str | os.PathLike[str], /, *, title: str = "", made: Sequence[str] = ()
+    comparison: ModelComparison,
+    folder: str | os.PathLike[str],
+    /,
+    *,
+    title: str = "",
+    made: Sequence[str] | None = None,
 ) -> Path:
     """Write ``report.html`` and ``report.json`` of the comparison, and in folders beside them those of every model."""
+    made = [now()] if made is None else made
     target, used = Path(folder), set[str]()
     with atomic_folder(target) as scratch:
         (scratch / "report.html").write_text(render_comparison(comparison, title=title, made=made), encoding="utf-8")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from credalens.evaluation.outcome import Evaluation
+from credalens.report.footer import now
 from credalens.report.page import render_html
 from credalens.storage.atomic_folder import atomic_folder
 from credalens.storage.source import Progress
@@ -21,18 +22,19 @@ def write_report(
     title: str = "",
     images: Any = None,
     figures: bool = False,
-    made: Sequence[str] = (),
+    made: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Write ``report.html``, ``report.json`` and ``guard.json`` into ``folder``, and all charts if ``figures``.
 
-    ``title`` heads the page, ``images`` are as in :func:`credalens.evaluate`, ``made`` are lines for its footer. Charts are
+    ``title`` heads the page, ``images`` are as in :func:`credalens.evaluate`, ``made`` are lines for its footer, by
+    default the date. Charts are
     PNG and SVG files in ``folder``/figures. An older report is replaced; other files in the folder stay. After an error
     nothing has changed.
     """
     target = Path(folder)
     with atomic_folder(target) as scratch:
-        page = render_html(evaluation, title=title, images=images, made=made)
+        page = render_html(evaluation, title=title, images=images, made=[now()] if made is None else made)
         (scratch / "report.html").write_text(page, encoding="utf-8")
         (scratch / "report.json").write_text(evaluation.to_json() + "\n", encoding="utf-8")
         if evaluation.guard is not None:

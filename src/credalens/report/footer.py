@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from datetime import UTC, datetime
 
 import numpy as np
 
@@ -27,6 +28,11 @@ def facts(data: DataSets, who: str = "", /) -> str:
 def members(count: int, /) -> str:
     """So many members."""
     return f"{count} members" if count > 1 else "1 member"
+
+
+def now() -> str:
+    """The date and the time for the foot of a page."""
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def footer(evaluation: Evaluation, /) -> list[str]:
