@@ -307,11 +307,11 @@ def test_a_damaged_or_foreign_file_is_no_prediction(tmp_path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0xFF
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="no saved prediction"):
+    with pytest.raises(ValueError, match="is not a saved prediction"):
         CredalPrediction.load(path)
     for foreign in (np.ones(3), np.ones(())):
         np.savez(path, probs=foreign)
-        with pytest.raises(ValueError, match="no saved prediction"):
+        with pytest.raises(ValueError, match="is not a saved prediction"):
             CredalPrediction.load(path)
     with pytest.raises(ValueError, match=r"\.npz"):
         wrap(batch_of("peaked", 3, 9, 4)).save(tmp_path / "prediction.json")
