@@ -61,14 +61,14 @@ row = int(digits.epistemic.argmax())
 classes = digits.predict_set()[row].nonzero().flatten().tolist()
 print(f"members disagree most on digit {row}: it is a {int(test_labels[row])}, and {classes} remain possible")
 
-members = torch.stack([member(test[row : row + 1]).softmax(-1)[0] for member in wrapper.members]).detach()
+members = torch.stack([member(test[row : row + 1]).softmax(-1)[0] for member in wrapper.each_member]).detach()
 figure, axes = plt.subplots(figsize=(5.6, 3.6), layout="constrained")
 plot_member_bars(members, class_names=[str(k) for k in range(10)], true_class=int(test_labels[row]), ax=axes)
 plt.show()
 
 # %%
 # Members of one architecture can run as one vectorised pass.
-vectorised = CredalWrapper(wrapper.members, vectorised=True)
+vectorised = CredalWrapper(wrapper.each_member, vectorised=True)
 difference = (vectorised(test).total - digits.total).abs().max()
 kib = vectorised.vectorised_bytes / 1024
 print(f"one vectorised pass agrees within {difference:.0e} bits and copies {kib:.0f} KiB of weights")

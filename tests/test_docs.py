@@ -45,9 +45,7 @@ def test_the_example_about_scores_runs():
     run_block(block, names)
     evaluation = names["evaluation"]
     assert evaluation.recommended.score == "total"
-    assert np.isclose(
-        evaluation.alarm.caught["SVHN"], evaluation.threshold.flags(names["wrap"](names["real"].svhn)).mean()
-    )
+    assert np.isclose(evaluation.alarm.caught["SVHN"], evaluation.threshold.flags(names["wrap"](names["svhn"])).mean())
 
 
 def texts() -> dict[str, object]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from credalens.core.scores import SCORES
 from credalens.evaluation import evaluate
 from credalens.evaluation.words.glossary import GLOSSARY
 from credalens.report import tables
@@ -98,7 +99,10 @@ def test_the_terminal_shows_tables_and_words_as_written(result, width):
 
 
 def test_an_evaluation_gives_its_tables_as_text(result):
-    assert result.table() == printed(result, 100)
+    text = result.table()
+    assert text == printed(result, 100)
+    assert "bold" not in text.lower()
+    assert f"*{SCORES[result.recommended.score].label} ({result.recommended.score})" in text
 
 
 def test_the_terminal_without_labels(result):

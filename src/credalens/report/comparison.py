@@ -112,7 +112,7 @@ def models_table(comparison: ModelComparison, /, *, caught: bool = True) -> Tabl
     headings = (Column("Model", text=True), *(Column(name, text=name == "Score") for name in columns))
     cells = tuple((Cell(name, name), *of_model) for name, of_model in rows)
     said = f"; caught: at {rate} of false alarms" if caught else ""
-    return Table(f"All models{said}; bold: best", headings, cells)
+    return Table(f"All models{said}", headings, cells, best="best")
 
 
 def _shown(gain: Comparison, value: float | None = None, /) -> str:

@@ -59,12 +59,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under columns; the rows of one ``group`` belong together."""
+    """Rows of cells under columns; the rows of one ``group`` belong together. ``best`` says what the best cells are."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     group: int = 1
+    best: str = ""
+
+    def caption(self, mark: str = "bold") -> str:
+        """The title, and what cells with this mark are."""
+        return f"{self.title}; {mark}: {self.best}" if self.best else self.title
 
 
 def detection_table(evaluation: Evaluation, /) -> Table:
@@ -210,7 +215,7 @@ def threshold_table(evaluation: Evaluation, rate: float, /) -> Table:
         *(Column(f"{one.name} caught (%)") for one in evaluation.ood),
     )
     rows = tuple(_alarm_row(alarm, evaluation) for alarm in alarms)
-    return Table("Thresholds of all scores; bold: recommended", columns, rows)
+    return Table("Thresholds of all scores", columns, rows, best="recommended")
 
 
 def _alarm_row(alarm: Alarm, evaluation: Evaluation) -> tuple[Cell, ...]:
@@ -289,7 +294,11 @@ def scores_table(evaluation: Evaluation, /, *, intervals: bool = False) -> Table
     rows = tuple(
         (
             Cell(
-                qualities[score].label, qualities[score].label, best=score == evaluation.recommended.score, score=score
+                label := qualities[score].label,
+                label,
+                note="" if intervals else score,
+                best=score == evaluation.recommended.score,
+                score=score,
             ),
             Cell(f"{ranks[score]:.1f}", ranks[score]) if score in ranks else Cell("–"),
             *(aurocs[name][place] for name in names),
@@ -297,7 +306,7 @@ def scores_table(evaluation: Evaluation, /, *, intervals: bool = False) -> Table
         )
         for place, score in enumerate(order)
     )
-    return Table("All scores by mean rank, AUROC on each OOD data set (%); bold: recommended, best", columns, rows)
+    return Table("All scores by mean rank, AUROC on each OOD data set (%)", columns, rows, best="recommended, best")
 
 
 def _rejection_cells(metrics: list[SelectiveMetrics | None], *, all_areas: bool) -> dict[str, list[Cell]]:

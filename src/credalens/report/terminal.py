@@ -16,7 +16,10 @@ with needing("rich", part="a table for the terminal", extra="cli"):
     from rich.table import Table as RichTable
     from rich.text import Text
 
-KEY = "EU, TU: epistemic, total uncertainty. Bold: the better one. Credal is ▲ better, ▼ worse, ■ undecided.\n"
+KEY = (
+    "EU, TU: epistemic, total uncertainty. *: the better one. Credal is ▲ better, ▼ worse, ■ undecided. "
+    "In brackets: the names of scores in code.\n"
+)
 WIDEST_NAME = 24
 COLORS = {"better": "green", "worse": "red", "undecided": "dim"}
 
@@ -43,10 +46,13 @@ def to_text(evaluation: Evaluation, /) -> str:
 def to_rich(table: Table, /) -> RichTable:
     """A table for the terminal, names shown as they are written."""
     rich_table = RichTable(
-        title=Text(escaped(table.title), style="bold"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        title=Text(escaped(table.caption("*")), style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
     )
     for place, column in enumerate(table.columns):
-        widest = max((len(row[place].text) for row in table.rows), default=0)
+        widest = max((len(row[place].text + row[place].note) for row in table.rows), default=0)
         rich_table.add_column(
             Text(escaped(column.title)),
             justify="left" if column.text else "right",
@@ -59,7 +65,7 @@ def to_rich(table: Table, /) -> RichTable:
 
 
 def _rich(cell: Cell) -> Text:
-    text = Text(escaped(cell.text), style="bold" if cell.best else "")
+    text = Text(f"*{escaped(cell.text)}", style="bold") if cell.best else Text(escaped(cell.text))
     if cell.note:
         text.append(f" ({cell.note})", style=COLORS.get(cell.tone or "", "dim"))
     return text
