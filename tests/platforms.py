@@ -13,21 +13,21 @@ LINUX_ONLY = {
 POSIX_ONLY = {
     "limits the size of files by setrlimit": (
         "tests/cli/test_score.py::test_a_real_refusal_of_the_system",
-        "reproduction/tests/training/test_train_networks.py::test_a_full_disk_stops_and_the_training_goes_on_later",
+        "reproduction/tests/training/test_interrupted.py::test_a_full_disk_stops_and_the_training_goes_on_later",
     ),
     "makes symbolic links": (
         "tests/cli/test_score.py::test_the_input_is_not_overwritten",
         "tests/scoring/test_score_folder.py::test_links_may_lead_elsewhere_but_never_multiply_rows",
         "tests/scoring/test_score_folder_refusals.py::test_bad_targets_are_refused",
         "tests/storage/test_writing.py::test_two_atomic_folders_of_one_name_do_not_mix",
-        "reproduction/tests/training/test_train_networks.py::test_a_network_in_the_wrong_folder_is_refused",
+        "reproduction/tests/training/test_refused_networks.py::test_a_network_in_the_wrong_folder_is_refused",
     ),
     "sends SIGKILL": (
         "tests/scoring/test_score_file_resume.py::test_killed_runs_lose_and_double_nothing",
         "tests/storage/test_lock.py::test_a_killed_holder_is_followed_at_once",
         "tests/storage/test_writing.py::test_the_next_run_removes_what_a_killed_one_left",
         "tests/torch/test_predicting.py::test_a_run_that_was_killed_resumes",
-        "reproduction/tests/training/test_train_networks.py::test_a_killed_training_goes_on_exactly",
+        "reproduction/tests/training/test_interrupted.py::test_a_killed_training_goes_on_exactly",
     ),
     "uses fcntl": (
         "tests/storage/test_writing.py::test_bytes_of_a_folder_are_put_on_disk_through_files_open_for_writing",

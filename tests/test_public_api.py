@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -104,3 +105,22 @@ def test_parts_are_imported_by_name():
         assert inspect.ismodule(getattr(credalens, name))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         credalens.nothing  # noqa: B018
+
+
+EVALUATION = ("evaluate", *(f"metrics.{name}" for name in ("calibration", "ood", "selective", "sets", "threshold")))
+STATISTICS = ("statistics.bootstrap", "statistics.delong", "single_inputs.three_class_geometry")
+PLOTS = ("axes", "distributions", "member_bars", "saving", "simplex.panels", "style", "trends")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "guard.saved",
+        "look",
+        *(f"evaluation.{name}" for name in EVALUATION + STATISTICS),
+        *(f"plots.{x}" for x in PLOTS),
+    ],
+)
+def test_modules_keep_their_examples(name):
+    """Which pytest runs, as --doctest-modules is set."""
+    assert ">>> " in (Path(credalens.__path__[0]) / f"{name.replace('.', '/')}.py").read_text()

@@ -1,4 +1,4 @@
-"""Reproductions write many small files; tests of their content need not wait for the disk."""
+"""Reproductions write many small files and draw many panels; tests of their numbers need not wait for disk and ink."""
 
 from __future__ import annotations
 
@@ -12,8 +12,22 @@ from reproduction.tests.tiny_preset import TINY
 
 @pytest.fixture
 def hurry(monkeypatch):
-    """Waiting for the disk after each of many small files would take most of the time."""
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    _hurry(monkeypatch)
+
+
+def _hurry(patch):
+    """Leave out what would take most of the time: the disk after each small file, and all panels of a figure but two."""
+    from credalens.plots import save_figure
+    from credalens_paper.pipeline import fill_estimates, fill_figure
+
+    def save_two_panels(figure, path, **options):
+        for axes in figure.axes[2:]:
+            axes.remove()
+        return save_figure(figure, path, **options)
+
+    patch.setattr(os, "fsync", lambda handle: None)
+    for module in (fill_estimates, fill_figure):
+        patch.setattr(module, "save_figure", save_two_panels)
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +54,7 @@ def _reproduce_everything(folder):
     torch.set_num_threads(1)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(os, "fsync", lambda handle: None)
+            _hurry(patch)
             outcome = reproduce(["all"], engine=TorchEngine(device="cpu"), **options)
     finally:
         torch.set_num_threads(threads)

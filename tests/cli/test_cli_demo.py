@@ -16,14 +16,16 @@ from credalens.demo.real_networks import evaluate_real_networks
 from credalens.evaluation import ood_metrics
 from tests.cli.running import run
 
+FEWER = {"count": 60, "epochs": 4, "real_rows": 300}
+"""The same demo with fewer images and epochs."""
+
 
 @pytest.fixture
 def quick(monkeypatch):
-    """The same demo with fewer images and epochs."""
-    monkeypatch.setattr("credalens.demo.run_demo", functools.partial(run_demo, count=60, epochs=4, real_rows=300))
+    monkeypatch.setattr("credalens.demo.run_demo", functools.partial(run_demo, **FEWER))
 
 
-def test_the_demo_leads_with_real_networks_and_ends_with_a_command(capsys, quick, tmp_path):
+def test_the_demo_leads_with_real_networks_ends_with_a_command_and_gives_the_same_files_again(capsys, quick, tmp_path):
     code, out, _ = run(capsys, "demo", "-o", tmp_path / "out")
     assert code == 0
     first, second = tmp_path / "out" / "report.html", tmp_path / "out" / "digits" / "report.html"
@@ -37,6 +39,7 @@ def test_the_demo_leads_with_real_networks_and_ends_with_a_command(capsys, quick
     assert result["calibration"]["averaged"]["accuracy"] > 0.85
     assert all(one["epistemic"]["credal"]["auroc"] > 0.7 for one in result["ood"])
     again(capsys, out.splitlines()[-1], result, tmp_path / "again")
+    assert_same_files(run_demo(tmp_path / "same seed", **FEWER).folder, tmp_path / "out")
 
 
 def test_real_networks_are_measured_as_the_metrics_do_it():
@@ -83,10 +86,11 @@ def test_a_seed_that_is_no_whole_number_is_refused(tmp_path, seed):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_same_seed_gives_the_same_files(tmp_path):
-    first, second = (run_demo(tmp_path / name, count=8, epochs=1, real_rows=40).folder for name in ("a", "b"))
-    for path in first.rglob("*.*"):
-        assert path.read_bytes() == (second / path.relative_to(first)).read_bytes()
+def assert_same_files(folder, other):
+    names = [{path.relative_to(root) for path in root.rglob("*.*")} for root in (folder, other)]
+    assert names[0] == names[1]
+    for name in names[0]:
+        assert (folder / name).read_bytes() == (other / name).read_bytes(), name
 
 
 def test_training_and_test_digits_are_different_ones():

@@ -1,10 +1,11 @@
-"""A real Ray of several nodes on this machine, started once for each test process, and only when a test asks for it."""
+"""A real Ray of several nodes on this machine, started when a test asks for it, for all such tests in a row."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 
@@ -24,21 +25,47 @@ def compiled():
     assert float(subprocess.run([sys.executable, "-c", WARM], capture_output=True, text=True, check=True).stdout) > 0
 
 
-@pytest.fixture(scope="session")
-def cluster(compiled):
-    """A head without CPUs, to which this process is connected."""
-    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'credalens[ray]'")
-    from ray.cluster_utils import Cluster
+class _Running:
+    """The cluster of this process and its machine that stays; none at first."""
 
-    with pytest.MonkeyPatch.context() as patch:
+    def __init__(self):
+        self.cluster, self.machine, self.ends = None, None, ExitStack()
+
+    def start(self):
+        """A head without CPUs, to which this process is connected."""
+        ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'credalens[ray]'")
+        from ray.cluster_utils import Cluster
+
+        patch = self.ends.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("OMP_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
         head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False, "_system_config": LIVELY}
-        made = Cluster(initialize_head=True, head_node_args=head)
-        ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
-        yield made
-        ray.shutdown()
-        made.shutdown()
+        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.ends.callback(self.cluster.shutdown)
+        self.ends.callback(ray.shutdown)
+        ray.init(address=self.cluster.address, log_to_driver=False, logging_level="ERROR")
+
+    def stop(self):
+        self.cluster = self.machine = None
+        self.ends.close()
+
+
+RUNNING = _Running()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem):
+    """Stop the cluster before a test that has no use for it: idle, it takes 6 % of a core."""
+    if RUNNING.cluster and "cluster" not in getattr(nextitem, "fixturenames", ()):
+        RUNNING.stop()
+
+
+@pytest.fixture
+def cluster(compiled):
+    """The cluster of this process."""
+    if RUNNING.cluster is None:
+        RUNNING.start()
+    return RUNNING.cluster
 
 
 def _add(cluster):
@@ -58,10 +85,11 @@ def _at(node, work, *, timeout: float):
     return lambda: ray.get(reference, timeout=timeout)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def machine(cluster):
     """A machine of one CPU that stays."""
-    return _add(cluster)
+    RUNNING.machine = RUNNING.machine or _add(cluster)
+    return RUNNING.machine
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The geometry of three classes against slow truths."""
 
-import doctest
 from itertools import product
 
 import numpy as np
@@ -9,7 +8,6 @@ from hypothesis import given, settings
 from scipy.spatial import ConvexHull
 
 from credalens.core.intervals import intersection_probability
-from credalens.evaluation.single_inputs import three_class_geometry
 from credalens.evaluation.single_inputs.three_class_geometry import CORNERS, convex_hull, credal_polygon, to_plane
 from tests.plots.drawing import members
 
@@ -126,8 +124,3 @@ def test_hull_is_the_one_qhull_finds():
 def test_hull_of_points_on_a_line_is_a_segment():
     np.testing.assert_array_equal(convex_hull([[0, 0], [2, 2], [1, 1]]), [[0, 0], [2, 2]])
     np.testing.assert_array_equal(convex_hull([[1, 2], [1, 2]]), [[1, 2]])
-
-
-def test_examples_run():
-    result = doctest.testmod(three_class_geometry)
-    assert (result.failed, result.attempted > 0) == (0, True)

@@ -62,15 +62,14 @@ def test_subscripts_keep_their_types():
     np.testing.assert_array_equal(out, expected)
 
 
-BOUNDS = """
-import sys, numpy as np
-import credalens.kernels.simd.compiler_passes as compiling
+POINT = """
 {change}
-from credalens.kernels.bounds import bounds_rows
-p = np.random.default_rng(0).dirichlet(np.ones(5), (3, 7))
-low, high, mean = np.empty((3, 7, 5))
-assert bounds_rows(p, 0, 7, 1e-5, low, high, mean)
-print(compiling.compiles_sooner(), low.tobytes().hex(), high.tobytes().hex(), mean.tobytes().hex())
+import numpy as np
+from credalens.kernels.bounds import intersection_rows
+low, high = np.sort(np.random.default_rng(0).dirichlet(np.ones(5), (2, 7)), axis=0)
+point = np.empty((7, 5))
+intersection_rows(low, high, point)
+numbers = point.tobytes().hex()
 """
 
 GONE = """
@@ -79,25 +78,32 @@ def gone(*arguments):
 """
 
 
-def compiled_afresh(change, cache):
-    """(whether the shorter way worked, bounds to the last bit) from a process that changes something first."""
+SOONER = "import credalens.kernels.simd.compiler_passes as c; print(c.compiles_sooner(), numbers)"
+
+
+def compiled_sooner():
+    """The point predictions to the last bit, by the kernels of this process."""
+    assert compiles_sooner()
+    names = {}
+    exec(POINT.format(change=""), names)  # noqa: S102 - ours
+    return names["numbers"]
+
+
+def compiled_afresh(change, cache, report=SOONER):
+    """(whether the shorter way worked, point predictions to the last bit) from a process that changes something first."""
     result = subprocess.run(
-        [sys.executable, "-c", BOUNDS.format(change=change)],
+        [sys.executable, "-c", POINT.format(change=change) + report],
         capture_output=True,
         text=True,
         check=False,
         env=os.environ | {"NUMBA_CACHE_DIR": str(cache)},
     )
     assert result.returncode == 0, result.stderr
-    shorter, *numbers = result.stdout.split()
+    shorter, numbers = result.stdout.split()
     return shorter == "True", numbers
 
 
-@pytest.fixture(scope="module")
-def sooner(tmp_path_factory):
-    worked, numbers = compiled_afresh("", tmp_path_factory.mktemp("sooner"))
-    assert worked
-    return numbers
+INSIDES = "import credalens.kernels.simd.compiler_passes as compiling\n"
 
 
 @pytest.mark.parametrize(
@@ -108,26 +114,16 @@ def sooner(tmp_path_factory):
         GONE + "compiling._LowerHelper.run_pass = gone",
         "compiling.types = None",
     ],
+    ids=["failed", "library", "lowering", "types"],
 )
-def test_the_same_numbers_numbas_own_way(insides, sooner, tmp_path):
+def test_the_same_numbers_numbas_own_way(insides, tmp_path):
     """Where Numba's insides are not what we take them for, kernels are compiled as anyone's."""
-    assert compiled_afresh(insides, tmp_path) == (False, sooner)
+    assert compiled_afresh(INSIDES + insides, tmp_path) == (False, compiled_sooner())
 
 
-def test_parts_that_numba_no_longer_has_are_not_needed(sooner, tmp_path):
-    code = """
-import numpy as np, numba.core.compiler, numba.core.typed_passes
-del numba.core.typed_passes.NativeLowering
-from credalens.kernels.bounds import bounds_rows
-p = np.random.default_rng(0).dirichlet(np.ones(5), (3, 7))
-low, high, mean = np.empty((3, 7, 5))
-assert bounds_rows(p, 0, 7, 1e-5, low, high, mean)
-print(low.tobytes().hex(), high.tobytes().hex(), mean.tobytes().hex())
-"""
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.split() == sooner
+def test_parts_that_numba_no_longer_has_are_not_needed(tmp_path):
+    lowering = "import numba.core.compiler, numba.core.typed_passes\ndel numba.core.typed_passes.NativeLowering"
+    assert compiled_afresh(lowering, tmp_path, "print(False, numbers)") == (False, compiled_sooner())
 
 
 def test_an_error_in_a_helper_reaches_the_caller():
@@ -222,30 +218,3 @@ def test_kernels_use_nothing_that_is_left_out(name):
         ):
             parts = {type(part) for part in ast.walk(function)}
             assert not parts & {ast.With, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.Try}
-
-
-def test_the_first_call_compiles_few_functions_and_all_of_them_sooner(tmp_path):
-    """Counted, since time depends on the machine; the second call has other numbers of classes, and nothing to compile."""
-    code = """
-import numpy as np, numba.core.event as event
-import credalens
-from credalens.kernels.simd.compiler_passes import compiles_sooner
-p = np.random.default_rng(0).dirichlet(np.ones(30), (5, 50))
-few = p[..., :10] / p[..., :10].sum(axis=-1, keepdims=True)
-for members in (few, p):
-    with event.install_recorder("numba:compile") as recorder:
-        credalens.wrap(members, threads=1)
-    print(sum(one.is_start for _, one in recorder.buffer))
-assert compiles_sooner()
-"""
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
-    )
-    assert result.returncode == 0, result.stderr
-    first, second = map(int, result.stdout.split())
-    assert 0 < first < 90  # measured: 74
-    assert second == 0

@@ -1,6 +1,5 @@
 """What all figures share: they fit their page in either theme, draw on given axes, and leave matplotlib as it was."""
 
-import doctest
 import logging
 import subprocess
 import sys
@@ -13,8 +12,6 @@ from matplotlib.axes import Axes
 from credalens import look, plots
 from credalens.plots import (
     axes,
-    distributions,
-    member_bars,
     new_figure,
     plot_against_severity,
     plot_member_bars,
@@ -22,9 +19,7 @@ from credalens.plots import (
     plot_simplex,
     plot_simplex_panel,
     plot_uncertainty_histograms,
-    style,
     themed,
-    trends,
 )
 from credalens.plots.saving import render_figure
 from tests.plots.drawing import ensemble, legend_of
@@ -127,15 +122,6 @@ def test_control_characters_in_names_make_no_broken_svg():
         plot_member_bars([[0.2, 0.3, 0.5]], class_names=names),
     ):
         assert not {"\x00", "\x1b"} & set(render_figure(drawn.figure, "svg").decode())
-
-
-@pytest.mark.parametrize(
-    "module",
-    [look, trends, distributions, member_bars, style, axes],
-)
-def test_examples_run(module):
-    result = doctest.testmod(module)
-    assert (result.failed, result.attempted > 0) == (0, True)
 
 
 def test_the_front_door_has_every_name():

@@ -1,7 +1,5 @@
 """The triangle: what is drawn against what was given."""
 
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +8,6 @@ from hypothesis import strategies as st
 from credalens.core.intervals import intersection_probability
 from credalens.evaluation.single_inputs.three_class_geometry import CORNERS, to_plane
 from credalens.plots import merge_to_three, plot_simplex, plot_simplex_panel
-from credalens.plots.simplex import panels
 from tests.plots.drawing import legend_of, members
 
 WEATHER = np.array([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
@@ -144,8 +141,3 @@ def test_errors_say_what_to_do():
         plot_simplex_panel({"a": WEATHER}, labels=SKY, hulls=False)
     with pytest.raises(TypeError, match="mapping"):
         plot_simplex_panel([WEATHER], labels=SKY)
-
-
-def test_examples_run():
-    result = doctest.testmod(panels)
-    assert (result.failed, result.attempted > 0) == (0, True)

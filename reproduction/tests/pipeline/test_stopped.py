@@ -32,11 +32,16 @@ def test_the_stages_can_be_run_one_by_one(tmp_path):
     assert finished.results[0].status == "measured"
 
 
-def test_a_run_of_many_short_ones_ends_with_the_numbers_of_one_long_run(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A table that is made in one run."""
+    return run(tmp_path_factory.mktemp("whole"), "GHComparison", engine=FakeEngine()).results[0]
+
+
+def test_a_run_of_many_short_ones_ends_with_the_numbers_of_one_long_run(tmp_path, monkeypatch, whole):
     """Time passes by one second at every look at the clock, so each run does a few units of work."""
     ticks = iter(range(100_000))
     monkeypatch.setattr(job_module, "time", SimpleNamespace(time=lambda: next(ticks)))
-    whole = run(tmp_path / "long", "GHComparison", engine=FakeEngine()).results[0]
     engine, attempts = FakeEngine(), 0
     while True:
         attempts += 1
@@ -71,7 +76,7 @@ run(sys.argv[1], "GHComparison", engine=Killed())
 """
 
 
-def test_a_run_killed_without_warning_goes_on_and_ends_with_the_same_numbers(tmp_path):
+def test_a_run_killed_without_warning_goes_on_and_ends_with_the_same_numbers(tmp_path, whole):
     root = Path(__file__).parents[3]
     command = [sys.executable, "-c", KILLED, str(tmp_path / "killed")]
     done = subprocess.run(command, cwd=root, capture_output=True, check=False)
@@ -79,7 +84,6 @@ def test_a_run_killed_without_warning_goes_on_and_ends_with_the_same_numbers(tmp
     rest = FakeEngine()
     resumed = run(tmp_path / "killed", "GHComparison", engine=rest).results[0]
     assert rest.trainings == []
-    whole = run(tmp_path / "whole", "GHComparison", engine=FakeEngine()).results[0]
     assert resumed.cells == whole.cells
 
 

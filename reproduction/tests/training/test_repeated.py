@@ -25,7 +25,7 @@ def train_all(folder, device, *, side_by_side):
     """Every method, on images that are large enough for several kinds of convolution."""
     specs = [SPEC, member(seed=1), member(method="bnnr"), member(method="bnnf"), STUDENT]
     large = [member(method=spec.method, seed=spec.seed, teachers=spec.teachers, image_size=32) for spec in specs]
-    data = blobs(count=512, size=32)
+    data = blobs(count=192, size=32)
     train_models(large, data, folder, build=build, device=device, side_by_side=side_by_side, progress=False)
     return large
 

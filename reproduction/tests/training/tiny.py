@@ -2,13 +2,16 @@
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
 
 from credalens_paper.training.device_images import TrainingData
+from credalens_paper.training.networks import load_model
 from credalens_paper.training.spec import TrainSpec
+from credalens_paper.training.train_networks import train_models
 
 STATISTICS = {"mean": (0.5, 0.4, 0.3), "std": (0.25, 0.2, 0.3)}
 SPEC = TrainSpec("blobs", "convnet", "snn", seed=0, schedule="smoke", classes=3, image_size=8)
@@ -61,3 +64,43 @@ def assert_equal_weights(one, other):
 def same_threads() -> dict[str, str]:
     """The environment of a process that is to add up in the same order: with as many threads as torch has here."""
     return os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+
+
+STUDENT = member(method="edd", seed=5, teachers=(0, 1))
+EVERY = [
+    SPEC,
+    member(seed=1),
+    member(method="bnnr"),
+    member(method="bnnf"),
+    STUDENT,
+    replace(STUDENT, method="edd_fair"),
+]
+METHODS = [member(backbone="dropout"), member(method="bnnr"), member(method="bnnf"), STUDENT]
+
+
+def train(specs, folder, *, data=None, build=build, **options):
+    return train_models(specs, data or blobs(), folder, build=build, device="cpu", progress=False, **options)
+
+
+def load(spec, folder):
+    return load_model(spec, folder, build=build, device="cpu")
+
+
+def files(folder, spec):
+    return {path.name for path in (Path(folder) / spec.key).iterdir()}
+
+
+class Stop(Exception):  # noqa: N818  (a signal of these tests)
+    """Raised in the middle of a training."""
+
+
+def stop_at(line):
+    """A log that interrupts the training at its n-th line."""
+    lines = []
+
+    def log(text):
+        lines.append(text)
+        if len(lines) == line:
+            raise Stop
+
+    return log

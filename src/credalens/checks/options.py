@@ -39,6 +39,14 @@ def check_base(base: float, /) -> float:
     return number
 
 
+def check_same_base(base: float, fitted: float, what: str, /) -> None:
+    """Refuse a prediction in ``base`` where ``what`` was fitted in another: information is compared in one unit."""
+    if base != fitted:
+        raise ValueError(
+            f"{what} in base {fitted:g} and the prediction is in base {base:g}; use wrap(..., base={fitted:g})."
+        )
+
+
 def check_threads(threads: int | None, /) -> int | None:
     """A positive number of threads, or None for all cores."""
     return None if threads is None else check_count(threads, "threads")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from credalens.arrays import to_numpy, top_class
 from credalens.checks.bad_values import refuse_values
 from credalens.checks.labels import read_labels
-from credalens.checks.options import check_choice
+from credalens.checks.options import check_choice, check_same_base
 from credalens.core.scores import SCORES
 from credalens.guard.prediction_kind import PredictionKind
 from credalens.prediction import CredalPrediction
@@ -49,11 +49,8 @@ class Signature:
     def check(self, prediction: CredalPrediction, /) -> None:
         """Refuse a prediction whose scores cannot be compared; warn where its intervals have another width."""
         PredictionKind(self.classes, self.n_members, self.trim).check(prediction, stacklevel=4)
-        if SCORES[self.score].unit == "information" and prediction.base != self.base:
-            raise ValueError(
-                f"this guard is for {self.score!r} in base {self.base:g} and the prediction is in base "
-                f"{prediction.base:g}; use wrap(..., base={self.base:g})."
-            )
+        if SCORES[self.score].unit == "information":
+            check_same_base(prediction.base, self.base, f"this guard is for {self.score!r}")
 
     def scores_of(self, prediction: CredalPrediction, /) -> NDArray[np.float64]:
         """The score of every input in the shape of the batch."""

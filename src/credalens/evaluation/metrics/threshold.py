@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.options import check_base, check_choice, check_count, check_fraction
+from credalens.checks.options import check_base, check_choice, check_count, check_fraction, check_same_base
 from credalens.checks.scores import read_sample_scores, read_scores
 from credalens.core.scores import SCORES
 from credalens.evaluation.results import Result
@@ -67,11 +67,7 @@ class Threshold(Result):
                 "this threshold does not know the base of its scores; pass it, select_threshold(..., base=2) for bits, or pass "
                 "the scores themselves."
             )
-        if prediction.base != self.base:
-            raise ValueError(
-                f"this threshold is for scores in base {self.base:g} and the prediction is in base {prediction.base:g}; "
-                f"use wrap(..., base={self.base:g})."
-            )
+        check_same_base(prediction.base, self.base, "this threshold is for scores")
 
     def save(self, path: str | os.PathLike[str], /) -> None:
         """Write as JSON; the file appears whole or not at all."""
