@@ -313,7 +313,7 @@ def test_mistakes_that_give_plausible_numbers_cause_a_line_on_stderr(capsys, tmp
     code, out, err = run(capsys, tmp_path / "rows_first.npy", *target)
     assert (code, json.loads(out)["members"]) == (0, 40)
     assert err.startswith("warning: ")
-    assert "40 members, more than its 3 rows, and 4 classes. If the rows come first say" in err
+    assert "40 members, more than its 3 rows, and 4 classes. If the rows come first, pass" in err
     code, out, err = run(capsys, tmp_path / "rows_first.npy", "--member-axis", 1, *target)
     assert (code, err, json.loads(out)["members"], json.loads(out)["rows"]) == (0, "", 3, 40)
     assert json.loads(out)["means"]["total"] == pytest.approx(wrap(VALUES).total.mean())

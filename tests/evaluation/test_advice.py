@@ -212,7 +212,7 @@ def test_a_threshold_asks_the_prediction_for_its_own_score_and_base():
     assert np.array_equal(threshold.flags(prediction), threshold.flags(prediction.total))
     with pytest.raises(ValueError, match="base 2"):
         threshold.flags(wrap(members, base=np.e))
-    with pytest.raises(ValueError, match="no score of the catalogue"):
+    with pytest.raises(ValueError, match="not a score of the catalogue"):
         select_threshold(prediction.total, name="mine").flags(prediction)
     with pytest.raises(ValueError, match="does not know the base"):
         select_threshold(prediction.total, name="total").flags(prediction)
