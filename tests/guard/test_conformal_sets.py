@@ -290,11 +290,11 @@ def test_bad_input_is_refused(case):
         call()
 
 
-def test_arrays_are_no_predictions_and_other_members_warn():
+def test_arrays_and_other_members_are_refused():
     prediction, labels = labelled(30, 3, seed=14)
     with pytest.raises(TypeError, match="CredalPrediction; got ndarray"):
         ConformalSets.fit(prediction.mean, labels)
-    with pytest.warns(UserWarning, match="fitted with 4 members and the prediction has 1"):
+    with pytest.raises(ValueError, match="fitted with 4 members and the prediction has 1"):
         ConformalSets.fit(prediction, labels).predict_set(wrap(prediction.mean[None]))
     trimmed = wrap(np.random.default_rng(0).dirichlet([1, 1, 1], (4, 30)), trim=0.25)
     with pytest.raises(ValueError, match=r"fitted with trim=0 and the prediction has trim=0\.25; use wrap"):

@@ -121,8 +121,8 @@ def test_scores_without_a_unit_of_information_may_have_any_base():
     np.testing.assert_array_equal(guard.decide(wrap(MEMBERS, base=np.e)).accepted, guard.decide(wrap(MEMBERS)).accepted)
 
 
-def test_other_numbers_of_members_are_warned_of_and_arrays_refused():
-    with pytest.warns(UserWarning, match="fitted with 5 members and the prediction has 3"):
+def test_other_numbers_of_members_and_arrays_are_refused():
+    with pytest.raises(ValueError, match="fitted with 5 members and the prediction has 3"):
         GUARD.decide(wrap(MEMBERS[:3]))
     with pytest.raises(TypeError, match=r"expected a CredalPrediction; got ndarray. Use wrap\(probs\)"):
         GUARD.decide(PREDICTION.total)

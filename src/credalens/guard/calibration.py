@@ -47,8 +47,8 @@ class Signature:
         )
 
     def check(self, prediction: CredalPrediction, /) -> None:
-        """Refuse a prediction whose scores cannot be compared; warn where its intervals have another width."""
-        PredictionKind(self.classes, self.n_members, self.trim).check(prediction, stacklevel=4)
+        """Refuse a prediction whose scores cannot be compared with those of the calibration data."""
+        PredictionKind(self.classes, self.n_members, self.trim).check(prediction)
         if SCORES[self.score].unit == "information":
             check_same_base(prediction.base, self.base, f"this guard is for {self.score!r}")
 

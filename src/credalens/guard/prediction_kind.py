@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 from credalens.prediction import CredalPrediction
@@ -25,8 +24,8 @@ class PredictionKind:
             raise ValueError(f"the batch is empty: its shape is {tuple(prediction.lower.shape[:-1])}.")
         return cls(int(prediction.lower.shape[-1]), prediction.n_members, float(prediction.trim))
 
-    def check(self, prediction: CredalPrediction, /, *, stacklevel: int = 3) -> None:
-        """Refuse a prediction with other classes or another trim; warn of another number of members."""
+    def check(self, prediction: CredalPrediction, /) -> None:
+        """Refuse a prediction with other classes, another trim or another number of members: no promise would hold."""
         other = PredictionKind.of(prediction)
         if other.classes != self.classes:
             raise ValueError(f"this was fitted with {self.classes} classes and the prediction has {other.classes}.")
@@ -36,8 +35,7 @@ class PredictionKind:
                 f"use wrap(..., trim={self.trim:g})."
             )
         if other.n_members != self.n_members:
-            warnings.warn(
+            raise ValueError(
                 f"this was fitted with {self.n_members} members and the prediction has {other.n_members}: intervals depend "
-                "on the number of members, so that no promise holds. Fit it again.",
-                stacklevel=stacklevel,
+                f"on the number of members, so that no promise would hold. Fit it again with {other.n_members} members."
             )
