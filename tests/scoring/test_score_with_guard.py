@@ -41,9 +41,10 @@ def test_decisions_are_those_of_the_guard(tmp_path, source, guard, suffix):
     else:
         table = pq.read_table(tmp_path / "out.parquet")
         assert table.column_names == list(column_names(guard=guard))
-        columns = {name: table[name].to_numpy() for name in ("decision", "p_value")}
+        columns = {name: table[name].to_numpy() for name in ("decision", "p_value", "reason")}
         sets = from_fixed_lists(table["guard_set"]).reshape(50, 5) if guard.sets else None
-    assert columns["decision"].tolist() == decided.decision.tolist()
+    for name in ("decision", "reason"):
+        assert columns[name].tolist() == getattr(decided, name).tolist()
     np.testing.assert_array_equal(columns["p_value"], decided.p_value)
     assert (sets is None) == (guard.sets is None)
     if sets is not None:

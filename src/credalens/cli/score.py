@@ -141,7 +141,7 @@ def score(
     The input may be larger than memory. To resume a run that was interrupted or killed, give the same command again. A file
     appears only when it is complete; a folder gets one complete part for each part of the input. Paths of folders may be
     addresses such as s3://bucket/folder. Labels in the input are kept in the column label. A guard adds its decision, the
-    p-value of being like its calibration data and, if it has sets, the set of classes.
+    p-value of being like its calibration data, the reason and, if it has sets, the set of classes.
 
     **Examples**
 

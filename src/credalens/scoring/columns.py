@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from credalens.checks.options import check_choice
 from credalens.core.scores import SCORES
 from credalens.guard import Guard
-from credalens.guard.decisions import DECISIONS
+from credalens.guard.decisions import DECISIONS, REASONS
 from credalens.prediction import CredalPrediction
 from credalens.storage.formats.parquet import fixed_lists, from_fixed_lists
 
 DEFAULT_SCORES: Final = ("total", "aleatoric", "epistemic", "mean_total", "mean_aleatoric", "mean_epistemic")
-GUARD: Final = ("decision", "p_value", "guard_set")
-ENCODED: Final = ["prediction", "label", "decision"]  # by a dictionary, since values repeat
-WORDS: Final = "<U7"  # of decisions, the longest is "abstain"
+GUARD: Final = ("decision", "p_value", "reason", "guard_set")
+ENCODED: Final = ["prediction", "label", "decision", "reason"]  # by a dictionary, since values repeat
+TEXTS: Final = {"decision": np.array(DECISIONS).dtype, "reason": np.array(REASONS).dtype}  # of one width in all parts
 FIXED: Final = ("prediction", "label", "probability", "lower", "upper", "set", "aleatoric_bound")
 
 
@@ -27,7 +27,7 @@ def column_names(
     scores: Sequence[str] = DEFAULT_SCORES, /, *, labels: bool = False, guard: Guard | None = None
 ) -> tuple[str, ...]:
     """The columns of a scored file in their order; ``label`` only where the input has labels, decisions with a guard."""
-    decided = () if guard is None else GUARD if guard.sets else GUARD[:2]
+    decided = () if guard is None else GUARD if guard.sets else GUARD[:3]
     return (*(name for name in FIXED if labels or name != "label"), *scores, *decided)
 
 
@@ -54,7 +54,7 @@ def score_columns(
     - ``set``: the classes that ``rule`` leaves possible.
     - ``aleatoric_bound``: a certified lower bound of ``aleatoric``.
     - each of ``scores`` under its name in the catalogue.
-    - with a guard its ``decision`` and ``p_value``, and ``guard_set`` where it has sets.
+    - with a guard its ``decision``, ``p_value`` and ``reason``, and ``guard_set`` where it has sets.
     """
     fixed = {
         "prediction": prediction.predict().astype(np.int32),
@@ -73,7 +73,7 @@ def _decided(prediction: CredalPrediction, guard: Guard | None) -> dict[str, NDA
     if guard is None:
         return {}
     decided = guard.decide_rows(prediction)
-    columns = {"decision": decided.decision.astype(WORDS), "p_value": decided.p_value}
+    columns = {"decision": decided.decision, "p_value": decided.p_value, "reason": decided.reason}
     return columns if decided.set is None else columns | {"guard_set": decided.set}
 
 
@@ -82,17 +82,15 @@ def table_of(columns: dict[str, NDArray], /) -> pa.Table:
     return pa.table({name: fixed_lists(column) for name, column in columns.items()})
 
 
-def values_of(column: Any, /) -> NDArray:
-    """The values of a column, flat; decisions as text of one width."""
-    if pa.types.is_string(column.type):
-        return np.array(column.to_pylist(), WORDS)
-    return from_fixed_lists(column)
+def values_of(name: str, column: Any, /) -> NDArray:
+    """The values of a column, flat; texts as wide as the longest that can occur."""
+    return np.array(column.to_pylist(), TEXTS[name]) if name in TEXTS else from_fixed_lists(column)
 
 
 def sums_of(columns: dict[str, NDArray], /) -> dict[str, float]:
     """Sums over the rows, so that means over all parts need no second pass over them."""
     sums = {name: float(column.sum(dtype=np.float64)) for name, column in columns.items() if name in SCORES}
     sizes = columns["set"].sum(axis=-1)
-    decisions = columns.get("decision", np.array([], WORDS))
+    decisions = columns.get("decision", np.array([], str))
     sums |= {name: int((decisions == name).sum()) for name in DECISIONS}
     return sums | {"classes in sets": int(sizes.sum()), "determinate": int((sizes == 1).sum())}

@@ -127,8 +127,9 @@ def _write_npz(parts: Iterable[Path], settings: ScoringSettings, file: BinaryIO,
 
 def _write_column(parts: Sequence[Path], rows: int, number: int, entry: BinaryIO) -> None:
     for part in parts:
-        column = _read(part, [number]).column(0)
-        values = values_of(column)
+        table = _read(part, [number])
+        column = table.column(0)
+        values = values_of(table.column_names[0], column)
         if part == parts[0]:
             width = len(values) // len(column)
             shape = (rows, width) if width > 1 else (rows,)

@@ -66,8 +66,8 @@ def _read_footer(read_metadata: Callable[[], dict[bytes, bytes]]) -> PartFooter 
 def _checksum(table: pa.Table, footer: str) -> str:
     """Of the footer, the schema and all values: a disk may change what is still to be merged."""
     crc = zlib.crc32(f"{footer} {table.schema.remove_metadata()}".encode())
-    for column in table.columns:
-        crc = zlib.crc32(np.ascontiguousarray(values_of(column)).data, crc)
+    for name in table.column_names:
+        crc = zlib.crc32(np.ascontiguousarray(values_of(name, table[name])).data, crc)
     return str(crc)
 
 
