@@ -12,6 +12,7 @@ import pytest
 import credalens
 from credalens import wrap
 from credalens.core.scores import SCORES, Score
+from credalens.guard.binomial import conformal_rate_range
 from tests.doc_blocks import python_blocks, run_block, stand_ins
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -89,6 +90,13 @@ def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
     names = stand_ins() | MORE_NAMES.get(page, dict)()
     checked = sum(run_block(block, names) for block in python_blocks(DOCS / f"{page}.md"))
     assert checked == NUMBERS.get(page, 0)
+
+
+def test_the_rates_of_one_guard_are_those_of_the_formula():
+    rows = re.findall(r"^\| ([\d,]+) \| ([\d.]+) % to ([\d.]+) % \|$", (DOCS / "deciding.md").read_text(), re.MULTILINE)
+    assert len(rows) == 3
+    for n, *shown in rows:
+        assert [f"{100 * rate:.1f}" for rate in conformal_rate_range(0.05, int(n.replace(",", "")))] == shown
 
 
 def test_every_page_with_code_is_run():

@@ -39,11 +39,14 @@ def test_fit_writes_the_guard_that_python_fits(capsys, folder):
     assert (code, err) == (0, "")
     assert "errors among the accepted (0.00%)" in out
     assert "error rate of at most 0.02 among accepted inputs, with 0.95 confidence (0 of" in out
+    assert "calls at most 0.05 of new inputs like these unlike the calibration data, on average" in out
     prediction = wrap(VALUES)
     expected = Guard.fit(
         prediction, LABELS, max_error=0.02, sets=ConformalSets.fit(prediction, LABELS), members="three networks"
     )
     assert Guard.load(folder / "g.json").digest == expected.digest
+    low, high = expected.false_alarm_range
+    assert f"(this guard: {low:.2g} to {high:.2g}, with 95 % probability)" in out
     run(capsys, "fit", folder / "both.npz", *promised, "-o", folder / "h.json")
     assert Guard.load(folder / "h.json").digest == expected.digest
 
@@ -52,7 +55,8 @@ def test_check_says_whether_promises_hold(capsys, folder):
     run(capsys, "fit", folder / "id.npy", "-o", folder / "g.json")
     code, out, _ = run(capsys, "check", folder / "g.json", folder / "new.npy")
     assert code == 0
-    assert "holds" in out
+    assert "holds up to" in out
+    assert out.count("holds") == 2
     code, out, _ = run(capsys, "check", folder / "g.json", folder / "flat.npy", "--json")
     found = json.loads(out)
     counts = Guard.load(folder / "g.json").check_promises(wrap(np.load(folder / "flat.npy")))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credalens import wrap
-from credalens.guard import ConformalSets, compare_sets
+from credalens.guard import ConformalSets, Guard, compare_sets
 from credalens.guard.binomial import binomial_interval
 from credalens.guard.nonconformity import NONCONFORMITY, Rows, SetScore, hashed_uniforms
 from credalens.guard.quantile import conformal_quantile, least_samples
@@ -299,3 +299,19 @@ def test_arrays_and_other_members_are_refused():
     trimmed = wrap(np.random.default_rng(0).dirichlet([1, 1, 1], (4, 30)), trim=0.25)
     with pytest.raises(ValueError, match=r"fitted with trim=0 and the prediction has trim=0\.25; use wrap"):
         ConformalSets.fit(prediction, labels).predict_set(trimmed)
+
+
+@pytest.mark.parametrize("fit", [ConformalSets.fit, Guard.fit])
+def test_labels_that_are_no_indices_say_how_to_make_them(fit):
+    prediction, remedy = wrap(batch_of("peaked", 4, 90, 3)), r"np\.searchsorted\(model\.classes_, labels\)"
+    labels = prediction.predict()
+    with pytest.raises(TypeError, match=f"got dtype <U1 from ndarray.*{remedy}"):
+        fit(prediction, np.array(["a", "b", "c"])[labels])
+    with pytest.raises(ValueError, match=f"labels are out of range.*{remedy}"):
+        fit(prediction, labels + 1)
+    like = labels < 2  # classes 1, 2 and 3, and no row of the last
+    with pytest.warns(UserWarning, match=f"do the labels begin at 1.*{remedy}") as caught:
+        fit(prediction[like], labels[like] + 1)
+    assert "None is 0; 0 of" in str(caught[0].message)
+    assert caught[0].filename == __file__
+    fit(prediction[labels > 0], labels[labels > 0])  # no row of class 0, and right

@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from credalens.guard.binomial import binomial_interval, binomial_tail, conformal_excess, upper_bound
+from credalens.guard.binomial import (
+    binomial_interval,
+    binomial_tail,
+    conformal_excess,
+    conformal_rate_range,
+    largest_kept,
+    upper_bound,
+)
 from credalens.guard.false_alarms import PValueTable, alarm_threshold, p_values
 from tests import strategies  # noqa: F401 - its profile of hypothesis
 
@@ -92,6 +99,20 @@ def test_the_excess_is_scipys_beta_binomial():
         a = int(rate * (calibrated + 1) + 1e-9)
         expected = stats.betabinom.sf(hits - 1, n, a, calibrated + 1 - a)
         assert conformal_excess(hits, n, rate, calibrated) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_range_of_one_guards_rate_is_scipys_beta():
+    stats = pytest.importorskip("scipy.stats")
+    for rate, calibrated, level in ((0.05, 99, 0.95), (0.03, 1000, 0.9), (0.5, 1, 0.95), (0.29, 99, 0.5)):
+        a = int(rate * (calibrated + 1) + 1e-9)
+        expected = stats.beta(a, calibrated + 1 - a).interval(level)
+        assert conformal_rate_range(rate, calibrated, level=level) == pytest.approx(expected, abs=1e-10)
+
+
+@given(st.integers(1, 60), st.sampled_from([0.05, 0.1, 0.5]), st.integers(0, 60))
+def test_what_is_kept_ends_where_the_p_value_falls_below_the_level(n, rate, calibrated):
+    p = [conformal_excess(hits, n, rate, calibrated) for hits in range(n + 1)]
+    assert largest_kept(p.__getitem__, n, 0.025) == max(hits for hits in range(n + 1) if p[hits] > 0.025)
 
 
 def test_p_values_are_those_of_crepes():

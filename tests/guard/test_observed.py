@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from credalens import wrap
 from credalens.guard import ConformalSets, Guard
 from credalens.guard.binomial import binomial_interval, conformal_excess
-from credalens.guard.observed import count_decisions
+from credalens.guard.observed import DecisionCounts, count_decisions
 from tests.strategies import batch_of
 
 
@@ -95,6 +95,14 @@ def test_promises_hold_on_new_data_and_break_where_the_data_change():
     assert mislabelled.low > 0.05
     assert not mislabelled.kept
     assert [check.name for check in STRICT.check_promises(NEW)] == ["false-alarm rate"]
+    for check in (*checks.values(), *drifted.values(), mislabelled):
+        assert check.promised <= check.holds_up_to
+        assert check.kept == ((check.observed or 0) <= check.holds_up_to)
+
+
+def test_a_guard_that_accepts_nothing_keeps_its_promise_about_errors():
+    counts = DecisionCounts(10, 0, 0, 0, errors=0, misses=0, concerned=np.zeros((2, 2), int))
+    assert all(check.kept and (check.n or check.holds_up_to == 1) for check in counts.checks(STRICT))
 
 
 def test_a_check_doubts_a_kept_promise_rarely():

@@ -17,14 +17,13 @@ REAL_DTYPES = ("float16", "bfloat16", "float32", "float64", "float96", "float128
 Result = TypeVar("Result")
 
 
-def as_array(x: Any, name: str) -> tuple[NDArray, ArrayKind]:
+def as_array(
+    x: Any, name: str, *, remedy: str = "Convert it to float32 or float64 first."
+) -> tuple[NDArray, ArrayKind]:
     """``x`` as a numeric NumPy array, or an error that says what it was."""
     array, array_kind = _read(to_numpy, x, name)
     if array.dtype.kind not in "fiub":
-        raise TypeError(
-            f"{name} must hold real numbers; got dtype {array.dtype} from {type(x).__name__}. "
-            "Convert it to float32 or float64 first."
-        )
+        raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype} from {type(x).__name__}. {remedy}")
     return array, array_kind
 
 

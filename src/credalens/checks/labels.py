@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,10 @@ from credalens.checks.arrays import as_array
 from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.bad_values import refuse_values
 from credalens.checks.member_array import one_member
+
+INDICES: Final = (
+    "Labels are class indices from 0; for a model with classes_ use np.searchsorted(model.classes_, labels)."
+)
 
 
 def read_probabilities(x: Any, name: str, /) -> NDArray[np.float64]:
@@ -25,17 +30,29 @@ def read_probabilities(x: Any, name: str, /) -> NDArray[np.float64]:
 
 def read_labels(x: Any, name: str, rows: NDArray, /) -> NDArray[np.int64]:
     """Class indices, one for each row of ``rows`` (*samples, classes)."""
-    array, (*samples, classes) = as_array(x, name)[0], rows.shape
+    array, (*samples, classes) = as_array(x, name, remedy=INDICES)[0], rows.shape
     if array.shape != tuple(samples):
         raise ValueError(
             f"{name} must have shape {tuple(samples)}, one label for each sample; got {array.shape}. "
             f"{_remedy_for_shape(array.shape, tuple(samples))}"
         )
     if array.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers, the index of the true class; got {array.dtype}.")
-    remedy = f"With {classes} classes labels run from 0 to {classes - 1}."
+        raise TypeError(f"{name} must be integers, the index of the true class; got {array.dtype}. {INDICES}")
+    remedy = f"With {classes} classes labels run from 0 to {classes - 1}. {INDICES}"
     refuse_values((array < 0) | (array >= classes), array, name, "out of range", remedy)
     return array.astype(np.int64)
+
+
+def warn_shifted_labels(labels: NDArray[np.int64], predicted: NDArray[np.int64], /, *, stacklevel: int) -> None:
+    """Warn of labels that seem to begin at 1: none is 0, and one less is right more often than chance explains (3 sigma)."""
+    right, right_if_shifted = int((predicted == labels).sum()), int((predicted == labels - 1).sum())
+    surely_more = right_if_shifted - right > 3 * (right + right_if_shifted) ** 0.5
+    if surely_more and not (labels == 0).any():
+        warnings.warn(
+            f"do the labels begin at 1? None is 0; {right} of {labels.size} predictions equal the label, and "
+            f"{right_if_shifted} equal the label less one. {INDICES}",
+            stacklevel=stacklevel,
+        )
 
 
 def _remedy_for_shape(labels: tuple[int, ...], samples: tuple[int, ...]) -> str:

@@ -75,7 +75,10 @@ def fit(
     false_alarm_rate: Annotated[
         float,
         typer.Option(
-            metavar="RATE", min=0, max=1, help="Largest share of inputs like these to abstain on; 0: never abstain."
+            metavar="RATE",
+            min=0,
+            max=1,
+            help="Largest share of new inputs like these to call unlike them, on average over calibration data; 0: no promise.",
         ),
     ] = 0.05,
     max_error: Annotated[
@@ -174,7 +177,9 @@ def check(
 ) -> None:
     """Check whether the promises of a guard hold on other data; exits with code 3 if one is broken.
 
-    Prints every promise with the observed rate and its exact 95 % interval. Promises about errors and sets need labels.
+    Prints every promise with the observed rate and the largest rate at which it still holds. The tests are exact: on data like
+    the calibration data, a promise that holds is called broken with a probability of at most 2.5 %, luck in the calibration
+    included. Promises about errors and sets need labels.
 
     **Examples**
 
@@ -214,7 +219,11 @@ def _print_counts(counts: DecisionCounts, where: str) -> None:
 
 def _print_promises(fitted: Guard) -> None:
     if fitted.false_alarm_rate is not None:
-        typer.echo(f"Promised: abstains on at most {fitted.false_alarm_rate:.3g} of new inputs like these.")
+        low, high = fitted.false_alarm_range or (0.0, 1.0)
+        typer.echo(
+            f"Promised: calls at most {fitted.false_alarm_rate:.3g} of new inputs like these unlike the calibration data, on "
+            f"average over calibration data (this guard: {low:.2g} to {high:.2g}, with 95 % probability)."
+        )
     for promise in fitted.promises:
         typer.echo(
             f"Promised: {promise.name} of at most {promise.max_error:.3g} among accepted inputs, with "
@@ -228,9 +237,9 @@ def _print_checks(counts: DecisionCounts, fitted: Guard) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("promise", "at most", "observed", "95 % interval", "inputs", "")
+    table = Table("promise", "at most", "observed", "holds up to", "inputs", "")
     for found in counts.checks(fitted):
         observed = "–" if found.observed is None else f"{found.observed:.2%}"
-        interval, verdict = f"{found.low:.2%} to {found.high:.2%}", "holds" if found.kept else "broken"
-        table.add_row(found.name, f"{found.promised:.2%}", observed, interval, f"{found.n:,}", verdict)
+        most, verdict = f"{found.holds_up_to:.2%}", "holds" if found.kept else "broken"
+        table.add_row(found.name, f"{found.promised:.2%}", observed, most, f"{found.n:,}", verdict)
     Console(highlight=False).print(table)

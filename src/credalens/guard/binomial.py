@@ -56,18 +56,42 @@ def most_hits(rate: float, n: int, /) -> int:
     return count + 1 if (count + 1) / n <= rate else count
 
 
-def conformal_excess(hits: int, n: int, rate: float, calibrated: int, /) -> float:
+def conformal_excess(hits: int, /, n: int, rate: float, calibrated: int) -> float:
     r"""P(X >= hits), X of n new inputs beyond the conformal quantile of ``calibrated`` exchangeable ones at ``rate``.
 
     Given the calibration data the rate is not ``rate`` but a draw from a beta distribution, so that X is beta-binomial:
     :math:`P(X = k) = \binom{n}{k} B(k + a, n - k + b) / B(a, b)`, :math:`a = \lfloor r (m + 1) \rfloor`, :math:`a + b = m + 1`.
     """
     a = most_hits(rate, calibrated + 1)
+    if not a:  # an infinite quantile
+        return float(hits == 0)
     b, k = calibrated + 1 - a, np.arange(n)
     ratios = np.log((n - k) / (k + 1)) + np.log((k + a) / (n - k - 1 + b))
     weights = np.concatenate([[0.0], np.cumsum(ratios)])
     chances = np.exp(weights - weights.max())
     return float(chances[hits:].sum() / chances.sum())
+
+
+def conformal_rate_range(rate: float, calibrated: int, /, *, level: float = 0.95) -> tuple[float, float]:
+    r"""Where the rate of one conformal quantile lies with probability ``level`` over the draw of its calibration data.
+
+    For scores without ties it follows the beta distribution of `conformal_excess`, whose quantiles are binomial tails:
+    :math:`P(\mathrm{rate} \le x) = P(X \ge a)`, X binomial of m with probability x. Ties make it smaller.
+
+    >>> [round(bound, 4) for bound in conformal_rate_range(0.05, 1000)]
+    [0.0373, 0.0643]
+    """
+    tail, a = (1 - level) / 2, most_hits(rate, calibrated + 1)
+    return binomial_interval(a, calibrated, level=level)[0], upper_bound(a - 1, calibrated, level=1 - tail)
+
+
+def largest_kept(p_value: Callable[[int], float], n: int, level: float, /) -> int:
+    """The largest count of n whose ``p_value``, which falls with the count and begins at 1, is above ``level``."""
+    kept, broken = 0, n + 1
+    while broken - kept > 1:
+        middle = (kept + broken) // 2
+        kept, broken = (middle, broken) if p_value(middle) > level else (kept, middle)
+    return kept
 
 
 def _root(rising: Callable[[float], float]) -> float:

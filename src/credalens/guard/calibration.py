@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy, top_class
 from credalens.checks.bad_values import refuse_values
-from credalens.checks.labels import read_labels
+from credalens.checks.labels import read_labels, warn_shifted_labels
 from credalens.checks.options import check_choice, check_same_base
 from credalens.core.scores import SCORES
 from credalens.guard.prediction_kind import PredictionKind
@@ -92,8 +92,9 @@ def observe(prediction: CredalPrediction, labels: Any = None, /, *, score: str, 
     if labels is None:
         return Calibration(**own, values=values)
     truth = read_labels(labels, "labels", np.broadcast_to(0, prediction.lower.shape))
-    named = to_numpy(signature.predicted(prediction))[0]
-    return Calibration(**own, values=values, predicted_classes=named.ravel().astype(np.int64), labels=truth.ravel())
+    named = to_numpy(signature.predicted(prediction))[0].astype(np.int64)
+    warn_shifted_labels(truth, named, stacklevel=4)
+    return Calibration(**own, values=values, predicted_classes=named.ravel(), labels=truth.ravel())
 
 
 def read_score(prediction: CredalPrediction, name: str, /) -> Any:

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import array_kind_of
-from credalens.checks.labels import read_labels
+from credalens.arrays import array_kind_of, to_numpy
+from credalens.checks.labels import read_labels, warn_shifted_labels
 from credalens.checks.options import check_fraction
 from credalens.guard.nonconformity import SetScore
 from credalens.guard.prediction_kind import PredictionKind
@@ -27,7 +27,7 @@ class ConformalSets:
     r"""Split-conformal sets: the classes whose nonconformity is at most a quantile of that of true classes.
 
     For inputs exchangeable with those it was fitted on :math:`P(y \in C(x)) \ge 1 - \alpha`; with ``by_class`` also
-    within every class y.
+    within every class y. The probability is over calibration data and new input together.
 
     :ivar thresholds: (classes,), the largest nonconformity that is kept; infinite if there were too few samples.
     :ivar n_samples: how many samples it was fitted on.
@@ -55,7 +55,7 @@ class ConformalSets:
         penalty: float = 0.01,
         free_classes: int = 5,
     ) -> ConformalSets:
-        """Learn from predictions on labelled data that the members were not trained on.
+        """Learn from predictions on labelled data that the members were not trained on; labels are indices from 0.
 
         ``method`` is a score of :mod:`credalens.guard.nonconformity`: of averaging "lac", "aps" and "raps"; of the credal set
         "intersection", "upper", "lower", "dominance", "intersection_cumulative", "upper_cumulative" and "lower_cumulative".
@@ -63,6 +63,7 @@ class ConformalSets:
         ``free_classes`` belong to the score (``SetScore``). A set that would be empty gets the class that fits best, which
         only adds coverage; ``allow_empty`` leaves it empty.
 
+        >>> import numpy as np
         >>> from credalens import wrap
         >>> p = np.random.default_rng(0).dirichlet([0.5, 0.5, 0.5], (5, 100))
         >>> prediction, labels = wrap(p), p[0].argmax(axis=-1)
@@ -72,6 +73,7 @@ class ConformalSets:
         """
         kind = PredictionKind.of(prediction)
         truth = read_labels(labels, "labels", np.broadcast_to(0, prediction.lower.shape)).ravel()
+        warn_shifted_labels(truth, to_numpy(prediction.predict())[0].ravel(), stacklevel=3)
         rate, score = check_fraction(alpha, "alpha"), SetScore(method, seed, penalty, free_classes)
         own = np.take_along_axis(score.of(prediction), truth[:, None], axis=1)[:, 0]
         groups = [own[truth == k] for k in range(kind.classes)] if by_class else [own]

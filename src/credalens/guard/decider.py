@@ -16,6 +16,7 @@ from credalens import __version__
 from credalens.arrays import array_kind_of, to_numpy
 from credalens.checks.options import check_base, check_choice, check_count, check_fraction, check_trim
 from credalens.core.scores import DEFAULT, SCORES
+from credalens.guard.binomial import conformal_rate_range
 from credalens.guard.calibration import POINTS, Calibration, Signature, observe
 from credalens.guard.conformal_sets import ConformalSets
 from credalens.guard.decisions import LIKE, MANY, NONE, RISKY, SEVERAL, UNLIKE, Decisions
@@ -37,7 +38,8 @@ class Guard(Signature):
 
     :ivar version: of credalens when it was fitted.
     :ivar members: a note on the members, by the person who fitted it.
-    :ivar false_alarm_rate: a new input that is like the calibration data is called unlike it at most this often; or None.
+    :ivar false_alarm_rate: a new input that is like the calibration data is called unlike it with at most this probability,
+        on average over calibration data; or None. For this guard alone see `false_alarm_range`.
     :ivar threshold: scores above it are unlike the calibration data; infinite where there is no false-alarm rate.
     :ivar limit: scores from here on are too uncertain for ``promises``; infinite where there are none.
     :ivar promises: error rates among accepted inputs, as they were tested.
@@ -76,21 +78,25 @@ class Guard(Signature):
         """Learn from predictions on calibration data: not used in training, and like the inputs to come.
 
         The guard abstains on inputs that are unlike these data, by the conformal p-value of ``score``
-        (``CredalPrediction.score``): on at most a share ``false_alarm_rate`` of new inputs of the same kind. With ``labels``,
-        the true classes, it can also promise that at most a share ``max_error`` of the accepted predictions is wrong, and at
-        most ``max_class_error`` within a class (one number, or class -> number; ``class_by`` "true" or "predicted" class).
-        All promises hold together with probability ``confidence`` over the calibration data. ``point`` is the prediction
-        that is judged, "intersection" or "mean".
+        (``CredalPrediction.score``). On average over calibration data it calls at most a share ``false_alarm_rate`` of new
+        inputs of the same kind unlike; a single guard may be above it (``false_alarm_range``). With ``labels``, the index of
+        each true class from 0, it can also promise that at most a share ``max_error`` of the accepted predictions is wrong,
+        and at most ``max_class_error`` within a class (one number, or class -> number; ``class_by`` "true" or "predicted"
+        class). These promises are about the guard itself: all hold together with probability ``confidence`` over the
+        calibration data. ``point`` is the prediction that is judged, "intersection" or "mean".
 
         With ``sets`` the guard offers up to ``largest_set`` classes if it cannot accept a single one: for inputs that are too
         uncertain for the promised error rate, or, if none is promised, for inputs whose set is not just the predicted class.
         ``members`` is a note on the members.
 
+        >>> import numpy as np
         >>> from credalens import wrap
         >>> probs = np.random.default_rng(0).dirichlet([20, 2, 1], (5, 2000))
         >>> guard = Guard.fit(wrap(probs[:, :1000]), np.zeros(1000, int), max_error=0.01)
         >>> guard.promises[0].errors, guard.promises[0].bound < 0.01
         (0, True)
+        >>> [round(rate, 3) for rate in guard.false_alarm_range]
+        [0.037, 0.064]
         >>> guard.decide(wrap(np.full((5, 1, 3), 1 / 3))).reason
         array(['unlike the calibration data'], dtype='<U41')
         """
@@ -147,6 +153,15 @@ class Guard(Signature):
         return len(self.scores)
 
     @property
+    def false_alarm_range(self) -> tuple[float, float] | None:
+        """Where the false-alarm rate of this guard lies with probability 0.95 over calibration data; ties make it smaller.
+
+        It is a range of the beta distribution with parameters a and n + 1 - a, where a is ``false_alarm_rate`` times n + 1,
+        rounded down.
+        """
+        return None if self.false_alarm_rate is None else conformal_rate_range(self.false_alarm_rate, self.n)
+
+    @property
     def digest(self) -> str:
         """A short hash of everything that decides."""
         return checksum(plain_fields(self._fields()))
@@ -201,7 +216,7 @@ class Guard(Signature):
         return FORMAT.read(path, cls._restored)
 
     def check_promises(self, prediction: CredalPrediction, labels: Any = None) -> tuple[PromiseCheck, ...]:
-        """Whether the promises hold on other data, with the observed rates and their exact intervals."""
+        """Whether the promises hold on other data; a sound one is called broken with a probability of at most 0.025."""
         return count_decisions(self, prediction, labels).checks(self)
 
     def __repr__(self) -> str:

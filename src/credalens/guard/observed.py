@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from credalens.arrays import to_numpy
 from credalens.checks.labels import read_labels
-from credalens.guard.binomial import binomial_interval, binomial_tail, conformal_excess
+from credalens.guard.binomial import binomial_interval, binomial_tail, conformal_excess, largest_kept
 from credalens.guard.decisions import OFFER, Decisions
 from credalens.prediction import CredalPrediction
 
 if TYPE_CHECKING:
     from credalens.guard.decider import Guard
 
-DOUBT: Final = 0.025
-"""A promise counts as broken where so many misses had no larger probability."""
+LEVEL: Final = 0.025
+"""The probability with which data that keep a promise are called broken, at most."""
 
 
 @dataclass(frozen=True)
 class PromiseCheck:
-    """One promise and what was observed: ``hits`` among ``n`` inputs, and the exact 95 % interval of that share.
+    """One promise and what was observed: ``hits`` among ``n`` inputs.
 
-    :ivar p_value: the probability of this many hits or more if the promise holds.
+    The test is exact. For false alarms and sets it allows for the luck of calibration: they promise a mean over draws of the
+    calibration data, and the rate of a single guard may be above it.
+
+    :ivar low: lower end of the exact 95 % interval of the share among inputs like the observed ones.
+    :ivar high: its upper end.
+    :ivar p_value: the largest probability of this many hits or more if the promise holds.
+    :ivar holds_up_to: the largest share of ``n`` that does not contradict the promise.
     """
 
     name: str
@@ -34,6 +42,7 @@ class PromiseCheck:
     low: float
     high: float
     p_value: float
+    holds_up_to: float
 
     @property
     def observed(self) -> float | None:
@@ -42,8 +51,8 @@ class PromiseCheck:
 
     @property
     def kept(self) -> bool:
-        """False where the data contradict the promise."""
-        return self.p_value > DOUBT
+        """False where the data contradict the promise: of sound ones, in at most 2.5 % of such checks."""
+        return self.p_value > LEVEL
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,15 +84,15 @@ class DecisionCounts:
         """Every promise of the guard that can be checked with these data."""
         found = []
         if (rate := guard.false_alarm_rate) is not None:
-            excess = conformal_excess(self.unlike, self.rows, rate, guard.n)
+            excess = partial(conformal_excess, n=self.rows, rate=rate, calibrated=guard.n)
             found.append(_check("false-alarm rate", rate, self.unlike, self.rows, excess))
         if self.concerned is not None:
             for promise, (accepted, errors) in zip(guard.promises, self.concerned.tolist(), strict=True):
-                excess = 1 - binomial_tail(errors - 1, accepted, promise.max_error) if errors else 1.0
+                excess = partial(_binomial_excess, n=accepted, rate=promise.max_error)
                 found.append(_check(promise.name, promise.max_error, errors, accepted, excess))
-        if self.misses is not None and guard.sets is not None:
-            excess = conformal_excess(self.misses, self.rows, guard.sets.alpha, guard.sets.n_samples)
-            found.append(_check("sets without the true class", guard.sets.alpha, self.misses, self.rows, excess))
+        if self.misses is not None and (sets := guard.sets) is not None:
+            excess = partial(conformal_excess, n=self.rows, rate=sets.alpha, calibrated=sets.n_samples)
+            found.append(_check("sets without the true class", sets.alpha, self.misses, self.rows, excess))
         return tuple(found)
 
 
@@ -118,6 +127,12 @@ def _against(guard: Guard, decided: Decisions, accepted: Any, truth: Any) -> dic
     return counts
 
 
-def _check(name: str, promised: float, hits: int, n: int, p_value: float) -> PromiseCheck:
+def _binomial_excess(hits: int, /, n: int, rate: float) -> float:
+    """P(X >= hits) for X binomial of n with probability ``rate``."""
+    return 1 - binomial_tail(hits - 1, n, rate) if hits else 1.0
+
+
+def _check(name: str, promised: float, hits: int, n: int, excess: Callable[[int], float]) -> PromiseCheck:
     low, high = binomial_interval(hits, n) if n else (0.0, 1.0)
-    return PromiseCheck(name, promised, hits, n, low, high, p_value)
+    holds_up_to = largest_kept(excess, n, LEVEL) / n if n else 1.0
+    return PromiseCheck(name, promised, hits, n, low, high, excess(hits), holds_up_to)
