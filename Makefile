@@ -21,8 +21,9 @@ $(STAMP): pyproject.toml reproduction/pyproject.toml constraints.txt
 demo: setup  ## run the main job on an embedded example
 	$(BIN)/credalens demo
 
+# Some hundred processes import the same modules: byte code is kept, also where the environment says otherwise.
 test: setup  ## run the tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: setup  ## lint, formatting, types
 	$(BIN)/ruff check .

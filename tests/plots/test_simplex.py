@@ -11,7 +11,7 @@ from credalens.plots import merge_to_three, plot_simplex, plot_simplex_panel
 from tests.plots.drawing import legend_of, members
 
 WEATHER = np.array([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
-law = settings(derandomize=True, deadline=None, max_examples=60)
+law = settings(derandomize=True, deadline=None, max_examples=25)
 SKY = ("sun", "rain", "snow")
 
 

@@ -54,7 +54,7 @@ def test_an_npy_header_that_never_ends(tmp_path):
 
 
 @given(st.sampled_from(FORMATS), st.data())
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=75)
 def test_any_damage_gives_an_array_or_a_value_error(tmp_path_factory, suffix, data):
     path = tmp_path_factory.mktemp("damaged") / f"members{suffix}"
     save_predictions(path, VALUES)

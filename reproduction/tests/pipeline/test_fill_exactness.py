@@ -130,8 +130,16 @@ def test_fewer_inputs_of_more_classes_are_solved():
     assert [EXACTNESS.samples(classes, fast) for classes in (10, 100, 100_000)] == [2000, 200, 1]
 
 
-def test_a_second_run_solves_nothing_and_other_predictions_are_solved_again(tmp_path, monkeypatch):
-    first = reproduce(["Exactness"], preset=SMOKE, out=tmp_path, engine=FakeEngine()).results[0]
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """(the folder of a run, its result)."""
+    folder = tmp_path_factory.mktemp("stored")
+    return folder, reproduce(["Exactness"], preset=SMOKE, out=folder, engine=FakeEngine()).results[0]
+
+
+def test_a_second_run_solves_nothing_and_other_predictions_are_solved_again(stored, tmp_path, monkeypatch):
+    folder, first = stored
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     with monkeypatch.context() as patch:
         patch.setattr(reproduce_exactness, "solve", lambda *_: pytest.fail("solved again"))
         patch.setattr(reproduce_exactness, "reduce_rows", lambda *_, **__: pytest.fail("reduced again"))
@@ -148,8 +156,8 @@ def test_a_second_run_solves_nothing_and_other_predictions_are_solved_again(tmp_
         assert old.reduction[0].J != new.reduction[0].J
 
 
-def test_every_model_has_its_runs_its_sets_and_its_classes_kept(tmp_path):
-    result = reproduce(["ours"], preset=SMOKE, out=tmp_path, engine=FakeEngine()).results[0]
+def test_every_model_has_its_runs_its_sets_and_its_classes_kept(stored):
+    _, result = stored
     assert [part.keys.backbone for part in result.parts] == ["vgg16", "resnet18", "resnet50"]
     for part in result.parts:
         assert len(part.solver) == len(part.reduction) == SMOKE.runs

@@ -241,6 +241,7 @@ def test_exact_measures_stand_beside_the_reduced_ones_of_the_paper(results):
 def test_groups_of_labels_and_underscores_for_spaces():
     assert check_labels(["tables"]) == tuple(PAPER_TABLES)
     assert check_labels(["PIA", "figures"])[:2] == ("PIA", "ACreNNStructure")
+    assert check_labels(["ours"])[0] == "Exactness"
     assert check_labels(["Concept_comparisons"]) == ("Concept comparisons",)
 
 

@@ -29,7 +29,7 @@ distilled = st.builds(
     st.lists(st.integers(0, 9), min_size=2, max_size=4, unique=True),
 )
 specs = plain | distilled
-laws = settings(derandomize=True, deadline=None, max_examples=200)
+laws = settings(derandomize=True, deadline=None, max_examples=80)
 
 CIFAR = TrainSpec("cifar10", "resnet18", "snn", seed=0, schedule="fast", classes=10)
 
