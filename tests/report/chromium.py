@@ -110,11 +110,14 @@ class Chromium:
         self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
     def click(self, selector: str) -> None:
-        """Scroll to an element and click in its middle."""
-        self.js(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
-        left, top, width, height = self.box(selector)
-        for kind in ("mousePressed", "mouseReleased"):
-            self.mouse(kind, left + width / 2, top + height / 2, button="left", clickCount=1)
+        """Scroll to an element and click in its middle, at once: charts that come alive move what is below them."""
+        missed = self.js(
+            f"(() => {{ const node = document.querySelector({json.dumps(selector)});"
+            " node.scrollIntoView({ block: 'center' }); const b = node.getBoundingClientRect();"
+            " const hit = document.elementFromPoint(b.left + b.width / 2, b.top + b.height / 2);"
+            " if (!node.contains(hit)) return hit?.outerHTML ?? 'nothing'; hit.click(); })()"
+        )
+        assert missed is None, f"{selector} is covered by {missed}"
 
     def press(self, key: str) -> None:
         """Press a key."""
