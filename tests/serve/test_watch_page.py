@@ -68,7 +68,7 @@ def test_the_page_shows_what_was_served_and_asks_nobody_else(browser):
         browser.js("document.querySelector('#token').value = 'secret'")
         browser.click("#access button")
         browser.until("document.documentElement.dataset.ready > 1")
-        assert "40 rows in 1 requests" in text(browser, "#headline")
+        assert "40 rows in 1 request:" in text(browser, "#headline")
         assert EVIL in text(browser, "#about")
         shown = [text(browser, f"figure:nth-of-type({n}) figcaption") for n in range(1, 7)]
         assert [words.split()[0] for words in shown] == [

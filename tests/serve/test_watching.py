@@ -128,9 +128,12 @@ def test_a_guard_with_too_few_scores_or_none_watches_no_drift(caplog):
 def test_events_do_not_pile_up_where_nobody_reads():
     watch = Watch()
     application = app(member_outputs(), observers=[watch])
-    message = request({"probs": BATCHES[2]}, ["total"])
-    asyncio.run(served(application, [message] * (MOST_PENDING // 2 + 10), "/v2"))
+    messages = [request({"probs": BATCHES[2]}, ["total"])] * MOST_PENDING
+    asyncio.run(served(application, messages, "/v2"))
     assert len(watch._pending) < MOST_PENDING
+    for _ in range(5 * MOST_PENDING):
+        watch.answered(Answered("credal", "1", 400, None, 0, 0.0, "bad"))
+    assert len(watch._pending) < 4 * MOST_PENDING
 
 
 def test_the_page_is_given_counts_that_grow():

@@ -50,8 +50,10 @@ class Watch(Observer):
         self._lock, self._models = Lock(), set[tuple[str, str]]()
 
     def answered(self, event: Answered, /) -> None:
-        """Keep it."""
+        """Keep it; counted here only where bad requests come so fast that no batch is done."""
         self._pending.append(event)
+        if len(self._pending) >= 4 * MOST_PENDING:
+            self.count()
 
     def batch_done(self, event: BatchDone, /) -> None:
         """Keep it; many are counted at once."""
@@ -118,7 +120,9 @@ class Watch(Observer):
 
     def _remember(self) -> None:
         self.count()
-        self.history.add(sums(self.instruments.registry))
+        counts = sums(self.instruments.registry)
+        with self._lock:
+            self.history.add(counts)
 
     def routes(self) -> Sequence[Route]:
         """For Prometheus, for a browser, and the numbers that its page asks for."""

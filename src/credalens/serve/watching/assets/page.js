@@ -16,6 +16,7 @@ function element(name, attributes = {}, ...children) {
 const digits = (x, most = 3) => Number(x.toPrecision(most)).toLocaleString("en", { maximumSignificantDigits: most });
 const percent = (part, whole) => (whole ? `${(100 * part / whole).toFixed(1)} %` : "–");
 const whole = (x) => Math.round(x).toLocaleString("en");
+const number = (count, noun) => `${whole(count)} ${noun}${count === 1 ? "" : "s"}`;
 const shown = (x, unit) => (x === null ? "–" : `${digits(x)}${unit}`);
 
 const base10 = (log) => (log === undefined ? null : log / Math.LN10);
@@ -172,8 +173,8 @@ function headline(all) {
   const span = minutes === 1 ? "In the last minute" : `In the last ${minutes} minutes`;
   if (!all.rows && !all.failed) return `${span}: no requests.`;
   const decided = about.guarded ? `: ${percent(all.accepted, all.rows)} accepted, ${percent(all.abstained, all.rows)} abstained` : "";
-  const refused = all.failed ? ` ${whole(all.failed)} requests were refused.` : "";
-  return `${span} ${whole(all.rows)} rows in ${whole(all.requests)} requests${decided}.${refused}`;
+  const refused = all.failed ? ` ${number(all.failed, "request")} refused.` : "";
+  return `${span} ${number(all.rows, "row")} in ${number(all.requests, "request")}${decided}.${refused}`;
 }
 
 function show(data) {
