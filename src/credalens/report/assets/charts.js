@@ -15,7 +15,7 @@
     const spec = structuredClone(data.specs[kind]), values = setting(params), axis = spec.usermeta.axes?.[state.axis];
     if (axis) spec.layer.forEach((layer) => { if (layer.encoding?.x?.scale) layer.encoding.x.scale = { nice: false, clamp: false, ...axis }; });
     const named = (spec.params ?? []).map((param) => ({ ...param, value: values[param.name] ?? null }));
-    return { ...spec, width, height, params: named, datasets: { values: rows } };
+    return { ...spec, width, height: Math.round(height * width / spec.width), params: named, datasets: { values: rows } };  // as its picture
   };
   /* The library is text until a chart needs it, or until there is nothing else to do. */
   const library = () => {
