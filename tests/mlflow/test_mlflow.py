@@ -1,5 +1,6 @@
 """In the registry: members and guard come back as they went, from files that hold no pickle."""
 
+import json
 import pickletools
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import torch
 from credalens import wrap_logits
 from credalens.guard import Guard
 from credalens.mlflow import load_model, log_model, save_model
+from credalens.mlflow.saving import write_files
 from credalens.torch import CredalWrapper
 from tests.mlflow.networks import network
 from tests.serve.onnx_files import write_linear
@@ -98,7 +100,8 @@ def test_onnx_files_come_back_as_members(mlflow, tmp_path):
         ("no_colon", 8, "module:function"),
         ("tests.mlflow.networks:nothing", 8, "cannot be imported"),
         (FACTORY, 9, "does not take the weights"),
-        ("types:SimpleNamespace", 8, "must build one member"),
+        ("types:SimpleNamespace", 8, "member_factory above"),
+        ("tests.mlflow.networks:no_network", 8, "must build one member"),
     ],
 )
 def test_what_could_not_be_loaded_is_not_saved(wrapper, tmp_path, factory, width, words):
@@ -113,6 +116,17 @@ def test_models_whose_weights_nobody_knows_are_refused(tmp_path):
     for model, words in ((CredalWrapper([lambda x: x] * 2), "plain callable"), (SimpleNamespace(), "CredalWrapper or")):
         with pytest.raises(TypeError, match=words):
             save_model(model, tmp_path / "model", **options)
+
+
+def test_a_folder_of_a_stranger_calls_only_marked_functions(wrapper, tmp_path):
+    written = tmp_path / "written.txt"
+    write_files(wrapper, tmp_path, factory=FACTORY)
+    description = json.loads((tmp_path / "credal.json").read_text())
+    hostile = {"factory": "os:system", "factory_options": {"command": f"touch {written}"}}
+    (tmp_path / "credal.json").write_text(json.dumps(description | hostile))
+    with pytest.raises(ValueError, match="a saved model may call nothing else"):
+        load_model(tmp_path)
+    assert not written.exists()
 
 
 def test_a_folder_of_another_kind_is_refused(tmp_path):

@@ -1,7 +1,7 @@
 """MLflow: a credal model with its guard in a registry, as a model of the flavour ``python_function``.
 
 Members are ONNX files, or networks of torch whose weights go into a safetensors file and whose architecture a function of
-yours builds. No pickle is written or read.
+yours builds, marked with ``member_factory``. No pickle is written or read.
 
 >>> from credalens.mlflow import save_model
 >>> save_model(wrapper, "model", factory="my_package.networks:small", guard=guard)  # doctest: +SKIP
@@ -9,9 +9,10 @@ yours builds. No pickle is written or read.
 Index(['prediction', 'probability', 'lower', 'upper', 'total', 'aleatoric', 'epistemic', 'decision', 'p_value', 'reason'])
 """
 
+from credalens.mlflow.factories import member_factory
 from credalens.mlflow.loading import load_model
 from credalens.mlflow.saving import log_model, save_model
 
 _load_pyfunc = load_model  # the name that MLflow calls
 
-__all__ = ["load_model", "log_model", "save_model"]
+__all__ = ["load_model", "log_model", "member_factory", "save_model"]

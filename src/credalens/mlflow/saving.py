@@ -30,7 +30,7 @@ def save_model(model: Any, path: str | os.PathLike[str], /, *, input_example: An
 
     - ``guard``: decides about every row; by default that of the wrapper.
     - ``factory="module:function"`` builds one member of a wrapper, with the JSON values of ``factory_options`` as keywords;
-      it is imported again where the model is loaded. Only weights are saved.
+      it is marked with :func:`member_factory` and imported again where the model is loaded. Only weights are saved.
     - ``logits=True`` where the ONNX files predict logits, ``output`` where they have several outputs.
     - ``scores`` of the catalogue that predictions have beside total, aleatoric and epistemic.
     - anything else goes to ``mlflow.pyfunc.save_model``.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from credalens.mlflow.factories import find_factory
 from credalens.mlflow.folder import WEIGHTS, Description
 from credalens.torch import CredalWrapper
 from credalens.torch.modules import CallableModule, member_name
@@ -56,7 +55,7 @@ def read_wrapper(description: Description, folder: Path, /) -> CredalWrapper:
 
 def build(description: Description, /) -> CredalWrapper:
     """A wrapper of new members, each from one call of the factory."""
-    function = _function(description.factory)
+    function = find_factory(description.factory)
     members = [function(**description.factory_options) for _ in range(description.members)]
     for member in members:
         if not isinstance(member, nn.Module):
@@ -64,18 +63,6 @@ def build(description: Description, /) -> CredalWrapper:
                 f"{description.factory} must build one member, a torch.nn.Module; it returned {type(member).__name__}."
             )
     return CredalWrapper(members, **description.options)
-
-
-def _function(path: str) -> Callable[..., Any]:
-    module, _, name = path.partition(":")
-    if not (module and name.isidentifier()):
-        raise ValueError(f"factory must read 'module:function', where the function builds one member; got {path!r}.")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(
-            f"the factory {path!r} cannot be imported ({error}); the process that loads the model needs it as well."
-        ) from error
 
 
 def _load_weights(wrapper: CredalWrapper, weights: dict[str, Any], factory: str) -> None:
