@@ -182,7 +182,7 @@ def test_lines_against_severity_are_the_tables_corrupted_numbers_averaged(result
 def test_rendering_shows_every_number_of_the_paper_and_of_ours(results, label):
     result = results[label]
     text = render_result(result)
-    assert text.startswith(f"# {label}\n")
+    assert text.startswith(f"# {label}: ")
     assert "Preset smoke, schedule smoke" in text
     for cell in result.cells if isinstance(result, TableResult) else ():
         if cell.keys.metric in HIGHER and cell.paper:
@@ -227,7 +227,8 @@ def test_the_index_lists_every_entry_with_its_status_and_a_page(results):
     links = re.findall(r"^\| \[`(.*)`\]\((.*)\) +\| (\w+) +\| ([\w ]+?) +\|", pages["README.md"], flags=re.MULTILINE)
     assert [(label, status) for label, _, _, status in links] == [(r.label, r.status) for r in results.values()]
     for label, path, _, _ in links:
-        assert pages[path].startswith(f"# {label}\n")
+        assert pages[path].startswith(f"# {label}: ")
+        assert "](../README.md)" in pages[path]
         assert f"[`{label}`]({path})" in pages["machines.md"]
 
 

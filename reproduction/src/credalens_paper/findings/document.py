@@ -48,7 +48,8 @@ percentage points. Runs of deep ensembles are distinct choices among the same ne
 they share, and the less their spread says about other networks. Which networks were trained where, how often, and what is
 missing: [results/fast/HOW.md](../results/fast/HOW.md); for large backbones, near unknowns and noisy labels
 [results/scratch/HOW.md](../results/scratch/HOW.md); for texts [results/text/HOW.md](../results/text/HOW.md). What guards, sets
-and drift alarms promise and keep on predictions of these networks: [guard.md](guard.md)."""
+and drift alarms promise and keep on predictions of these networks: [guard.md](guard.md). Abbreviations such as BNNR, EDD or
+PIA: [results/README.md](../results/README.md)."""
 LEVELS: Final = (
     "Accuracy of the averaged predictions, N = 5, in per cent: how alike the networks and the corrupted images are. Every\n"
     "comparison below is on the same networks and images."

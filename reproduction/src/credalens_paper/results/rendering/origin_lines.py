@@ -17,7 +17,7 @@ SIZES: Final = {"DE": ("members", "many_members", "runs"), "BNN": ("bnn_runs",),
 
 def provenance_lines(result: Result, root: str, /) -> str:
     """Preset, file and command, substitutes and models of a result; `root` leads from the page to the folder of presets."""
-    substitutes = _substitutes(result)
+    substitutes = substitutes_text(result)
     lines = [_setting(result.provenance), _source(result, root)]
     lines += [f"In place of the paper's: {substitutes}."] if substitutes else []
     if isinstance(result, TableResult) and result.cpu_threads:
@@ -85,7 +85,8 @@ def _effort(kind: TrainedModels) -> str:
     return f"{lost} from {count_text(kind.trained, 'network')}{epochs}, {kind.seconds:,.0f} s of training{where}"
 
 
-def _substitutes(result: Result) -> str:
+def substitutes_text(result: Result, /) -> str:
+    """What was measured in place of what the paper has; empty if nothing."""
     pairs: dict[str, None] = {}
     for part in result.parts:
         if part.reason is not None or part.keys is None:

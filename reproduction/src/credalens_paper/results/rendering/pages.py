@@ -15,8 +15,11 @@ from credalens_paper.results.rendering.table_parts import table_parts
 
 def render_result(result: Result, /, *, root: str = "") -> str:
     """Heading, provenance, numbers, and what was not measured; `root` leads from the page to the folder of presets."""
+    title, more, _ = result.description.partition(":")
+    head = f"# {result.label}: {title.rstrip('.')}", result.description if more else ""
+    back = f"[All results, and what the abbreviations mean]({root}README.md)." if root else ""
     source = f"{provenance_lines(result, root)}\n{machine_line(result.provenance)}"
-    return joined(f"# {result.label}", result.description, source, *_content(result, root), unmeasured_lines(result))
+    return joined(*head, back, source, *_content(result, root), unmeasured_lines(result))
 
 
 def _content(result: Result, root: str) -> list[str]:
