@@ -45,7 +45,7 @@ def test_the_list_names_all_labels_without_any_result(capsys, tmp_path):
     code, out, _ = run(capsys, "--list", "--json", "--out", tmp_path)
     entries = json.loads(out)
     assert [entry["label"] for entry in entries] == list(LABELS)
-    assert [entry["kind"] for entry in entries] == ["table"] * 19 + ["figure"] * 17 + ["ours"] * 5
+    assert [entry["kind"] for entry in entries] == ["table"] * 19 + ["figure"] * 17 + ["ours"] * 9
     assert {entry["status"] for entry in entries} == {"not measured"}
 
 
@@ -153,7 +153,7 @@ def test_sizes_of_the_preset_can_be_changed(capsys, tmp_path, engines):
     [
         (["OODMian"], "no table or figure 'OODMian' (did you mean 'OODMain'"),
         ([], "name at least one table or figure"),
-        (["PIA", "--preset", "huge"], "unknown preset 'huge'; there are smoke, fast, scratch, full"),
+        (["PIA", "--preset", "huge"], "unknown preset 'huge'; there are smoke, fast, scratch, text, full"),
         (["PIA", "--data-folder", "/nowhere"], "the data folder /nowhere does not exist"),
         (["PIA", "--measure", "XY"], "no other measure 'XY'"),
         (["--from-results", "/nowhere"], "no result files"),

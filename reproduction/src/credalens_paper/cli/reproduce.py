@@ -107,6 +107,7 @@ def reproduce(
         credalens reproduce all --preset smoke
         credalens reproduce OODMain OODMainTU --preset fast --data-folder data --compile
         credalens reproduce OODMain --preset fast --data-folder data --only-train --time-limit 500
+        credalens reproduce TextIntents TextScores --preset text --data-folder data
         credalens reproduce all --from-results results/fast --from-results results/scratch --markdown results/README.md
         credalens reproduce all --preset fast --data-folder /shared/data --out /shared/runs --engine ray
     """

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from credalens_paper.experiments.display_names import display_name
-from credalens_paper.findings.lookup import Kind, is_better, model_name, numbers_of
+from credalens_paper.experiments.tables import BAYESIAN
+from credalens_paper.findings.lookup import Kind, is_better, model_name, numbers_of, spread_text
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
 from credalens_paper.results.rendering.values import value_text
@@ -15,6 +16,9 @@ Cell = tuple[str, str | None, str | None]
 """A metric, a measure and an OOD set."""
 Model = tuple[str, str, str, int]
 """Training set, backbone, method and number of members."""
+Variants = Mapping[str, Mapping[Cell, float]]
+"""Averaging, whole sets and trims, each with its cells."""
+GROUPS: Final = {"deep ensembles": ("DE",), "samples of Bayesian networks": BAYESIAN}
 LABELS: Final = ("TrimmedIntervals", "TrimmedText")
 WHOLE: Final = ("classical", "credal")
 TRIMS: Final = {"trim5": 5, "trim10": 10, "trim20": 20}
@@ -27,26 +31,34 @@ NOTE: Final = (
 
 
 def trim_sentence(results: Sequence[Result], /) -> str:
-    """In how many cells leaving out a tenth at each end is better than the whole sets, and than averaging."""
-    models = _models(results)
-    parts = []
-    for kind in WORDS:
-        pairs = [
-            (_kind(cells["credal"], kind), _kind(cells[SHOWN], kind)) for cells in models.values() if SHOWN in cells
-        ]
-        won = [is_better(_metric(kind), trimmed - whole) for whole, trimmed in pairs if None not in (whole, trimmed)]
-        parts += [f"{WORDS[kind]} in {sum(won)} of {len(won)}"] if won else []
-    means = [
-        (_kind(cells["classical"], "ECE"), _kind(cells[SHOWN], "ECE")) for cells in models.values() if SHOWN in cells
+    """In how many models and sizes leaving out a tenth at each end is better than the whole sets, and than averaging."""
+    trimmed = {model: cells for model, cells in _models(results).items() if SHOWN in cells}
+    parts = [
+        _group_words(words, [cells for (_, _, method, _), cells in trimmed.items() if method in methods])
+        for words, methods in GROUPS.items()
     ]
-    below = [trimmed < mean for mean, trimmed in means if None not in (mean, trimmed)]
-    if not parts or not below:
+    if not any(parts):
         return ""
     return (
-        "Trimmed intervals, a tenth of the members left out at each end, for ten members or more: better than the whole sets "
-        f"in {', '.join(parts)} models and sizes; the ECE is below that of averaging in {sum(below)} of {len(below)}. All of "
-        "them, and what is lost, stand in the table of trimmed intervals."
+        "Trimmed intervals, a tenth of the members left out at each end, from ten members on, against whole credal sets: "
+        f"{'; '.join(filter(None, parts))}. Every model and size, and what is lost, stands in the table of trimmed intervals."
     )
+
+
+def _group_words(words: str, models: Sequence[Variants]) -> str:
+    """For every kind of number in how many models it is better, and from which to which change."""
+    parts = []
+    for kind in WORDS:
+        gains = [gain for cells in models if (gain := _gain(cells, kind, "credal")) is not None]
+        won = sum(is_better(_metric(kind), gain) for gain in gains)
+        parts += [f"{WORDS[kind]} in {won} of {len(gains)} ({spread_text(gains, _metric(kind))})"] if gains else []
+    below = [gain < 0 for cells in models if (gain := _gain(cells, "ECE", "classical")) is not None]
+    return f"{words}, better {', '.join(parts)}, ECE below averaging's in {sum(below)} of {len(below)}" if parts else ""
+
+
+def _gain(cells: Variants, kind: str, against: str) -> float | None:
+    trimmed, other = (_kind(cells.get(variant, {}), kind) for variant in (SHOWN, against))
+    return None if trimmed is None or other is None else round(trimmed - other, 9)
 
 
 def trim_table(results: Sequence[Result], /) -> str:
@@ -91,7 +103,7 @@ def _kind(cells: Mapping[Cell, float], kind: str) -> Any:
     return sum(found) / len(found) if found else None
 
 
-def _texts(cells: Mapping[str, Mapping[Cell, float]], kind: str) -> str:
+def _texts(cells: Variants, kind: str) -> str:
     whole, texts = _kind(cells.get("credal", {}), kind), []
     for variant in (*WHOLE, *TRIMS):
         value = _kind(cells.get(variant, {}), kind)
