@@ -22,7 +22,9 @@ from credalens.prediction import CredalPrediction
 class SetQuality:
     """Sets of one method on test inputs.
 
-    :ivar coverage: share of sets with the true class; :ivar mean_size: classes in a set; :ivar single: share with one class.
+    :ivar coverage: share of sets with the true class.
+    :ivar mean_size: classes in a set, on average.
+    :ivar single: share of sets with one class.
     :ivar worst_class_coverage: the coverage of the class that is covered least.
     :ivar equal_size: mean size at a coverage of exactly 1 - alpha on the test inputs: what methods are compared by.
     """

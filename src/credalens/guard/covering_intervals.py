@@ -37,7 +37,7 @@ class CoveringIntervals:
     distribution. s is 1, or with ``adaptive`` :math:`s_k = \sqrt{p^*_k (1 - p^*_k)} + 0.1`: shares near 0 and 1 vary less,
     hence intervals are narrower on average.
 
-    :ivar margin: q.
+    :ivar margin: the quantile q.
     :ivar raw_coverage: the share of calibration inputs that the intervals hold as they are.
     """
 
@@ -54,6 +54,7 @@ class CoveringIntervals:
     ) -> CoveringIntervals:
         """Learn from inputs that several people labelled; ``answers`` (*batch, classes) counts or shares of their answers.
 
+        >>> import numpy as np
         >>> from credalens import wrap
         >>> rng = np.random.default_rng(0)
         >>> truth = rng.dirichlet([1, 1, 1], 200)

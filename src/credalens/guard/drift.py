@@ -38,9 +38,10 @@ class DriftAlarm:
     inputs had been seen when the alarm was raised, or None.
 
     Where 5, 10, 20, 50 % of the inputs come from the top tenth of 2,000 calibration scores, the median delay is 988, 147, 49,
-    12 inputs online, and with a fixed reference none, 2072, 163, 22. ``docs/guard.md`` has more, also for real images and late
-    drifts.
+    12 inputs online, and with a fixed reference none, 2072, 163, 22. More on the page "Sets, intervals and
+    alarms with a promise", also for real images and late drifts.
 
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> alarm = DriftAlarm(rng.normal(size=1000))
     >>> _ = alarm.update(rng.normal(size=1000))
@@ -79,7 +80,7 @@ class DriftAlarm:
 
     @property
     def value(self) -> float:
-        """The evidence against "no drift" so far: 1 at the beginning; the alarm is raised once it reaches ``bound``."""
+        """The evidence against "no drift" so far, 1 at the beginning; the alarm is raised once it reaches ``bound``."""
         return math.exp(min(self.log_value, LARGEST))
 
     @property

@@ -145,7 +145,8 @@ class SetScore:
     """A score of the catalogue with its settings.
 
     :ivar seed: of theta, a hash of the mean, so that an input has the same in every batch.
-    :ivar penalty: RAPS' lambda. :ivar free_classes: how many classes are without penalty.
+    :ivar penalty: RAPS' lambda.
+    :ivar free_classes: how many classes are without penalty.
     """
 
     method: str = "lac"
