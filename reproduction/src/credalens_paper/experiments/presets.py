@@ -35,6 +35,7 @@ class Preset:
     :ivar draws: samples of a Bayesian network drawn at a time under one seed.
     :ivar keep: beyond this number of samples only their summary is stored.
     :ivar long_runs: runs of a Bayesian network with so many samples.
+    :ivar repeats: measurements of a time, random halves that guards learn from; a fiftieth of the resamples of inputs.
     """
 
     name: str

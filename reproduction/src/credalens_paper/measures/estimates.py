@@ -21,7 +21,6 @@ Scores = Mapping[str, Array]
 Pairs = Mapping[str, tuple[str, str]]
 """The name of a difference -> the names of the two scores it is of."""
 LEVEL: Final = 0.95
-RESAMPLES: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def share_estimate(name: str, runs: Sequence[Array], /) -> Estimate:
 
 
 def correlation_estimates(
-    runs: Sequence[Scores], target: Array, pairs: Pairs, /, *, resamples: int = RESAMPLES, seed: int = 0
+    runs: Sequence[Scores], target: Array, pairs: Pairs, /, *, resamples: int = 1000, seed: int = 0
 ) -> tuple[list[Estimate], ...]:
     """Spearman's rank correlation of every score with the target, and differences of pairs, by resampling inputs.
 

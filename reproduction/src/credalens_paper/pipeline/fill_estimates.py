@@ -37,7 +37,8 @@ KINDS: Final = {
 }
 GUARDED: Final = ("total", "mean_total", "epistemic", "mean_epistemic")
 FALSE_ALARMS: Final = 0.05
-HALVES: Final = 20
+RESAMPLES: Final = 50
+"""For each repeat of the preset, 1000 in all but the smallest; a guard has as many random halves as there are repeats."""
 LESS: Final = "credal less averaged"
 
 
@@ -101,7 +102,7 @@ def _guarded(work: Workbench, runs: Sequence[Run], plan: Plan) -> list[Estimate]
         for run in runs
     ]
     count, rng = len(sets[0][0]), np.random.default_rng(0)
-    halves = [np.isin(np.arange(count), rng.permutation(count)[: count // 2]) for _ in range(HALVES)]
+    halves = [np.isin(np.arange(count), rng.permutation(count)[: count // 2]) for _ in range(work.job.preset.repeats)]
     return [estimate for score in GUARDED for estimate in _alarm_shares(sets, halves, score)]
 
 
@@ -130,7 +131,7 @@ def _disagreement(work: Workbench, runs: Sequence[Run], plan: Plan) -> Parts:
     pairs = {f"{kind}, {LESS}": (f"credal {kind}", f"averaged {kind}") for kind in KINDS}
     pairs["credal AU less credal EU"] = ("credal AU", "credal EU")
     scores = [_scores(work, run, run.inside, names) for run in runs]
-    correlations, gains = correlation_estimates(scores, entropy, pairs)
+    correlations, gains = correlation_estimates(scores, entropy, pairs, resamples=RESAMPLES * work.job.preset.repeats)
     held = _held(work, runs, people, counts)
     return {"Rank correlation": correlations, "Rank correlation, difference": gains, "Held (%)": held}
 
