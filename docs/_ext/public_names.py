@@ -1,4 +1,4 @@
-"""The reference: docstrings as they are read in a terminal, as valid reStructuredText; signatures without private fields."""
+"""The reference: docstrings as valid reStructuredText, examples with imports, signatures without private fields."""
 
 import re
 
@@ -20,8 +20,25 @@ def hide_private(
     return signature and re.sub(r"(, )?\b_\w+(=[^,()]*)?", "", signature), result
 
 
+IMPORTS = {"np": "import numpy as np", "nn": "from torch import nn", "torch": "import torch"}
+
+
+def add_imports(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Import in an example what its module imports already, so that it runs where it is pasted."""
+    code = [line for line in lines if re.match(r" *(>>>|\.\.\.) ", line)]
+    missing = [
+        line
+        for name, line in IMPORTS.items()
+        if re.search(rf"\b{name}\.", "\n".join(code)) and not re.search(rf"import .*\b{name}\b", "\n".join(code))
+    ]
+    if missing:
+        first = lines.index(code[0])
+        lines[first:first] = [code[0].partition(">>>")[0] + f">>> {line}" for line in missing]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register both for every public name."""
+    """Register all for every public name."""
     app.connect("autodoc-process-docstring", escape_stars)
+    app.connect("autodoc-process-docstring", add_imports)
     app.connect("autodoc-process-signature", hide_private)
     return {"parallel_read_safe": True}

@@ -6,19 +6,23 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 KEPT = {".md", ".json", ".svg", ""}
+CONTENTS = "\n```{toctree}\n:hidden:\n:glob:\n\ntables/*\nfigures/*\nmachines\n```\n"
 
 
 def copy_results(app: Sphinx) -> None:
-    """Bring the folder; its pages are linked from others, and most of them stand in no table of contents."""
+    """Bring the folder; tables and figures are listed under their index, and the other pages only linked."""
     source, target = Path(app.srcdir).parent / "results", Path(app.srcdir) / "results"
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target, ignore=lambda _, names: [name for name in names if Path(name).suffix not in KEPT])
     for page in target.rglob("*.md"):
         page.write_text(f"---\norphan: true\n---\n\n{page.read_text(encoding='utf-8')}", encoding="utf-8")
+    with (target / "README.md").open("a", encoding="utf-8") as index:
+        index.write(CONTENTS)
 
 
 def link_into_site(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Pages of `docs/` name result files as they lie in the repository."""
+    """Pages of `docs/` name result files as they lie in the repository. A number stays with its deviation."""
+    source[0] = source[0].replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
     if "/" not in docname:
         source[0] = source[0].replace("](../results/", "](results/")
 

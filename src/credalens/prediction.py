@@ -130,7 +130,7 @@ class CredalPrediction:
         return self._members
 
     def score(self, name: str = "total", /) -> Any:
-        """One uncertainty score of the catalogue ``credalens.core.scores``, (*batch): higher means less certain.
+        """One uncertainty score of the catalogue (page "Which score"), (*batch): higher means less certain.
 
         Of the credal set "total", "epistemic", "aleatoric", "hartley", "imprecision", "entropy", "least_confidence" and
         "set_size"; of averaging "mean_total", "mean_epistemic", "mean_aleatoric", "mean_least_confidence" and

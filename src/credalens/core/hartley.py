@@ -36,7 +36,7 @@ def generalized_hartley(
 
     with m the Moebius inverse of the lower probability nu. Zero for a single distribution, log C for the whole simplex.
     Up to 16 classes every subset is summed and the result is exact; beyond that it is the middle of a certified bracket, at
-    most ``tolerance`` bits wide where the work budget allows (see ``kernels/hartley.py``). ``return_bounds`` adds the bracket
+    most ``tolerance`` bits wide where the work budget allows. ``return_bounds`` adds the bracket
     as a pair (low, high).
 
     The budget, 256 expectations on grids of at most 32768 cells, is ample for the default. A smaller ``tolerance`` may not be

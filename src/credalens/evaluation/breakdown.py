@@ -32,8 +32,10 @@ class Share(Result):
 class Group(Result):
     """One part of the ID data.
 
-    :ivar accuracy: of the recommended point prediction; None without labels, as is :ivar confidence:, its mean.
-    :ivar false_alarms: at the wanted rate; :ivar flagged: share at every usual rate, rising.
+    :ivar accuracy: of the recommended point prediction; None without labels.
+    :ivar confidence: its mean; None without labels.
+    :ivar false_alarms: at the wanted rate.
+    :ivar flagged: share at every usual rate, rising.
     """
 
     name: str

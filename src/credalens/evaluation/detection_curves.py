@@ -47,7 +47,8 @@ class Histogram(Result):
 class Curves(Result):
     """What is drawn about detection.
 
-    :ivar detection: OOD data set -> score -> its lines; :ivar histograms: score -> all data sets (paper, entropy_plots).
+    :ivar detection: OOD data set -> score -> its lines.
+    :ivar histograms: score -> all data sets (paper, entropy_plots).
     """
 
     detection: dict[str, dict[str, DetectionLines]]

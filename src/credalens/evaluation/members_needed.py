@@ -37,9 +37,10 @@ class Trend(Result):
 class MembersNeeded(Result):
     """Every metric against the number of members.
 
-    :ivar sizes: numbers of members; :ivar subsets: how many subsets of each.
+    :ivar sizes: numbers of members.
+    :ivar subsets: how many subsets of each.
     :ivar rows: data set -> how many rows were looked at.
-    :ivar accuracy: None without labels, as are :ivar ece: and :ivar nll:.
+    :ivar accuracy: None without labels, as are ``ece`` and ``nll``.
     :ivar auroc: by OOD data set; None without any.
     """
 

@@ -29,7 +29,7 @@ FEWEST = 20
 class ModelDifference(Result):
     """One model minus the first one, each with the point prediction and the score that are recommended for it.
 
-    :ivar accuracy: None without labels, as are :ivar ece: and :ivar nll:, of which less is better.
+    :ivar accuracy: None without labels, as are ``ece`` and ``nll``, of which less is better.
     :ivar auroc: OOD data set -> the difference.
     """
 

@@ -57,11 +57,11 @@ class ConformalSets:
     ) -> ConformalSets:
         """Learn from predictions on labelled data that the members were not trained on; labels are indices from 0.
 
-        ``method`` is a score of :mod:`credalens.guard.nonconformity`: of averaging "lac", "aps" and "raps"; of the credal set
+        ``method`` names how badly a class fits: of averaging "lac", "aps" and "raps"; of the credal set
         "intersection", "upper", "lower", "dominance", "intersection_cumulative", "upper_cumulative" and "lower_cumulative".
-        ``by_class`` promises the coverage within every class and needs samples of each. ``seed``, ``penalty`` and
-        ``free_classes`` belong to the score (``SetScore``). A set that would be empty gets the class that fits best, which
-        only adds coverage; ``allow_empty`` leaves it empty.
+        ``by_class`` promises the coverage within every class and needs samples of each. ``seed`` is for "aps",
+        "raps" and the cumulative ones, which are randomised, and ``penalty`` and ``free_classes`` for "raps". A set that would
+        be empty gets the class that fits best, which only adds coverage; ``allow_empty`` leaves it empty.
 
         >>> import numpy as np
         >>> from credalens import wrap

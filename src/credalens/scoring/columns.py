@@ -26,7 +26,15 @@ FIXED: Final = ("prediction", "label", "probability", "lower", "upper", "set", "
 def column_names(
     scores: Sequence[str] = DEFAULT_SCORES, /, *, labels: bool = False, guard: Guard | None = None
 ) -> tuple[str, ...]:
-    """The columns of a scored file in their order; ``label`` only where the input has labels, decisions with a guard."""
+    """The columns of a scored file in their order.
+
+    - ``prediction``: the class with the highest intersection probability; ``label``: the true class, if the input has it.
+    - ``probability``, ``lower``, ``upper``: intersection probability and bounds of each class.
+    - ``set``: the classes that the decision rule leaves possible.
+    - ``aleatoric_bound``: a certified lower bound of ``aleatoric``.
+    - each of ``scores`` under its name in the catalogue.
+    - with a guard its ``decision``, ``p_value`` and ``reason``, and ``guard_set`` where it has sets.
+    """
     decided = () if guard is None else GUARD if guard.sets else GUARD[:3]
     return (*(name for name in FIXED if labels or name != "label"), *scores, *decided)
 
@@ -47,15 +55,7 @@ def score_columns(
     guard: Guard | None = None,
     /,
 ) -> dict[str, NDArray]:
-    """The columns of a prediction's rows, those of ``column_names``.
-
-    - ``prediction``: the class with the highest intersection probability; ``label``: the true class.
-    - ``probability``, ``lower``, ``upper``: intersection probability and bounds of each class.
-    - ``set``: the classes that ``rule`` leaves possible.
-    - ``aleatoric_bound``: a certified lower bound of ``aleatoric``.
-    - each of ``scores`` under its name in the catalogue.
-    - with a guard its ``decision``, ``p_value`` and ``reason``, and ``guard_set`` where it has sets.
-    """
+    """The columns of a prediction's rows, those of ``column_names``."""
     fixed = {
         "prediction": prediction.predict().astype(np.int32),
         "label": None if labels is None else labels.astype(np.int32),

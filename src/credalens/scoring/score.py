@@ -49,7 +49,7 @@ def score_file(
 ) -> ScoreSummary:
     """Score the member predictions in ``source`` (see ``open_predictions``) and write ``target``, .parquet or .npz.
 
-    The columns are those of ``score_columns``; ``scores`` names those of the catalogue ``credalens.core.scores`` that are
+    The columns are those of ``column_names``; ``scores`` names those of the catalogue (``CredalPrediction.score``) that are
     written, and ``guard`` adds its decision about every row. Rows are scored in chunks, so memory does not grow with the
     file.
     Finished chunks are kept in ``target``.parts until the whole output is written, which then appears at once. A run
@@ -125,7 +125,7 @@ def score_folder(
 ) -> FolderSummary:
     """Score a table of member predictions, a folder of Parquet files, into a folder with one part for each of its parts.
 
-    The columns of members are found as by ``open_predictions``, and those of the output are those of ``score_columns``,
+    The columns of members are found as by ``open_predictions``, and those of the output are those of ``column_names``,
     with the labels of the first source; ``scores`` and ``guard`` as in ``score_file``. Several sources are tables of one
     model each with the same row ids, in the column ``id_column`` ("id" by default), which the output has too; they are
     joined part by part where parts line up, and elsewhere by looking up ids. Every table must have the same ids, each once;

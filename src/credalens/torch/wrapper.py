@@ -181,7 +181,7 @@ class CredalWrapper(nn.Module):
 
     @property
     def n_members(self) -> int:
-        """How many predictions go into one credal prediction: members times samples."""
+        """How many predictions go into one credal prediction, members times samples."""
         return len(self.members) * (self.samples or 1)
 
     @property

@@ -28,7 +28,7 @@ Machines, versions and commits: [machines.md](machines.md)."""
 ABBREVIATIONS: Final = """DE: deep ensemble. BNNR, BNNF: Bayesian neural networks trained with the local reparameterisation
 trick and with Flipout. EDD: ensemble distribution distillation, one network that imitates an ensemble. N: members or
 samples of a prediction. EU, TU, AU: epistemic, total, aleatoric uncertainty. GH: generalized Hartley measure. PIA:
-probability interval approximation, which keeps the J most probable classes and joins the others into one. n: runs."""
+probability interval approximation, which leaves J classes: the J - 1 most probable ones, and all others as one. n: runs."""
 HEADLINE: Final = "Deep ensembles of five networks (means over the runs, from OODMain):"
 MACHINES: Final = "# Where the results were put together"
 

@@ -58,7 +58,8 @@ class HeldOut(Result):
     :ivar name: the OOD data set.
     :ivar score: what was chosen without it, in most of the splits; the default where that is recommended.
     :ivar caught: share caught at the wanted rate of false alarms, by that score.
-    :ivar low: with :ivar high: an interval that holds it, and what the recommended score catches where that is another one.
+    :ivar low: the lower end of an interval that holds it, and what the recommended score catches where that is another one.
+    :ivar high: its upper end.
     """
 
     name: str

@@ -20,7 +20,8 @@ class SetMetrics(Result):
     :ivar mean_size: mean number of classes in a set.
     :ivar determinacy: share of sets with exactly one class.
     :ivar single_accuracy: accuracy on those; NaN where there are none.
-    :ivar u65: utility that values a correct set of two at 0.65; :ivar u80: at 0.80.
+    :ivar u65: utility that values a correct set of two at 0.65.
+    :ivar u80: the same at 0.80.
     """
 
     coverage: float

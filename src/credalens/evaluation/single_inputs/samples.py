@@ -29,8 +29,10 @@ class ThreeClasses(Result):
 class MemberView(Result):
     """What every member says of one input, to five digits, for at most ten entries of a chart.
 
-    :ivar predicted: the class of the highest intersection probability; :ivar averaged: of the highest mean.
-    :ivar classes: the classes of the entries; :ivar others: how many classes the last entry adds up, 0 for none.
+    :ivar predicted: the class of the highest intersection probability.
+    :ivar averaged: of the highest mean.
+    :ivar classes: the classes of the entries.
+    :ivar others: how many classes the last entry adds up, 0 for none.
     """
 
     label: int | None

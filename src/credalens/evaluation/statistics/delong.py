@@ -45,7 +45,8 @@ def auroc_interval(id_scores: Any, ood_scores: Any, /, *, level: float = 0.95) -
 def compare_auroc(id_a: Any, ood_a: Any, id_b: Any, ood_b: Any, /, *, level: float = 0.95) -> Comparison:
     """Paired test of DeLong: do scores a and b, of the same samples, have the same AUROC?
 
-    See :func:`credalens.evaluation.statistics.wins.compare_wins` for the variance and for what is claimed of few samples.
+    What both scores find easy or hard cancels in the variance. With fewer than 30 samples of a kind nothing is claimed: the
+    interval is [-1, 1] and the p-value 1. Where no sample tells the scores apart the interval is [0, 0].
 
     >>> rng = np.random.default_rng(0)
     >>> id_scores, ood_scores = rng.normal(size=100), rng.normal(2, size=100)
