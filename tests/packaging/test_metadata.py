@@ -26,7 +26,7 @@ def requirements(*extras: str) -> list[Requirement]:
 
 def pinned(name: str) -> dict[str, str]:
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
-    pairs = (line.split("==") for line in lines if not line.startswith("#"))
+    pairs = (re.split("==|<=", line) for line in lines if not line.startswith("#"))
     return {canonicalize_name(package): version for package, version in pairs}
 
 

@@ -67,7 +67,7 @@ def _water_level(low, high, need, active, classes):
         top = tl.where(excess > 0.0, t, top)
         floor = tl.where(excess > 0.0, floor, t)
         step = t - excess / tl.maximum(free, 1.0)
-        moving = tl.where((tl.abs(excess) <= SLACK * need) | (tl.abs(step - t) <= LAST_DIGIT * t), 0, moving)
+        moving = tl.where((tl.abs(excess) <= need * SLACK) | (tl.abs(step - t) <= t * LAST_DIGIT), 0, moving)
         step = tl.where((free > 0.0) & (step >= floor) & (step <= top), step, 0.5 * (floor + top))
         step = tl.where(swings(excess, before), 0.5 * (floor + top), step)
         t = tl.where(moving > 0, step, t)
@@ -198,6 +198,6 @@ def decompose_float32(
     list_many_open(many_open, counters, rows, row, number)
     # The phi last: by now the masks and bounds have left their registers.
     lowest, taken = _entropy(y)
-    certain = lowest - ROUNDED_PHI * tl.minimum(lowest, 0.5 * taken)
+    certain = lowest - tl.minimum(lowest, 0.5 * taken) * ROUNDED_PHI
     tl.store(base + row, tl.where(agree, lowest, certain), mask=real)
     tl.store(need + row, 1.0 - taken, mask=real)

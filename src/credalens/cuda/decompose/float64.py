@@ -76,7 +76,7 @@ def _water_level(low, high, inside, active, rough, classes):
         top = tl.where(over, t, top)
         floor = tl.where(over, floor, t)
         step = (1.0 - a - b) / tl.maximum(free, 1.0)
-        still = (free > 0.0) & (tl.abs(step - t) <= LAST_DIGIT * t)
+        still = (free > 0.0) & (tl.abs(step - t) <= t * LAST_DIGIT)
         moving = tl.where((tl.abs(excess) <= SLACK) | still, 0, moving)
         step = tl.where((free > 0.0) & (step >= floor) & (step <= top), step, 0.5 * (floor + top))
         step = tl.where(swings(excess, before), 0.5 * (floor + top), step)

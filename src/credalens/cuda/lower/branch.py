@@ -85,7 +85,7 @@ def search_rows(
     stack += program * height * 4
     nothing = tl.full((), 0.0, tl.float64)
     infinity = tl.full((), float("inf"), tl.float64)
-    chosen = open_rows + WHICH * tl.cast(rows, tl.int64)
+    chosen = open_rows + tl.cast(rows, tl.int64) * WHICH
     cursor = counters + CURSOR + WHICH
     items = tl.load(counters + OPEN_ROWS + WHICH)
     item = tl.atomic_add(cursor, 1)
@@ -164,7 +164,7 @@ def search_rows(
             used = tl.sum(tl.where(full, width, 0.0), 0) + tl.where(passed & ~breaks, room, 0.0)
             entropy += tl.sum(tl.where(full, gain, 0.0), 0) + tl.where(passed & ~breaks, rise, 0.0)
             rest = mass - used
-            feasible = feasible & (has_break | breaks | (rest <= SLACK * m))
+            feasible = feasible & (has_break | breaks | (rest <= m * SLACK))
             has_break = has_break | breaks
             at = tl.where(breaks, split, at)
             low_at = tl.load(lows + at)

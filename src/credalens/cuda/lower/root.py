@@ -71,7 +71,7 @@ def _root(lows, highs, step, m, whole, start, tolerance, WIDTH: tl.constexpr):
     phi_f = tl.sum(tl.where(is_f, phi_low, 0.0), 0)
     slope_f = tl.sum(tl.where(is_f, slope, 0.0), 0)
     r = whole - tl.sum(tl.where(first, width, 0.0), 0)
-    has_break = alone & (r >= -SLACK * m) & (r <= high_f - low_f + SLACK * m)
+    has_break = alone & (r >= m * -SLACK) & (r <= high_f - low_f + m * SLACK)
     r = tl.minimum(tl.maximum(r, 0.0), high_f - low_f)
     q = high_f - low_f - r
     base = start + tl.sum(tl.where(first, gain, 0.0), 0) + slope_f * r
@@ -125,7 +125,7 @@ def root_rows(
     half of WIDTH open classes, else to the next.
     """
     EVERY: tl.constexpr = WHICH == 0
-    offset = WHICH * tl.cast(rows, tl.int64)
+    offset = tl.cast(rows, tl.int64) * WHICH
     chosen = many_open + offset
     open_rows += 2 * offset
     lengths = counters + OPEN_ROWS + 2 * WHICH
