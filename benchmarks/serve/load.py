@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import quantiles
@@ -27,6 +29,7 @@ from credalens import wrap
 MEMBERS, CLASSES, CLIENTS = 5, 10, (1, 8, 32)
 FORMS: Final = {"1 row as JSON": (1, False), "256 rows as binary data": (256, True)}
 PEERS: Final = ("mlserver", "kserve")
+PACKAGES: Final = ("mlserver", "kserve", "starlette", "uvicorn", "uvloop", "httptools", "orjson", "numpy", "numba")
 JSON_ONLY: Final = ("mlserver",)
 RESULTS, PAGE = Path("results/serve_load.json"), Path("docs/serving.md")
 HEADINGS: Final = (
@@ -149,6 +152,23 @@ def table(content: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _versions(python: Path = Path(sys.executable)) -> dict[str, str]:
+    """What serves there; uvicorn takes uvloop and httptools where they are installed."""
+    code = f"""
+import json
+from importlib.metadata import PackageNotFoundError, version
+found = {{}}
+for name in {PACKAGES}:
+    try:
+        found[name] = version(name)
+    except PackageNotFoundError:
+        pass
+print(json.dumps(found))
+"""
+    run = subprocess.run([python, "-c", code], capture_output=True, check=True)  # noqa: S603
+    return dict(json.loads(run.stdout))
+
+
 def write(content: dict[str, Any]) -> None:
     """The results, and the table of the document."""
     RESULTS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -169,7 +189,14 @@ def main() -> None:
     with running(options.mlserver, options.kserve) as servers:
         cells = list(measure(servers, options.seconds, options.round))
     shares = list(credal_shares(options.seconds / 6))
-    content = {"seconds": options.seconds, "provenance": made, "cells": cells, "credal_shares": shares}
+    versions = {"mlserver": _versions(options.mlserver), "kserve": _versions(options.kserve), "credalens": _versions()}
+    content = {
+        "seconds": options.seconds,
+        "provenance": made,
+        "versions": versions,
+        "cells": cells,
+        "credal_shares": shares,
+    }
     print(table(content))  # noqa: T201
     if not options.dry:
         write(content)

@@ -1,7 +1,7 @@
 """credalens inside KServe: a custom predictor. Start it with `python examples/serving/kserve_model.py --http_port 8080`.
 
 It takes what members predict, members x rows x classes, as `credalens serve` does; a predictor with models of its own
-would call them where `members` is read. In a cluster it is the container of an InferenceService (docs/serving.md).
+would call them where `members` is read. In a cluster it is the container of an InferenceService.
 """
 
 from typing import Any

@@ -1,0 +1,23 @@
+"""The document shows the load run that was made; answers of other servers are read as they come."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from benchmarks.serve.client import body
+from benchmarks.serve.load import PAGE, RESULTS, table
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_document_shows_the_measured_ratios():
+    content = json.loads((ROOT / RESULTS).read_text(encoding="utf-8"))
+    assert table(content) in (ROOT / PAGE).read_text(encoding="utf-8")
+    assert not any(server["failures"] for cell in content["cells"] for server in cell["servers"].values())
+
+
+def test_bodies_in_one_piece_and_in_chunks():
+    assert body(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello") == b"hello"
+    chunks = b"3\r\nhel\r\n4\r\nlo\r\n\r\n0\r\n\r\n"
+    assert body(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks) == b"hello\r\n"
