@@ -1,5 +1,6 @@
 """Fixtures of both packages. GPU kernels are collected only where Triton is installed; CUDA builds of PyTorch bring it."""
 
+import gc
 import os
 import sys
 from importlib.util import find_spec
@@ -12,6 +13,8 @@ from tests.platforms import reason_to_skip
 # Two test processes share the cores: with more threads each, small networks mostly wait for one another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+gc.disable()  # while modules are imported, whose objects stay: a quarter of the time to collect the tests
+
 pytest_plugins = ["tests.engines.cluster"]  # a Ray cluster, for whoever asks for it
 
 CUDA = Path(__file__).parent / "src" / "credalens" / "cuda"
@@ -21,6 +24,12 @@ collect_ignore = (
 )
 
 COSTLY = ("smoke_run", "cluster")
+
+
+def pytest_collection_finish():
+    """From here on the garbage collector works, and leaves alone what was imported."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items):
