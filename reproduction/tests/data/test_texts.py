@@ -8,12 +8,17 @@ import json
 import numpy as np
 import pytest
 
-from credalens_paper.data import has_texts, load_images, open_images
+from credalens_paper.data import has_texts, load_images, open_images, texts
 from credalens_paper.data.texts import text_features
 
 
-def content(train=15_000, test=4_500, oos=1_000, intents=150):
-    """A file with the counts of CLINC150."""
+@pytest.fixture(autouse=True)
+def _smaller_file(monkeypatch):
+    monkeypatch.setattr(texts, "COUNTS", {"train": 300, "test": 150, "oos_test": 10})
+
+
+def content(train=300, test=150, oos=10, intents=150):
+    """A file with the intents of CLINC150 and fewer requests."""
     rows = {"train": train, "test": test}
     parts = {
         part: [[f"say w{k % intents}", f"i{k % intents:03d}"] for k in range(count)] for part, count in rows.items()
@@ -31,15 +36,15 @@ def write(path, parts):
 def test_intents_are_numbered_by_name_and_requests_outside_them_are_another_set(tmp_path, file):
     write(tmp_path / file, content())
     inside, outside = (load_images(name, tmp_path, size=16) for name in ("clinc150", "clinc150-oos"))
-    assert inside.images.shape == (4_500, 16)
-    assert (inside.labels == np.arange(4_500) % 150).all()
+    assert inside.images.shape == (150, 16)
+    assert (inside.labels == np.arange(150)).all()
     assert inside.class_names[:2] == ("i000", "i001")
-    assert (len(outside), outside.class_names, outside.labels.max()) == (1_000, ("oos",), 0)
+    assert (len(outside), outside.class_names, outside.labels.max()) == (10, ("oos",), 0)
 
 
 def test_another_file_is_refused_with_what_is_expected(tmp_path):
     write(tmp_path / "data_full.json", content(train=150))
-    with pytest.raises(ValueError, match=r"'train': 150.*has {'train': 15000.*not one of the smaller variants"):
+    with pytest.raises(ValueError, match=r"'train': 150.*has {'train': 300.*not one of the smaller variants"):
         load_images("clinc150", tmp_path)
     (tmp_path / "data_full.json").write_text("{}")
     with pytest.raises(ValueError, match="is not the file of CLINC150 or is damaged"):
