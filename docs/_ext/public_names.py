@@ -29,7 +29,8 @@ def add_imports(app: Sphinx, what: str, name: str, obj: object, options: object,
     missing = [
         line
         for name, line in IMPORTS.items()
-        if re.search(rf"(?<![\w.]){name}\.", "\n".join(code)) and not re.search(rf"import .*\b{name}\b", "\n".join(code))
+        if re.search(rf"(?<![\w.]){name}\.", "\n".join(code))
+        and not re.search(rf"import .*\b{name}\b", "\n".join(code))
     ]
     if missing:
         first = lines.index(code[0])
