@@ -212,28 +212,36 @@ def job(rows, classes=2):
 
 def submitting(jobs, *, rows, delay=0.0, later=()):
     """The sizes of the batches that jobs are gathered into which come at the same moment, or some turns later."""
-    sizes = []
+    sizes, all_there = [], threading.Event()
 
     def replies(batch, waiting, given_up):
+        assert all_there.wait(60)
         sizes.append([job.rows for job in batch])
         return [InferResponse(b"", {})] * len(batch)
 
     batcher = Batcher(replies, rows=rows, delay=delay, row_axis=0)
 
-    async def submit_later(job):
-        for _ in range(5):
+    async def turns(count):
+        for _ in range(count):
             await asyncio.sleep(0)
+
+    async def submit_later(job):
+        await turns(5)
         await batcher.submit(job)
 
-    together(*(batcher.submit(job) for job in jobs), *(submit_later(job) for job in later))
+    async def begin():
+        await turns(20)
+        all_there.set()
+
+    together(*(batcher.submit(job) for job in jobs), *(submit_later(job) for job in later), begin())
     return sizes
 
 
 def test_requests_of_one_moment_are_joined_and_later_ones_waited_for_only_if_told():
     assert submitting([job(1), job(1), job(1)], rows=8) == [[1, 1, 1]]
     assert submitting([job(1)], rows=8, later=[job(1), job(1)]) == [[1], [1, 1]]
-    assert submitting([job(1)], rows=8, delay=0.05, later=[job(1), job(1)]) == [[1, 1, 1]]
-    assert submitting([job(4)], rows=8, delay=600, later=[job(4)]) == [[4, 4]]
+    assert submitting([job(1)], rows=3, delay=600, later=[job(1), job(1)]) == [[1, 1, 1]]
+    assert submitting([job(1), job(1)], rows=8, delay=0.01) == [[1, 1]]
 
 
 def test_the_oldest_job_is_in_the_next_batch_and_kinds_do_not_mix():
