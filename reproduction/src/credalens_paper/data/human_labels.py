@@ -22,7 +22,7 @@ ANSWERS, SHARP = 50, 0.9
 def load_human_counts(name: str, folder: str | Path | None, /) -> NDArray[np.int64]:
     """Counts (images, classes) for the test images of CIFAR-10; answers to the digits are drawn here, most of them right.
 
-    >>> load_human_counts("digits", None).sum(axis=-1).min()
+    >>> int(load_human_counts("digits", None).sum(axis=-1).min())
     50
     """
     if name == "digits":
