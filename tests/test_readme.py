@@ -56,7 +56,7 @@ def test_the_pages_of_results_are_generated_from_the_result_files():
     from credalens_paper.results.records import read_results
 
     folder = Path(__file__).parents[1] / "results"
-    pages = render_pages(read_results(folder / "fast", folder / "scratch"))
+    pages = render_pages(read_results(folder / "fast", folder / "scratch", folder / "text"))
     for name, text in pages.items():
         assert (folder / name).read_text() == f"{text}\n", name
     stored = {str(path.relative_to(folder)) for kind in ("tables", "figures") for path in (folder / kind).iterdir()}
@@ -69,7 +69,7 @@ def test_the_findings_are_generated_from_the_result_files():
     from credalens_paper.results.records import read_results
 
     root = Path(__file__).parents[1]
-    results = read_results(root / "results" / "fast", root / "results" / "scratch")
+    results = read_results(root / "results" / "fast", root / "results" / "scratch", root / "results" / "text")
     assert (root / "docs" / "findings.md").read_text() == render_findings(results)
 
 
