@@ -32,6 +32,11 @@ def pytest_collection_finish():
     gc.enable()
 
 
+def pytest_unconfigure():
+    """At the end of the process everything is looked at again: JAX names objects that nobody takes away."""
+    gc.unfreeze()
+
+
 def pytest_collection_modifyitems(items):
     """Tests that share something costly come first: one process makes it once, and the others take what follows."""
     for item in items:
