@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from credalens.evaluation.metrics.calibration import NLL_FLOOR, confidence_bins
 from credalens.evaluation.statistics.bootstrap import Resampling, bootstrap_p_value
 from credalens.evaluation.statistics.paired_mean import PairedMean, paired_mean
+from credalens.short_repr import short_repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +21,8 @@ class JudgedRows:
     correct: NDArray[np.bool_]
     confidence: NDArray[np.float64]
     surprise: NDArray[np.float64]
+
+    __repr__ = short_repr
 
     @classmethod
     def of(cls, probs: NDArray, labels: NDArray, predicted: NDArray, /) -> JudgedRows:
