@@ -89,7 +89,7 @@ def test_a_seed_that_is_no_whole_number_is_refused(tmp_path, seed):
 def assert_same_files(folder, other):
     names = [{path.relative_to(root) for path in root.rglob("*.*")} for root in (folder, other)]
     assert names[0] == names[1]
-    for name in names[0]:
+    for name in (name for name in names[0] if name.suffix != ".html"):  # whose foot has the date and the command
         assert (folder / name).read_bytes() == (other / name).read_bytes(), name
 
 
