@@ -32,7 +32,7 @@ def returning(value):
         (linear(), {"samples": 2.0}, TypeError, "samples must be an integer of at least 1; got 2.0"),
         (linear(), {"samples": True}, TypeError, "samples must be an integer of at least 1; got True"),
         ([linear(), 3], {}, TypeError, "member 1 must be a module or another callable; got 3"),
-        ([linear(), nn.Linear], {}, TypeError, "member 1 .* got the class Linear, no instance"),
+        ([linear(), nn.Linear], {}, TypeError, "member 1 .* got the class Linear, not an instance"),
         (7, {}, TypeError, "members must be modules or callables in a list; got int"),
         ("ab", {}, TypeError, "members must be modules or callables in a list; got str"),
         ({"a": linear()}, {}, TypeError, "got dict"),
