@@ -23,8 +23,10 @@
   };
   const render = async (node) => {
     const chart = data.charts[node.dataset.chart], drawing = node.matches(".drawing") ? node : one(".drawing", node);
+    const old = views.get(node), width = drawing.clientWidth || old?.view.width();
+    if (!width) { watch.observe(node); return; }  // hidden before its turn came
     chart.rows ??= rowsOf(chart.columns);
-    const spec = specOf(chart, drawing.clientWidth), old = views.get(node);
+    const spec = specOf(chart, width);
     const { view } = await vegaEmbed(drawing, spec, { ast: true, actions: false, renderer: "svg", tooltip: false, defaultStyle: false });
     old?.view.finalize();
     const entry = { view, chart, drawing, meta: spec.usermeta, signals: new Set(spec.params.map((param) => param.name)), at: null };
