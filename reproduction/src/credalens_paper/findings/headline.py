@@ -47,7 +47,7 @@ def headline_table(results: Sequence[Result], /) -> str:
                 better = sum(is_better(row.metric, difference) for difference in np.subtract(credal, classical))
                 values = [value_text(float(np.mean(runs)), row.metric) for runs in (classical, credal)]
                 rows.append([display_name(backbone), row.title, *values, f"{better} of {len(credal)} runs"])
-    return markdown_table(["backbone", "", "averaging", "credal", "credal better in"], rows) if rows else ""
+    return markdown_table(["backbone", "metric", "averaging", "credal", "credal better in"], rows) if rows else ""
 
 
 def _runs(results: Sequence[Result], backbone: str, variant: str, row: Row) -> tuple[float, ...]:

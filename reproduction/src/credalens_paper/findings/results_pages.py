@@ -29,7 +29,7 @@ ABBREVIATIONS: Final = """DE: deep ensemble. BNNR, BNNF: Bayesian neural network
 trick and with Flipout. EDD: ensemble distribution distillation, one network that imitates an ensemble. N: members or
 samples of a prediction. EU, TU, AU: epistemic, total, aleatoric uncertainty. GH: generalized Hartley measure. PIA:
 probability interval approximation, which leaves J classes: the J - 1 most probable ones, and all others as one. n: runs."""
-HEADLINE: Final = "Deep ensembles of five networks (means over the runs, from OODMain):"
+HEADLINE: Final = "Deep ensembles of five networks (means over the runs, from OODMain and OODMainTU):"
 MACHINES: Final = "# Where the results were put together"
 
 
