@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from torch import Tensor, nn
 
+from credalens_paper.backbones.depthwise import use_own_depthwise
 from credalens_paper.backbones.pretrained import FAMILIES, check_pretrained
 
 
@@ -32,6 +33,7 @@ def build_large(name: str, classes: int, width: float, image_size: int, /) -> nn
     config = _configuration(name)(**family.settings(width, image_size), **family.training, num_labels=classes)
     network = _network(name)(config)
     if name == "efficientnet_b2":
+        use_own_depthwise(network)
         _initialise_efficientnet(network)
     return Logits(network)
 
@@ -64,6 +66,7 @@ def load_large(name: str, classes: int, width: float, image_size: int, folder: P
             **family.training,
         )
     _check_report(name, report, folder)
+    use_own_depthwise(network)
     return Logits(network.train())
 
 
