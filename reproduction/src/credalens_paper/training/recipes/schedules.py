@@ -211,6 +211,8 @@ def _fast(spec: TrainSpec) -> Schedule:
         return Schedule("adam", 10, 256, 3e-4, "one_cycle")
     if spec.backbone in LARGE:
         epochs = 10 if spec.image_size > SMALL_IMAGES else 20
+        if spec.backbone == "efficientnet_b2":  # SGD does not leave chance within the first epochs
+            return Schedule("adam", epochs, 256, 2e-3, "one_cycle")
         return Schedule("sgd", epochs, 256, 0.1, "one_cycle", weight_decay=5e-4)
     epochs, decay = (30, 1e-3) if spec.backbone == "vgg16" else (22, 5e-4)  # without shortcuts it takes longer
     return _smaller(spec, Schedule("sgd", epochs, 512, 0.2, "one_cycle", weight_decay=decay))
