@@ -6,7 +6,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 KEPT = {".md", ".json", ".svg", ""}
-CONTENTS = "\n```{toctree}\n:hidden:\n:glob:\n\ntables/*\nfigures/*\nmachines\n```\n"
+CONTENTS = "\n```{{toctree}}\n:hidden:\n\n{}\n```\n"
 
 
 def copy_results(app: Sphinx) -> None:
@@ -16,8 +16,10 @@ def copy_results(app: Sphinx) -> None:
     shutil.copytree(source, target, ignore=lambda _, names: [name for name in names if Path(name).suffix not in KEPT])
     for page in target.rglob("*.md"):
         page.write_text(f"---\norphan: true\n---\n\n{page.read_text(encoding='utf-8')}", encoding="utf-8")
+    names = {folder: [page.stem for page in (target / folder).glob("*.md")] for folder in ("tables", "figures")}
+    entries = [f"{name} <{folder}/{name}>" for folder in names for name in sorted(names[folder], key=str.lower)]
     with (target / "README.md").open("a", encoding="utf-8") as index:
-        index.write(CONTENTS)
+        index.write(CONTENTS.format("\n".join([*entries, "Machines <machines>"])))
 
 
 def link_into_site(app: Sphinx, docname: str, source: list[str]) -> None:

@@ -29,7 +29,10 @@ ABBREVIATIONS: Final = """DE: deep ensemble. BNNR, BNNF: Bayesian neural network
 trick and with Flipout. EDD: ensemble distribution distillation, one network that imitates an ensemble. N: members or
 samples of a prediction. EU, TU, AU: epistemic, total, aleatoric uncertainty. GH: generalized Hartley measure. PIA:
 probability interval approximation, which leaves J classes: the J - 1 most probable ones, and all others as one. n: runs."""
-HEADLINE: Final = "Deep ensembles of five networks (means over the runs, from OODMain and OODMainTU):"
+HEADLINE: Final = """## Deep ensembles of five networks
+
+Means over the runs, from OODMain and OODMainTU:"""
+CONTENTS: Final = "## All tables and figures"
 MACHINES: Final = "# Where the results were put together"
 
 
@@ -60,7 +63,7 @@ def _index(results: Sequence[Result]) -> str:
     rows = [[_link(result), result.kind, result.status, _shown(result)] for result in results]
     contents = markdown_table(["Label", "Kind", "Status", "What it shows"], rows)
     headline = headline_table(results)
-    return joined(HEADING, ABBREVIATIONS, HEADLINE if headline else "", headline, contents, absent_line(results))
+    return joined(HEADING, ABBREVIATIONS, HEADLINE if headline else "", headline, CONTENTS, contents, absent_line(results))
 
 
 def _shown(result: Result) -> str:
