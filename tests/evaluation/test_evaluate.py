@@ -185,3 +185,14 @@ def test_progress_runs_to_the_end_of_every_step(data):
     for steps in seen.values():
         assert [done for done, _ in steps] == sorted(done for done, _ in steps)
         assert steps[-1][0] == steps[-1][1]
+
+
+def test_labels_that_seem_to_begin_at_1_cause_a_warning(data):
+    known = data[0]
+    predicted = wrap(known).predict()
+    like = predicted < CLASSES - 1
+    with pytest.warns(UserWarning, match="do the labels begin at 1") as caught:
+        evaluate(known[:, like], labels=predicted[like] + 1, replicates=40)
+    assert caught[0].filename == __file__
+    like = predicted > 0
+    evaluate(known[:, like], labels=predicted[like], replicates=40)  # no row of class 0, and right

@@ -222,3 +222,15 @@ def test_rules_and_unfitted_classifiers():
     ):
         with pytest.raises(NotFittedError):
             getattr(CredalClassifier(), method)(X)
+
+
+def test_labels_of_another_kind_are_named_and_the_forest_is_proposed():
+    names = np.array(["setosa", "versicolor", "virginica"])[Y]
+    forest = RandomForestClassifier(10, random_state=0).fit(X, names)
+    trees = CredalClassifier.from_fitted(list(forest.estimators_))
+    with pytest.raises(ValueError, match=r"labels are text, such as setosa.*numbers, such as 0\.0.*wrap the forest"):
+        trees.score(X, names)
+    with pytest.raises(ValueError, match=r"labels are numbers, such as 0.*text, such as setosa.*classes_\[labels\]"):
+        CredalClassifier.from_fitted(forest).score(X, list(Y))
+    assert trees.score(X, Y, Y + 1) == pytest.approx(np.average(trees.predict(X) == Y, weights=Y + 1))
+    assert CredalClassifier.from_fitted(forest).score(X, names) > 0.9

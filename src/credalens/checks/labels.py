@@ -55,6 +55,23 @@ def warn_shifted_labels(labels: NDArray[np.int64], predicted: NDArray[np.int64],
         )
 
 
+def check_label_kind(labels: Any, classes: NDArray, /) -> None:
+    """Refuse text where a classifier knows its classes as numbers, and numbers where it knows them as text."""
+    first = next(iter(np.asarray(labels).ravel()), classes[0])
+    text, remedy = isinstance(first, str), "Pass names instead of positions: model.classes_[labels]."
+    if text == isinstance(classes[0], str):
+        return
+    if text:
+        remedy = (
+            "The trees of a forest number its classes: wrap the forest itself, or pass "
+            "np.searchsorted(forest.classes_, labels)."
+        )
+    kinds = ("text", "numbers") if text else ("numbers", "text")
+    raise ValueError(
+        f"labels are {kinds[0]}, such as {first}; the model knows its classes as {kinds[1]}, such as {classes[0]}. {remedy}"
+    )
+
+
 def _remedy_for_shape(labels: tuple[int, ...], samples: tuple[int, ...]) -> str:
     if labels == samples[1:]:
         return "Do the rows hold several members? Give one distribution for each sample, such as wrap(members).probability."

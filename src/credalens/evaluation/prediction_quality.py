@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from numpy.typing import NDArray
 
+from credalens.checks.labels import warn_shifted_labels
 from credalens.evaluation.advice.which_point import PointChoice, choose_point
 from credalens.evaluation.judged_rows import JudgedRows
 from credalens.evaluation.metrics.calibration import (
@@ -59,6 +60,7 @@ def prediction_quality(
     points, predicted = scored.points, scored.predicted
     if points is None or predicted is None:
         raise ValueError(f"{scored.name} was scored without point predictions.")
+    warn_shifted_labels(labels, predicted.credal, stacklevel=4)
     judged = ByMethod.make(lambda method: JudgedRows.of(points.of(method), labels, predicted.of(method)))
 
     def rejection(method: str, measure: str) -> RejectionCurve:

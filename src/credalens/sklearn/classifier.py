@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from credalens.arrays import top_class
 from credalens.checks.crude_members import warn_crude_members, warn_single_member
+from credalens.checks.labels import check_label_kind
 from credalens.checks.options import check_base
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.decisions import credal_decision
@@ -258,6 +259,12 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         summary = self._summary(X)
         probability = intersection_probability(summary.lower, summary.upper)
         return self.classes_[top_class(probability, ties=summary.sum_probability)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of ``predict`` on rows X with the labels y."""
+        check_is_fitted(self)
+        check_label_kind(y, self.classes_)
+        return float(super().score(X, y, sample_weight))
 
     def predict_uncertainty(self, X: Any) -> CredalUncertainty:
         """Total, aleatoric and epistemic uncertainty of every row, and the classical three for comparison."""

@@ -63,7 +63,9 @@ def _index(results: Sequence[Result]) -> str:
     rows = [[_link(result), result.kind, result.status, _shown(result)] for result in results]
     contents = markdown_table(["Label", "Kind", "Status", "What it shows"], rows)
     headline = headline_table(results)
-    return joined(HEADING, ABBREVIATIONS, HEADLINE if headline else "", headline, CONTENTS, contents, absent_line(results))
+    return joined(
+        HEADING, ABBREVIATIONS, HEADLINE if headline else "", headline, CONTENTS, contents, absent_line(results)
+    )
 
 
 def _shown(result: Result) -> str:
