@@ -33,14 +33,14 @@ class FakeEngine:
         assert self.trained(spec, folder)
         return spec
 
-    def predict(self, network, spec, images, *, samples, seed):
+    def predict(self, network, spec, images, *, samples, seed, preparation=""):
         assert spec.bayesian or samples == 1
         self.predictions.append((spec.key, samples))
         logits = self._signal(spec, images) + self._noise(spec, (samples, len(images), spec.classes), seed)
         odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
         return (odds / odds.sum(axis=-1, keepdims=True)).astype(np.float32)
 
-    def concentrations(self, network, spec, images):
+    def concentrations(self, network, spec, images, *, preparation=""):
         assert spec.distilled
         self.predictions.append((spec.key, 1))
         return np.exp(self._signal(spec, images)).astype(np.float32)

@@ -1,18 +1,21 @@
-"""Tables beyond the paper's: near unknowns, noisy labels, every score, trimmed intervals, and the same of texts."""
+"""Tables beyond the paper's: near unknowns, noisy labels, mistakes, every score, trimmed intervals, and texts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from credalens.core.scores import SCORES
 from credalens_paper.backbones import LARGE, TEXT
 from credalens_paper.experiments.cell_keys import MEAN, CellKey, cells
 from credalens_paper.experiments.paper_numbers import PAPER_TABLES, PaperTable
-from credalens_paper.experiments.tables import BOTH, C10, C100, DETECTION, OOD, PREDICTION, WRAPPED, Table
+from credalens_paper.experiments.preparations import PREPARATIONS, SEVEREST
+from credalens_paper.experiments.tables import BOTH, C10, C100, DETECTION, OOD, PREDICTION, SMALL, WRAPPED, Table
 
 UNCERTAINTIES: Final = ("TU", "AU", "EU")
 INTENTS, OUTSIDE = "clinc150", "clinc150-oos"
+MISTAKES: Final = "CorruptedMistakes"
 _DESCRIPTIONS: Final = {
     "NearOOD": "Accuracy, calibration and detection of near unknowns by EU, TU and GH: CIFAR-10 against CIFAR-100 and back.",
     "LabelNoise": "ResNet-18 deep ensembles trained on CIFAR-10 and on its worst human labels (CIFAR-10N): accuracy, "
@@ -21,6 +24,8 @@ _DESCRIPTIONS: Final = {
     "TextIntents": "Another domain: MLPs on n-grams of CLINC150's requests, 150 intents against requests outside all of them: "
     "accuracy, calibration and detection by every score of the catalogue.",
     "TrimmedText": "Trimmed intervals on CLINC150: ensembles of 10 to 25 MLPs, 10 to 1000 samples of Bayesian ones.",
+    "CorruptedMistakes": "Why the paper's networks might be wrong on three in four corrupted images: the same deep ensembles "
+    "with images given as in training and by mistakes, every fifth image of each set. Beside them what OODMain prints.",
     "TrimmedIntervals": "Credal sets without the most extreme 5, 10 and 20 % of the members of each class at each end.",
 }
 
@@ -122,9 +127,32 @@ def _trimmed_text() -> Table:
     )
 
 
+def _mistakes() -> Table:
+    models = {"backbone": SMALL, "method": "DE", "variant": BOTH, "N": 5, "id_set": C10, "ood_set": "cifar10-c"}
+    images = {**models, "preparation": tuple(PREPARATIONS)}
+    clean = tuple(name for name in PREPARATIONS if name != SEVEREST)
+    return Table(
+        MISTAKES,
+        (
+            *cells(**images, metric=PREDICTION),
+            *cells(**{**models, "ood_set": None, "preparation": clean}, metric=PREDICTION),
+        ),
+        layout=("backbone", "ood_set", "metric", "preparation"),
+    )
+
+
+def _paper_table(table: Table) -> PaperTable:
+    """What the paper prints beside a table of ours: numbers of the same cells, however the images were given."""
+    printed = PAPER_TABLES["OODMain"] if table.label == MISTAKES else PaperTable("", None, {})
+    keys = {cell: replace(cell, preparation=None) for cell in table.cells}
+    beside = {cell: printed.cells[key] for cell, key in keys.items() if key in printed.cells}
+    return PaperTable(_DESCRIPTIONS[table.label], printed.runs, beside)
+
+
 OWN_TABLES: Final = {
-    table.label: table for table in (_near(), _label_noise(), _catalogue(), _trimmed(), _text(), _trimmed_text())
+    table.label: table
+    for table in (_near(), _label_noise(), _mistakes(), _catalogue(), _trimmed(), _text(), _trimmed_text())
 }
 """Tables of ours by their labels."""
-BESIDE: Final = {**PAPER_TABLES, **{label: PaperTable(text, None, {}) for label, text in _DESCRIPTIONS.items()}}
-"""For every table what it shows and what the paper prints, which of ours is nothing."""
+BESIDE: Final = {**PAPER_TABLES, **{label: _paper_table(table) for label, table in OWN_TABLES.items()}}
+"""For every table what it shows and what the paper prints, which of most of ours is nothing."""

@@ -19,7 +19,8 @@ class CellKey:
     """The keys of a cell; None where one does not apply.
 
     `id_set` is the set that a model was trained on; `ood_set` is the other set it was tested with (None: the test split of
-    `id_set`). "Baseline" of the paper is the variant "classical" and "Ours" is "credal"; EDD is neither.
+    `id_set`), and `preparation` is how its images are given to the networks (None: all of them, as in training).
+    "Baseline" of the paper is the variant "classical" and "Ours" is "credal"; EDD is neither.
     """
 
     backbone: str | None = optional()
@@ -31,6 +32,7 @@ class CellKey:
     measure: str | None = optional()
     id_set: str | None = optional()
     ood_set: str | None = optional()
+    preparation: str | None = optional()
     metric: str
 
     def get(self, key: str, /) -> Any:

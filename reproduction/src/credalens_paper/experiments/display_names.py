@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from credalens_paper.experiments.preparations import PREPARATIONS
+
 _NAMES: Final = {
     "vgg16": "VGG16",
     "resnet18": "ResNet-18",
@@ -29,12 +31,14 @@ _NAMES: Final = {
     "measure": "Measure",
     "metric": "Metric",
     "variant": "Variant",
+    "preparation": "Images",
     "mean": "mean (bit)",
     "time_ms": "time (ms)",
     "cpu_ms": "CPU (ms)",
     "gpu_ms": "GPU (ms)",
     "uncertainty_ms": "uncertainty (ms)",
     "model_size_mb": "size (MB)",
+    **{name: preparation.words for name, preparation in PREPARATIONS.items()},
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import combinations
 from typing import Final
@@ -14,6 +14,7 @@ import numpy as np
 
 from credalens_paper.data import DATA_SETS
 from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.preparations import EVERY, SEVEREST, TRAINED
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.training.spec import TrainSpec
 
@@ -22,29 +23,47 @@ TRAINED_AS: Final = {"DE": "snn", "BNNR": "bnnr", "BNNF": "bnnf", "EDD": "edd", 
 
 @dataclass(frozen=True, order=True)
 class EvaluationSet:
-    """A test set, or one corruption of it at one severity."""
+    """A test set, or one corruption of it at one severity; every fifth image where a preparation is named."""
 
     name: str
     corruption: str = ""
     severity: int = 0
+    preparation: str = ""
 
     @property
     def key(self) -> str:
         """A readable file name.
 
-        >>> EvaluationSet("cifar10-c", "fog", 3).key
-        'cifar10-c.fog.3'
+        >>> EvaluationSet("cifar10-c", "fog", 3).key, EvaluationSet("cifar10", preparation="bgr").key
+        ('cifar10-c.fog.3', 'cifar10.bgr')
         """
-        return f"{self.name}.{self.corruption}.{self.severity}" if self.corruption else self.name
+        parts = (self.name, self.corruption, str(self.severity or ""), self.preparation)
+        return ".".join(part for part in parts if part)
+
+    @property
+    def pixels(self) -> EvaluationSet:
+        """The set whose pixels are the same."""
+        return replace(self, preparation=TRAINED) if self.preparation else self
+
+    @property
+    def rows(self) -> slice:
+        """The images of the whole test set that belong to this one."""
+        return slice(None, None, EVERY if self.preparation else None)
 
 
-def evaluation_sets(name: str, preset: Preset, /, *, severity: int | None = None) -> tuple[EvaluationSet, ...]:
+def evaluation_sets(
+    name: str, preset: Preset, /, *, severity: int | None = None, preparation: str = ""
+) -> tuple[EvaluationSet, ...]:
     """The sets behind a name of the paper: one, or all corruptions (at one severity or at all) of a corrupted set."""
+    if preparation == SEVEREST:
+        severity, preparation = max(preset.severities), TRAINED
     substitute = preset.substitute("ood_set", name)
     if not substitute.endswith("-c"):
-        return (EvaluationSet(substitute),)
+        return (EvaluationSet(substitute, preparation=preparation),)
     severities = preset.severities if severity is None else (severity,)
-    return tuple(EvaluationSet(substitute, kind, level) for kind in preset.corruptions for level in severities)
+    return tuple(
+        EvaluationSet(substitute, kind, level, preparation) for kind in preset.corruptions for level in severities
+    )
 
 
 @dataclass(frozen=True)

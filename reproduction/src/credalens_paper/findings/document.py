@@ -17,6 +17,7 @@ from credalens_paper.findings.advice import score_ranks_sentence
 from credalens_paper.findings.beyond import backbone_note, near_sentence, noise_sentence
 from credalens_paper.findings.claims import CLAIMS, claims_table, verdict
 from credalens_paper.findings.lookup import model_name, place_name
+from credalens_paper.findings.mistakes import mistakes_sentence, mistakes_table
 from credalens_paper.findings.notes import corner_note, corruption_note, weakness_note
 from credalens_paper.findings.people import people_sentence
 from credalens_paper.findings.score_tables import (
@@ -101,7 +102,8 @@ def _comparisons(results: Sequence[Result]) -> Iterator[Comparison]:
         measured = {cell.keys: CellKey(**{**cell.keys.as_dict(), **cell.substitutes}) for cell in result.cells}
         for entry in result.improvements:
             keys = measured[entry.keys]
-            if entry.ours and keys.id_set and (keys, entry.ours.mean) not in seen:
+            given_as_trained = keys.preparation is None
+            if entry.ours and keys.id_set and given_as_trained and (keys, entry.ours.mean) not in seen:
                 seen.add((keys, entry.ours.mean))
                 yield Comparison(result.label, keys, entry.ours, entry.paper)
 
@@ -123,13 +125,14 @@ def _short(results: Sequence[Result], compared: Sequence[Comparison], exactness:
         noise_sentence(results),
         text_sentence(results),
         people_sentence(results),
+        mistakes_sentence(results),
     )
     return "\n".join(f"- {line}" for line in (*notes, *beyond, *exact) if line)
 
 
 def _levels(results: Sequence[Result]) -> str:
     table = levels_table(results)
-    return joined(LEVELS, table, corruption_note(results)) if table else ""
+    return joined(LEVELS, table, corruption_note(results), mistakes_table(results)) if table else ""
 
 
 def _tally(compared: Sequence[Comparison]) -> str:

@@ -23,6 +23,7 @@ from credalens.core.scores import SCORES
 from credalens.core.trimming import left_out
 from credalens.evaluation import calibration_metrics, ood_metrics
 from credalens.prediction import CredalPrediction, wrap
+from credalens_paper.experiments.tables import DETECTION
 
 Array = NDArray[Any]
 
@@ -40,11 +41,13 @@ class Extras:
     """What is computed only where a number asks for it.
 
     `scores` of the catalogue, of which the generalized Hartley measure is called GH as in the paper, and `trims`, variants
-    such as "trim10": credal sets without a tenth of the members at each end.
+    such as "trim10": credal sets without a tenth of the members at each end. `detection` sorts the scores of two sets,
+    which takes longer than all else.
     """
 
     scores: frozenset[str] = frozenset()
     trims: frozenset[str] = frozenset()
+    detection: bool = False
 
     @classmethod
     def of(cls, names: Iterable[str], /) -> Extras:
@@ -55,7 +58,9 @@ class Extras:
         """
         parts = [name.split(".") for name in names]
         asked = {part[1] for part in parts if len(part) > 1}
-        return cls(frozenset(asked & {"GH", *SCORES}), frozenset(part[0] for part in parts if part[0].startswith(TRIM)))
+        trims = frozenset(part[0] for part in parts if part[0].startswith(TRIM))
+        detection = any(part[-1] in DETECTION for part in parts)
+        return cls(frozenset(asked & {"GH", *SCORES}), trims, detection)
 
 
 TRIM: Final = "trim"

@@ -58,7 +58,7 @@ class Evaluator:
         return dict(entry["numbers"]) if today in (None, entry["fingerprint"]) else None
 
     def evaluate(self, run: Run, sets: Iterable[EvaluationSet], names: frozenset[str], /) -> None:
-        """Make the missing numbers, with the scores and trimmed sets that `names` ask for."""
+        """Make the missing numbers, with the scores, trimmed sets and detection that `names` ask for."""
         extras = Extras.of(names)
         record = self._record(run)
         record |= {"ensemble": _described(run.ensemble), "hardware": to_json(hardware())}
@@ -127,9 +127,9 @@ class Evaluator:
             assessment, numbers = inside, mean_numbers(inside) | self._time(run)
         else:
             assessment = assess(self.job, run, images, extras=extras)
-            numbers = detection_numbers(inside, assessment)
+            numbers = detection_numbers(inside, assessment) if extras.detection else {}
         if images.name.removesuffix("-c") == run.id_set:
-            numbers |= prediction_numbers(assessment, self.job.images.labels(run.id_set))
+            numbers |= prediction_numbers(assessment, self.job.images.labels(run.id_set)[images.rows])
         return numbers
 
     def _assess_inside(self, run: Run, extras: Extras) -> Assessment:

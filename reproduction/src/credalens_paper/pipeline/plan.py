@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -86,12 +86,18 @@ class Workbench:
         chosen = ensembles(cell, preset, pool=pool, pretrained=self.pretrained)
         runs = tuple(Run(ensemble, str(measured.id_set), measured.J, regime) for ensemble in chosen)
         if sets is None:
-            sets = (runs[0].inside,) if cell.ood_set is None else evaluation_sets(cell.ood_set, preset)
+            sets = self._sets(cell, runs[0].inside)
         name = number_name(cell.variant, cell.measure, cell.metric) if cell.metric else ""
         reasons = {run: self._missing_input(run, sets, name) for run in runs[:most]}
         counts = Counter(reason for reason in reasons.values() if reason is not None)
         missing = {ALL if n == len(reasons) else f"{n} of {len(reasons)} runs": why for why, n in counts.items()}
         return Plan(runs, sets, name, tuple(run for run, reason in reasons.items() if reason is None), missing)
+
+    def _sets(self, cell: CellKey, inside: EvaluationSet) -> tuple[EvaluationSet, ...]:
+        preparation = cell.preparation or ""
+        if cell.ood_set is None:
+            return (replace(inside, preparation=preparation),)
+        return evaluation_sets(cell.ood_set, self.job.preset, preparation=preparation)
 
     def make(self, plans: Iterable[Plan], /) -> None:
         """Train, predict and evaluate what is available and not stored yet, stage by stage."""

@@ -72,7 +72,7 @@ def predict_network(job: Job, item: tuple[TrainSpec, Sets], /) -> None:
     job.images.prepare(sets, spec.image_size)
     for images, counts in sets.items():
         job.deadline.check()
-        predictor = _Predictor(job, network, spec, images.key, job.images.test(images, spec.image_size))
+        predictor = _Predictor(job, network, spec, images, job.images.test(images, spec.image_size))
         for samples in counts:
             if samples > job.preset.keep:
                 predictor.sum_samples(samples)
@@ -87,15 +87,19 @@ class _Predictor:
     job: Job
     network: Any
     spec: TrainSpec
-    set_key: str
+    images: EvaluationSet
     pixels: Array
 
+    @property
+    def set_key(self) -> str:
+        return self.images.key
+
     def store_samples(self, samples: int, /) -> None:
-        engine, spec = self.job.engine, self.spec
+        engine, spec, preparation = self.job.engine, self.spec, self.images.preparation
         if spec.distilled:
-            predictions = engine.concentrations(self.network, spec, self.pixels)[None]
+            predictions = engine.concentrations(self.network, spec, self.pixels, preparation=preparation)[None]
         elif not spec.bayesian:
-            predictions = engine.predict(self.network, spec, self.pixels, samples=1, seed=0)
+            predictions = self._predict(samples=1, seed=0)
         else:
             predictions = self._draw(samples)
         # Concentrations reach beyond the range of float16.
@@ -122,8 +126,11 @@ class _Predictor:
 
     def _draw_group(self, group: int) -> Array:
         seed = zlib.crc32(f"{spec_key(self.spec)} {self.set_key} {group}".encode())
-        samples = self.job.preset.draws
-        return self.job.engine.predict(self.network, self.spec, self.pixels, samples=samples, seed=seed)
+        return self._predict(samples=self.job.preset.draws, seed=seed)
+
+    def _predict(self, **draws: int) -> Array:
+        how = self.images.preparation
+        return self.job.engine.predict(self.network, self.spec, self.pixels, preparation=how, **draws)
 
 
 def _sums(summary: MemberSummary) -> dict[str, Array]:

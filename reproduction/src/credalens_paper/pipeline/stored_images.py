@@ -62,7 +62,7 @@ class Images:
 
     def prepare(self, sets: Iterable[EvaluationSet], pixels: int, /) -> None:
         """Generate the corrupted images that are missing, several sets at a time."""
-        corrupted = [images for images in sets if images.corruption]
+        corrupted = list({images.pixels: None for images in sets if images.corruption})
         if corrupted:
             self.test(EvaluationSet(corrupted[0].name.removesuffix("-c")), pixels)  # read once, before the threads
         with ThreadPoolExecutor(min(MOST_THREADS, usable_cores())) as pool:
@@ -73,13 +73,13 @@ class Images:
         """The pixels of an evaluation set, corrupted where it says so."""
         clean = images.name.removesuffix("-c")
         if not images.corruption:
-            return self._pixels(clean, "test", pixels)
+            return self._pixels(clean, "test", pixels)[images.rows]
         official = self._official(images)
         if official is not None:
-            return official
-        key = f"{images.key}.{_loaded_size(clean, pixels) or 'native'}"
+            return official[images.rows]
+        key = f"{images.pixels.key}.{_loaded_size(clean, pixels) or 'native'}"
         if self.store.array("images", key) is None:
-            corrupted = corrupt(self._pixels(clean, "test", pixels), images.corruption, images.severity)
+            corrupted = corrupt(self._pixels(clean, "test", pixels)[images.rows], images.corruption, images.severity)
             self.store.save_array("images", key, corrupted)
         return self._stored(key)
 

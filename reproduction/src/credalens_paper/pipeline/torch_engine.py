@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens_paper.data import normalization
+from credalens_paper.experiments.preparations import PREPARATIONS, TRAINED, Preparation
 from credalens_paper.training.spec import TrainSpec
 
 if TYPE_CHECKING:
@@ -76,18 +77,23 @@ class TorchEngine:
         return load_model(spec, folder, build=build_backbone, device=self.device)
 
     def predict(
-        self, network: Any, spec: TrainSpec, images: Pixels, /, *, samples: int, seed: int
+        self, network: Any, spec: TrainSpec, images: Pixels, /, *, samples: int, seed: int, preparation: str = ""
     ) -> NDArray[np.float32]:
-        """Probabilities (samples, images, classes)."""
+        """Probabilities (samples, images, classes) of images that are given as in training, or by a mistake."""
         from credalens_paper.training.predict_images import predict_members
 
-        return predict_members(network, images, samples=samples, seed=seed, **self._options(spec))
+        given = PREPARATIONS[preparation or TRAINED]
+        options = self._options(spec, given)
+        return predict_members(network, given.arrange(images), samples=samples, seed=seed, **options)
 
-    def concentrations(self, network: Any, spec: TrainSpec, images: Pixels, /) -> NDArray[np.float32]:
+    def concentrations(
+        self, network: Any, spec: TrainSpec, images: Pixels, /, *, preparation: str = ""
+    ) -> NDArray[np.float32]:
         """Concentrations (images, classes)."""
         from credalens_paper.training.predict_images import predict_concentrations
 
-        return predict_concentrations(network, images, **self._options(spec))
+        given = PREPARATIONS[preparation or TRAINED]
+        return predict_concentrations(network, given.arrange(images), **self._options(spec, given))
 
     def training_record(self, spec: TrainSpec, folder: Path, /) -> dict[str, Any]:
         """What the training loop wrote down."""
@@ -103,8 +109,8 @@ class TorchEngine:
         device = {"device": device_name(self.device), "precision": self.precision, "side_by_side": self.side_by_side}
         return device if self.pool is None else {**device, **self.pool.about()}
 
-    def _options(self, spec: TrainSpec) -> dict[str, Any]:
-        mean, std = normalization(spec.data)
+    def _options(self, spec: TrainSpec, given: Preparation) -> dict[str, Any]:
+        mean, std = given.statistics(normalization(spec.data))
         return {
             "mean": mean,
             "std": std,
