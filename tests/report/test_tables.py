@@ -98,6 +98,17 @@ def test_the_terminal_shows_tables_and_words_as_written(result, width):
     assert "".join(result.words.headline.split()) in "".join(text.split())
 
 
+def test_a_narrow_terminal_breaks_names_between_words_and_shows_every_number():
+    name, titles = "1 - max of the mean (mean_least_confidence)", [f"a-long-name-{place}" for place in range(5)]
+    columns = (Column("Score", text=True), *map(Column, titles))
+    table = Table("Scores", columns, ((Cell(name), *(Cell(f"{place}.125") for place in range(5))),))
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=80, color_system=None)
+    console.print(to_rich(table, console))
+    assert all(word in buffer.getvalue().split() for word in [*name.split(), *(f"{place}.125" for place in range(5))])
+    assert all(len(line) <= 80 for line in buffer.getvalue().splitlines())
+
+
 def test_an_evaluation_gives_its_tables_as_text(result):
     text = result.table()
     assert text == printed(result, 100)
@@ -115,5 +126,6 @@ def test_the_terminal_without_labels(result):
 def test_rich_cells_are_no_markup():
     table = Table("[bold]", (Column("[x]", text=True),), ((Cell("[red]a[/red]"),),))
     buffer = io.StringIO()
-    Console(file=buffer, width=60, color_system=None).print(to_rich(table))
+    console = Console(file=buffer, width=60, color_system=None)
+    console.print(to_rich(table, console))
     assert all(text in buffer.getvalue() for text in ("[bold]", "[x]", "[red]a[/red]"))

@@ -242,7 +242,7 @@ def print_comparison(comparison: ModelComparison, folder: Path) -> None:
     from credalens.report.terminal import to_rich
 
     console = Console(highlight=False)
-    console.print(to_rich(models_table(comparison, caught=False)))
+    console.print(to_rich(models_table(comparison, caught=False), console))
     for one in comparison.differences:
         console.print(escaped(sentence(comparison, one)), markup=False)
     console.print(f"\nReport: {escaped((folder / 'report.html').resolve())}", soft_wrap=True, markup=False)

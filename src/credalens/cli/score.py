@@ -250,8 +250,10 @@ def _table(summary: ScoreSummary) -> Table:
 
     unit = {2.0: "bits", math.e: "nats"}.get(summary.base, f"base {summary.base:g}")
     table = Table(title="Mean of each score", title_justify="left")
-    for title, justify in (("column", "left"), ("score", "left"), ("mean", "right"), ("unit", "left")):
-        table.add_column(title, justify=justify)  # type: ignore[arg-type]
+    table.add_column("column", overflow="fold")  # a name is typed again: never shortened
+    table.add_column("score")
+    table.add_column("mean", justify="right", no_wrap=True)
+    table.add_column("unit", no_wrap=True)
     for name, mean in summary.means.items():
         score = SCORES[name]
         table.add_row(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from typing import Literal
 
 from credalens.checks.control_characters import escaped
 from credalens.checks.packages import needing
@@ -21,17 +23,19 @@ KEY = (
     "In brackets: the names of scores in code.\n"
 )
 WIDEST_NAME = 24
+NARROWEST_NAME = 10
+UNLIMITED = 10_000
 COLORS = {"better": "green", "worse": "red", "undecided": "dim"}
 
 
 def print_result(evaluation: Evaluation, console: Console, /) -> None:
     """The two main tables, as far as there are OOD data and labels, and the summary in words."""
     if evaluation.ood:
-        console.print(to_rich(narrow_detection_table(evaluation)))
+        console.print(to_rich(narrow_detection_table(evaluation), console))
         console.print(Text(KEY, style="dim"))
-        console.print(to_rich(scores_table(evaluation)))
+        console.print(to_rich(scores_table(evaluation), console))
     if evaluation.calibration is not None:
-        console.print(to_rich(calibration_table(evaluation.calibration, evaluation.data.id.name)))
+        console.print(to_rich(calibration_table(evaluation.calibration, evaluation.data.id.name), console))
     console.print(_sentences(evaluation.words))
 
 
@@ -43,24 +47,41 @@ def to_text(evaluation: Evaluation, /) -> str:
     return capture.get()
 
 
-def to_rich(table: Table, /) -> RichTable:
-    """A table for the terminal, names shown as they are written."""
+def to_rich(table: Table, console: Console, /) -> RichTable:
+    """A table for this terminal, names shown as they are written; if it is too wide, they are broken between words."""
+    whole = _rich_table(table, lambda name: name)
+    if whole.__rich_measure__(console, console.options.update(width=UNLIMITED)).maximum <= console.width:
+        return whole
+    width = _width_of_names(table, console.width)
+    return _rich_table(table, lambda name: Text("\n").join(name.wrap(console, width, overflow="fold")))
+
+
+def _width_of_names(table: Table, width: int) -> int:
+    """What each column of names may take, so that no number is broken in a terminal of this width."""
+    numbers = [place for place, column in enumerate(table.columns) if not column.text]
+    longest = [
+        max((len(word) for row in table.rows for word in _rich(row[place]).plain.split()), default=0)
+        for place in numbers
+    ]
+    share = (width - sum(longest) - 2 * len(table.columns) - 2) // max(1, len(table.columns) - len(numbers))
+    return min(WIDEST_NAME, max(NARROWEST_NAME, share))
+
+
+def _rich_table(table: Table, broken: Callable[[Text], Text]) -> RichTable:
     rich_table = RichTable(
         title=Text(escaped(table.caption("*")), style="bold"),
         title_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
-    for place, column in enumerate(table.columns):
-        widest = max((len(row[place].text + row[place].note) for row in table.rows), default=0)
-        rich_table.add_column(
-            Text(escaped(column.title)),
-            justify="left" if column.text else "right",
-            overflow="fold",
-            no_wrap=place == 0 and widest <= WIDEST_NAME,  # else the widest column is narrowed first
-        )
+    for column in table.columns:
+        justify: Literal["left", "right"] = "left" if column.text else "right"
+        rich_table.add_column(Text(escaped(column.title)), justify=justify, overflow="fold", no_wrap=column.text)
     for number, row in enumerate(table.rows, start=1):
-        rich_table.add_row(*map(_rich, row), end_section=table.group > 1 and number % table.group == 0)
+        cells = [
+            broken(_rich(cell)) if column.text else _rich(cell) for cell, column in zip(row, table.columns, strict=True)
+        ]
+        rich_table.add_row(*cells, end_section=table.group > 1 and number % table.group == 0)
     return rich_table
 
 
