@@ -6,28 +6,31 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
 from credalens_paper.pipeline import job as job_module
 from credalens_paper.pipeline.job import Deadline, TimeIsUp
+from credalens_paper.pipeline.stored_images import Images
 from reproduction.tests.pipeline.fake_engine import FakeEngine
 from reproduction.tests.pipeline.small_runs import run
 
 pytestmark = pytest.mark.usefixtures("hurry")
 
 
-def test_the_stages_can_be_run_one_by_one(tmp_path):
+def test_the_stages_can_be_run_one_by_one_and_the_last_without_data(tmp_path, monkeypatch):
     engine = FakeEngine()
-    trained = run(tmp_path, "OODMainTU", engine=engine, stop_after="train")
+    trained = run(tmp_path, "LabelNoise", engine=engine, stop_after="train")
     assert engine.trainings
     assert not engine.predictions
-    assert "stopped after the stage 'train'" in trained.unfinished["OODMainTU"]
-    predicted = run(tmp_path, "OODMainTU", engine=(second := FakeEngine()), stop_after="predict")
+    assert "stopped after the stage 'train'" in trained.unfinished["LabelNoise"]
+    predicted = run(tmp_path, "LabelNoise", engine=(second := FakeEngine()), stop_after="predict")
     assert not second.trainings
     assert second.predictions
     assert predicted.results == []
-    finished = run(tmp_path, "OODMainTU", engine=(third := FakeEngine()))
+    monkeypatch.setattr(Images, "_open", Mock(side_effect=FileNotFoundError("no data here")))
+    finished = run(tmp_path, "LabelNoise", engine=(third := FakeEngine()))
     assert (third.trainings, third.predictions) == ([], [])
     assert finished.results[0].status == "measured"
 

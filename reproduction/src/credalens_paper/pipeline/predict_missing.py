@@ -69,6 +69,8 @@ def predict_network(job: Job, item: tuple[TrainSpec, Sets], /) -> None:
     network = job.engine.load(spec, job.store.models)
     job.store.write_json(_record(spec), job.engine.training_record(spec, job.store.models))
     job.log(f"predicting {spec_key(spec)} on {len(sets)} sets")
+    if job.images.reason(spec.data, pixels=spec.image_size) is None:
+        job.images.labels(spec.data)  # stored, so that predictions are evaluated where there are no data
     job.images.prepare(sets, spec.image_size)
     for images, counts in sets.items():
         job.deadline.check()
