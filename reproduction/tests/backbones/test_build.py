@@ -47,6 +47,7 @@ def images():
         ("resnet50", 1000, 25_557_032),
         ("efficientnet_b2", 1000, 9_109_994),
         ("vit_base", 1000, 86_567_656),
+        ("efficientnet_lite0", 1000, 4_652_008),
     ],
 )
 def test_full_networks_have_the_published_number_of_parameters(name, classes, count):
@@ -243,7 +244,7 @@ def test_an_unknown_name_lists_the_names():
         ({"width": 0.0}, "must be positive, got 0.0"),
         ({"width": float("nan")}, "must be positive, got nan"),
         ({"image_size": 4}, "at least 8 pixels wide.*got image_size=4"),
-        ({"pretrained": "somewhere"}, "resnet18 is trained from scratch"),
+        ({"pretrained": "somewhere"}, "resnet18 starts at random"),
     ],
 )
 def test_impossible_options_are_refused(options, problem):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from credalens_paper.backbones.pretrained import Pretrained
 from credalens_paper.experiments.cell_keys import CellKey, cells
 from credalens_paper.experiments.ensembles import (
     EvaluationSet,
@@ -80,12 +81,17 @@ def test_ensembles_of_different_sizes_or_networks_have_different_names():
     assert len({run.key for run in runs}) == len(runs)
 
 
-def test_pretrained_weights_belong_to_imagenet_alone():
+def test_pretrained_weights_belong_to_imagenet_and_to_fine_tuning_alone():
     full = get_preset("full")
-    large = {"backbone": "resnet50", "method": "DE", "N": 5}
-    for id_set, expected in (("imagenet", "weights"), ("cifar10", None)):
-        runs = ensembles(cell(**large, id_set=id_set), full, pool=full.members, pretrained="weights")
-        assert {spec.pretrained for spec in runs[0].specs} == {expected}
+    for backbone, id_set, expected in (
+        ("resnet50", "imagenet", ("sha256-1", "/weights")),
+        ("efficientnet_lite0", "cifar100", ("sha256-1", "/weights")),
+        ("resnet50", "cifar10", (None, None)),
+    ):
+        large = cell(backbone=backbone, method="DE", N=5, id_set=id_set)
+        weights = Pretrained(backbone, "/weights", "sha256-1")
+        runs = ensembles(large, full, pool=full.members, pretrained=weights)
+        assert {(spec.pretrained, spec.weights) for spec in runs[0].specs} == {expected}
     assert runs[0].specs[0].image_size == 224
 
 

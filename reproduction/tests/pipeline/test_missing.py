@@ -97,7 +97,29 @@ def test_what_can_be_measured_is_measured_when_one_set_is_missing(tmp_path):
 def test_imagenet_needs_pretrained_weights(tmp_path):
     result = run(tmp_path, "AblationPreTrainTU", engine=FakeEngine(), preset="full").results[0]
     reasons = {cell.reason for cell in result.cells if cell.keys.id_set == "imagenet"}
-    assert reasons == {"ImageNet needs the folder of a pretrained ResNet-50; pass --pretrained FOLDER"}
+    assert reasons == {"ResNet-50 starts from weights of ImageNet; pass their folder as --pretrained FOLDER"}
+
+
+def test_fine_tuning_needs_the_weights_of_its_own_network(tmp_path):
+    reason = "EffLite0 starts from weights of ImageNet; pass their folder as --pretrained FOLDER"
+    preset = replace(TINY, substitutes={**TINY.substitutes, "backbone": {}})
+    lite, resnet = tmp_path / "lite", tmp_path / "resnet"
+    for folder, files in (
+        (lite, {"a.pth": ""}),
+        (resnet, {"config.json": '{"model_type": "resnet"}', "model.safetensors": ""}),
+    ):
+        folder.mkdir()
+        for name, text in files.items():
+            (folder / name).write_text(text)
+    for options in ({}, {"pretrained": str(resnet)}):
+        result = run(tmp_path / "store", "FineTuned", engine=FakeEngine(), preset=preset, **options).results[0]
+        assert {cell.reason for cell in result.cells} == {reason}
+    engine = FakeEngine()
+    result = run(tmp_path / "store", "FineTuned", engine=engine, preset=preset, pretrained=str(lite)).results[0]
+    assert result.status == "measured"
+    assert {(spec.backbone, spec.weights) for spec in engine.trainings} == {("efficientnet_lite0", str(lite))}
+    written = "".join(path.read_text() for path in (tmp_path / "store").rglob("*.json"))
+    assert str(lite) not in written
 
 
 def test_too_few_members_for_an_ensemble_are_a_reason_and_not_an_error(tmp_path):

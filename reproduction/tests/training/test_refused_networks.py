@@ -37,6 +37,11 @@ def test_another_configuration_is_refused(tmp_path, prepare, change, message):
     assert files(tmp_path, SPEC) == before
 
 
+def test_a_network_does_not_start_at_random_in_place_of_its_weights(tmp_path):
+    with pytest.raises(ValueError, match=r"starts from weights sha256-12; name their folder"):
+        train([member(pretrained="sha256-12")], tmp_path)
+
+
 def test_a_network_from_before_a_schedule_had_all_its_fields_is_kept(tmp_path):
     train([SPEC], tmp_path)
     path = tmp_path / SPEC.key / "model.safetensors"

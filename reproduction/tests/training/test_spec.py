@@ -62,10 +62,18 @@ def test_every_field_changes_the_key():
         "data": "svhn", "backbone": "vgg16", "method": "bnnr", "seed": 1, "schedule": "paper", "classes": 11,
         "width": 0.5, "image_size": 33, "pretrained": "weights",
     }  # fmt: skip
-    assert set(other) | {"teachers"} == {field.name for field in fields(TrainSpec)}
+    assert set(other) | {"teachers", "weights"} == {field.name for field in fields(TrainSpec)}
     assert len({CIFAR.key, *(replace(CIFAR, **{name: value}).key for name, value in other.items())}) == 10
     students = [replace(CIFAR, method="edd", teachers=teachers) for teachers in ((0, 1), (1, 0), (0, 1, 2))]
     assert len({student.key for student in students}) == 3
+
+
+def test_where_weights_lie_is_no_part_of_a_spec():
+    here, there = (replace(CIFAR, pretrained="sha256-12", weights=folder) for folder in ("/here", "/there"))
+    assert here == there
+    assert here.key == there.key != CIFAR.key
+    assert "here" not in f"{here} {json.dumps(here.as_dict())}"
+    assert replace(here, seed=1).weights == "/here"
 
 
 def test_keys_stay_what_they_were():

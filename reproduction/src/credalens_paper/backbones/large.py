@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from torch import Tensor, nn
 
 from credalens_paper.backbones.depthwise import use_own_depthwise
-from credalens_paper.backbones.pretrained import FAMILIES, check_pretrained
+from credalens_paper.backbones.pretrained import FAMILIES, read_configuration
 
 
 class Logits(nn.Module):
@@ -53,7 +53,7 @@ def _initialise_efficientnet(network: nn.Module) -> None:
 
 def load_large(name: str, classes: int, width: float, image_size: int, folder: Path, /) -> nn.Module:
     """The network with the safetensors weights of a local folder; a head of another size starts at random."""
-    stored, family = check_pretrained(folder, name), _FAMILIES[name]
+    stored, family = read_configuration(folder, name), _FAMILIES[name]
     _check_shape(name, stored, family.settings(width, image_size), folder)
     with _quiet():
         network, report = _network(name).from_pretrained(

@@ -75,7 +75,9 @@ def reproduce(
     paper_solver: Annotated[
         bool, _option("SciPy's SLSQP beside the exact measures, on a subsample.", None, "--paper-solver")
     ] = False,
-    pretrained: Annotated[str | None, _option("Pretrained ResNet-50 for the ImageNet entries.", "FOLDER")] = None,
+    pretrained: Annotated[
+        str | None, _option("Weights of ResNet-50 for ImageNet, or of EfficientNet-Lite0.", "FOLDER")
+    ] = None,
     device: Device = None,
     side_by_side: SideBySide = 1,
     compiled: Annotated[bool, _run("Fuse training with torch.compile: pays for many networks.", "--compile")] = False,
@@ -107,6 +109,7 @@ def reproduce(
         credalens reproduce all --preset smoke
         credalens reproduce OODMain OODMainTU --preset fast --data-folder data --compile
         credalens reproduce OODMain --preset fast --data-folder data --only-train --time-limit 500
+        credalens reproduce FineTuned --preset scratch --data-folder data --pretrained weights
         credalens reproduce TextIntents TextScores --preset text --data-folder data
         credalens reproduce all --from-results results/fast --from-results results/scratch --markdown results/README.md
         credalens reproduce all --preset fast --data-folder /shared/data --out /shared/runs --engine ray

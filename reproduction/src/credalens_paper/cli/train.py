@@ -57,7 +57,7 @@ def train(
         Path | None, _path("FOLDER", "Where the data set is; digits, textures and photos need none.")
     ] = None,
     backbone: Annotated[
-        str, _name("vgg16, resnet18, resnet50, efficientnet_b2 or vit_base; mlp for texts.")
+        str, _name("vgg16, resnet18, resnet50, efficientnet_b2, efficientnet_lite0, vit_base; mlp for texts.")
     ] = "resnet18",
     method: Annotated[str, _name("ensemble, bnnr, bnnf, edd or edd_fair (from an ensemble's members).")] = "ensemble",
     members: Annotated[int, _count("Networks, from the seeds 0 to N - 1.")] = 5,
@@ -153,11 +153,11 @@ def _check_device(device: str | None, precision: str, *, on_ray: bool) -> None:
 
 
 def _usual_size(data: str, backbone: str) -> int:
-    from credalens_paper.backbones import LARGE
+    from credalens_paper.backbones import LARGE, LITE
     from credalens_paper.data import DATA_SETS, has_texts
     from credalens_paper.data.texts import FEATURES
 
-    if backbone in LARGE:
+    if backbone in (*LARGE, LITE):
         return 224
     if has_texts(data):
         return FEATURES

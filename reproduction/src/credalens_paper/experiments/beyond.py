@@ -1,4 +1,4 @@
-"""Tables beyond the paper's: near unknowns, noisy labels, mistakes, every score, trimmed intervals, and texts."""
+"""Tables beyond the paper's: near unknowns, noisy labels, mistakes, fine-tuning, every score, trimmed intervals, texts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from credalens.core.scores import SCORES
-from credalens_paper.backbones import LARGE, TEXT
+from credalens_paper.backbones import LARGE, LITE, TEXT
 from credalens_paper.experiments.cell_keys import MEAN, CellKey, cells
 from credalens_paper.experiments.paper_numbers import PAPER_TABLES, PaperTable
 from credalens_paper.experiments.preparations import PREPARATIONS, SEVEREST
@@ -20,6 +20,9 @@ _DESCRIPTIONS: Final = {
     "NearOOD": "Accuracy, calibration and detection of near unknowns by EU, TU and GH: CIFAR-10 against CIFAR-100 and back.",
     "LabelNoise": "ResNet-18 deep ensembles trained on CIFAR-10 and on its worst human labels (CIFAR-10N): accuracy, "
     "calibration, mean uncertainty of the test images, OOD detection.",
+    "FineTuned": "EfficientNet-Lite0 fine-tuned at 224 pixels from one set of ImageNet weights: members differ in the first "
+    "weights of their heads, in the order and the augmentation of the images only. Accuracy, calibration, detection of far "
+    "and near unknowns.",
     "ScoreCatalogue": "OOD detection by every score of the catalogue, but for the generalized Hartley measure (NearOOD).",
     "TextIntents": "Another domain: MLPs on n-grams of CLINC150's requests, 150 intents against requests outside all of them: "
     "accuracy, calibration and detection by every score of the catalogue.",
@@ -58,12 +61,18 @@ def _label_noise() -> Table:
     )
 
 
+def _fine_tuned() -> Table:
+    models = {"backbone": LITE, "method": "DE", "N": 5}
+    cells = (_quality({**models, "id_set": inside}, (*OOD, near)) for inside, near in ((C10, C100), (C100, C10)))
+    return Table("FineTuned", tuple(cell for part in cells for cell in part))
+
+
 def _catalogue() -> Table:
     """Far and near unknowns by all scores."""
     models = {"method": "DE", "N": 5, "metric": "AUROC"}
     sets = (
-        (C10, ("resnet18", *LARGE), (*OOD, C100)),
-        (C100, "resnet18", (*OOD, C10)),
+        (C10, ("resnet18", *LARGE, LITE), (*OOD, C100)),
+        (C100, ("resnet18", LITE), (*OOD, C10)),
     )
     return Table(
         "ScoreCatalogue",
@@ -151,7 +160,16 @@ def _paper_table(table: Table) -> PaperTable:
 
 OWN_TABLES: Final = {
     table.label: table
-    for table in (_near(), _label_noise(), _mistakes(), _catalogue(), _trimmed(), _text(), _trimmed_text())
+    for table in (
+        _near(),
+        _label_noise(),
+        _mistakes(),
+        _fine_tuned(),
+        _catalogue(),
+        _trimmed(),
+        _text(),
+        _trimmed_text(),
+    )
 }
 """Tables of ours by their labels."""
 BESIDE: Final = {**PAPER_TABLES, **{label: _paper_table(table) for label, table in OWN_TABLES.items()}}

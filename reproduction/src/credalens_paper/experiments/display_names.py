@@ -12,6 +12,7 @@ _NAMES: Final = {
     "resnet50": "ResNet-50",
     "efficientnet_b2": "EffB2",
     "vit_base": "ViT-B",
+    "efficientnet_lite0": "EffLite0",
     "mlp": "MLP",
     "clinc150": "CLINC150",
     "clinc150-oos": "OOS requests",

@@ -12,6 +12,8 @@ from typing import Final
 
 import numpy as np
 
+from credalens_paper.backbones import LITE
+from credalens_paper.backbones.pretrained import Pretrained
 from credalens_paper.data import DATA_SETS
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.preparations import EVERY, SEVEREST, TRAINED
@@ -124,7 +126,7 @@ def distinct_combinations(pool: Sequence[int], N: int, count: int, /, *, seed: i
     return list(choices)[:count]
 
 
-def ensembles(key: CellKey, preset: Preset, /, *, pool: int, pretrained: str | None = None) -> list[Ensemble]:
+def ensembles(key: CellKey, preset: Preset, /, *, pool: int, pretrained: Pretrained | None = None) -> list[Ensemble]:
     """The runs behind a cell. `pool` is how many networks are trained for deep ensembles."""
     cell = preset.substituted(key)
     if cell.method is None or cell.backbone is None or cell.id_set is None:
@@ -139,10 +141,18 @@ def ensembles(key: CellKey, preset: Preset, /, *, pool: int, pretrained: str | N
     return [Ensemble(method, (_spec(cell, preset, seed, choice),), 1) for seed, choice in enumerate(teachers)]
 
 
+def needs_pretrained(cell: CellKey, /) -> str | None:
+    """The backbone of a cell whose networks start from weights of ImageNet, None where they start at random."""
+    return cell.backbone if cell.backbone == LITE or cell.id_set == "imagenet" else None
+
+
 def _spec(
-    cell: CellKey, preset: Preset, seed: int, teachers: tuple[int, ...] = (), pretrained: str | None = None
+    cell: CellKey, preset: Preset, seed: int, teachers: tuple[int, ...] = (), pretrained: Pretrained | None = None
 ) -> TrainSpec:
     backbone, data = str(cell.backbone), str(cell.id_set)
+    start = (
+        {"pretrained": pretrained.digest, "weights": pretrained.folder} if pretrained and needs_pretrained(cell) else {}
+    )
     return TrainSpec(
         data=data,
         backbone=backbone,
@@ -153,5 +163,5 @@ def _spec(
         width=preset.width,
         image_size=preset.pixels(backbone),
         teachers=teachers,
-        pretrained=pretrained if data == "imagenet" else None,
+        **start,
     )

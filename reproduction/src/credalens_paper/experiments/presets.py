@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from credalens.checks.options import check_choice
-from credalens_paper.backbones import BACKBONES, IMAGE, LARGE, TEXT
+from credalens_paper.backbones import BACKBONES, IMAGE, LARGE, LITE, TEXT
 from credalens_paper.corruptions import CORRUPTIONS, SEVERITIES
 from credalens_paper.data import DATA_SETS
 from credalens_paper.data.texts import FEATURES
@@ -82,7 +82,7 @@ class Preset:
 
     def pixels(self, backbone: str, /) -> int:
         """The image size a backbone works at; for texts the number of their features."""
-        usual = FEATURES if backbone == TEXT else 224 if backbone in LARGE else 32
+        usual = FEATURES if backbone == TEXT else 224 if backbone in (*LARGE, LITE) else 32
         return (self.image_sizes or {}).get(backbone) or self.image_size or usual
 
     def sampled_runs(self, N: int, /) -> int:
@@ -142,6 +142,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
         corruptions=("gaussian_noise", "contrast"),
         severities=(1, 5),
         substitutes={
+            "backbone": {LITE: "resnet18"},  # there are no weights to start from
             "id_set": _SMOKE_SETS,
             "ood_set": _SMOKE_OOD,
             "N": {3: 2, 5: 3, 10: 3, 15: 3, 20: 4, 25: 4, 50: 5, 100: 6, 1000: 8},

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from credalens.checks.options import check_threads
-from credalens_paper.backbones import check_pretrained
+from credalens_paper.backbones.pretrained import find_pretrained, open_pretrained
 from credalens_paper.experiments.index import check_labels
 from credalens_paper.experiments.presets import Preset, get_preset
 
@@ -56,7 +56,8 @@ def reproduce(
 
     `stop_after` "train" or "predict" ends after that stage, `time_limit` after so many seconds at the end of a unit of
     work; the same call goes on. `measures` adds other credal measures ("GH") to the tables of OOD detection, and
-    `paper_solver` the paper's local solver on a subsample. `engine` trains and predicts (by default with torch).
+    `paper_solver` the paper's local solver on a subsample. `pretrained` is the folder of weights for the entries that start
+    from some: ResNet-50 on ImageNet, EfficientNet-Lite0. `engine` trains and predicts (by default with torch).
     `finished` is called with every result.
     """
     from credalens_paper.pipeline.evaluate_missing import Evaluator
@@ -76,7 +77,8 @@ def reproduce(
     )
     store = Store(Path(out) / size.name, dtype=dtype)
     job = Job(store, size, data_folder, engine or TorchEngine(), threads, Deadline(time_limit), log)
-    work = Workbench(job, Evaluator(job), pretrained, stop_after)
+    weights = None if pretrained is None else open_pretrained(pretrained, find_pretrained(pretrained))
+    work = Workbench(job, Evaluator(job), weights, stop_after)
     with store.locked():
         return _measure_all(work, wanted, measures, paper_solver, finished)
 
@@ -128,7 +130,7 @@ def check_options(
     if data_folder is not None and not Path(data_folder).is_dir():
         raise NotADirectoryError(f"the data folder {data_folder} does not exist; name the one that holds the data sets")
     if pretrained is not None:
-        check_pretrained(pretrained, "resnet50")  # the one network that is trained on ImageNet
+        find_pretrained(pretrained)
 
 
 def _measure(work: Workbench, label: str, measures: Sequence[str], paper_solver: bool) -> Result:

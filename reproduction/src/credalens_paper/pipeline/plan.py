@@ -10,10 +10,17 @@ from typing import Final
 import numpy as np
 
 from credalens_paper.backbones import BACKBONES
+from credalens_paper.backbones.pretrained import Pretrained
 from credalens_paper.data import DATA_SETS
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
-from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, ensembles, evaluation_sets
+from credalens_paper.experiments.ensembles import (
+    Ensemble,
+    EvaluationSet,
+    ensembles,
+    evaluation_sets,
+    needs_pretrained,
+)
 from credalens_paper.experiments.presets import METHODS
 from credalens_paper.measures.assessment import TRIM, number_name
 from credalens_paper.pipeline.evaluate_missing import Evaluator, evaluate_all
@@ -57,12 +64,12 @@ class Workbench:
     """Plans what cells need, and makes it.
 
     :ivar stop_after: "train" or "predict" to end after that stage.
-    :ivar pretrained: the folder of ResNet-50 weights that the ImageNet entries start from.
+    :ivar pretrained: weights of ResNet-50 for the ImageNet entries, or of EfficientNet-Lite0 for those of fine-tuning.
     """
 
     job: Job
     evaluator: Evaluator
-    pretrained: str | None = None
+    pretrained: Pretrained | None = None
     stop_after: str | None = None
     _reasons: dict[tuple[str, tuple[EvaluationSet, ...]], str | None] = field(default_factory=dict)
 
@@ -138,8 +145,9 @@ class Workbench:
             if name in preset.left_out:
                 return preset.left_out[name]
         measured = preset.substituted(cell)
-        if measured.id_set == "imagenet" and self.pretrained is None:
-            return "ImageNet needs the folder of a pretrained ResNet-50; pass --pretrained FOLDER"
+        start = needs_pretrained(measured)
+        if start is not None and (self.pretrained is None or self.pretrained.backbone != start):
+            return f"{display_name(start)} starts from weights of ImageNet; pass their folder as --pretrained FOLDER"
         if measured.method == "DE" and (measured.N or 1) > pool:
             return f"ensembles of N = {measured.N} need as many trained members, this run trains {pool}"
         if str(measured.variant).startswith(TRIM) and measured.method != "DE" and (measured.N or 1) > preset.keep:

@@ -100,7 +100,9 @@ class TorchEngine:
         note = json.loads((folder / spec.key / "spec.json").read_text(encoding="utf-8"))
         history = json.loads((folder / spec.key / "history.json").read_text(encoding="utf-8"))
         seconds = round(sum(record["seconds"] for record in history), 3)
-        return {"schedule": note["schedule"], "seconds": seconds, "provenance": note["provenance"]}
+        start = note["spec"].get("pretrained")
+        provenance = note["provenance"] if start is None else {**note["provenance"], "pretrained": start}
+        return {"schedule": note["schedule"], "seconds": seconds, "provenance": provenance}
 
     def about(self) -> dict[str, Any]:
         """The device, the precision and the pool, for the provenance."""

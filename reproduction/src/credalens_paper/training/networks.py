@@ -24,12 +24,14 @@ def make_network(
     spec: TrainSpec, build: Build, device: torch.device, /, *, initial_std: float | None = None
 ) -> nn.Module:
     """The network of a spec with its first weights; Bayesian ones have the same first means as the standard one."""
+    if spec.pretrained is not None and spec.weights is None:
+        raise ValueError(f"{spec.key} starts from weights {spec.pretrained}; name their folder in the spec's weights.")
     network = build(
         spec.backbone,
         classes=spec.classes,
         width=spec.width,
         image_size=spec.image_size,
-        pretrained=spec.pretrained,
+        pretrained=spec.weights,
         seed=derived_seed(spec.seed, INITIAL),
     )
     if spec.bayesian:

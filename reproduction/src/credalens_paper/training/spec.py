@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any, Final
 
 from credalens.checks.options import check_choice
@@ -24,8 +24,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 class TrainSpec:
     """One network to train; equal specs give equal networks.
 
-    ``teachers`` are the seeds of the standard networks that an EDD student distils, ``pretrained`` the folder of
-    the weights to start from.
+    ``teachers`` are the seeds of the standard networks that an EDD student distils, ``pretrained`` the digest of
+    the weights to start from. ``weights`` is the folder of these on this machine, and no part of what a spec is.
 
     >>> spec = TrainSpec("cifar10", "resnet18", "snn", seed=0, schedule="fast", classes=10)
     >>> spec.key
@@ -42,6 +42,7 @@ class TrainSpec:
     image_size: int = 32
     teachers: tuple[int, ...] = ()
     pretrained: str | None = None
+    weights: str | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", float(self.width))  # 1 and 1.0 are one network, also in its key
@@ -73,14 +74,16 @@ class TrainSpec:
         return tuple(replace(self, method="snn", seed=seed, teachers=()) for seed in self.teachers)
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields, as JSON has them."""
-        return {**asdict(self), "teachers": list(self.teachers)}
+        """All fields but for the place of the weights, as JSON has them."""
+        stored = {**asdict(self), "teachers": list(self.teachers)}
+        del stored["weights"]
+        return stored
 
 
 _DEFAULTS: Final[dict[str, Any]] = {
-    field.name: [] if field.name == "teachers" else field.default
-    for field in fields(TrainSpec)
-    if field.default is not MISSING
+    entry.name: [] if entry.name == "teachers" else entry.default
+    for entry in fields(TrainSpec)
+    if entry.default is not MISSING
 }
 
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from credalens.checks.options import check_choice
 from credalens.engines.cluster import ray_cluster
-from credalens_paper.backbones import IMAGE, TEXT, build_backbone, check_pretrained
+from credalens_paper.backbones import IMAGE, TEXT, build_backbone
+from credalens_paper.backbones.pretrained import open_pretrained
 from credalens_paper.data import ImageSet, has_texts, normalization
 from credalens_paper.ray_tasks import Done, for_each, network_request
 from credalens_paper.training.device_images import TrainingData
@@ -59,6 +60,8 @@ class Ensemble:
 def ensemble_specs(method: str, members: int, /, **fields: Any) -> list[TrainSpec]:
     """The networks of an "ensemble", of "bnnr" or "bnnf" from the seeds 0 to ``members`` - 1, or a student and its teachers.
 
+    The field ``pretrained`` is here the folder of the weights to start from.
+
     >>> fields = {"data": "cifar10", "backbone": "vgg16", "schedule": "fast", "classes": 10}
     >>> [spec.method for spec in ensemble_specs("edd", 2, **fields)]
     ['snn', 'snn', 'edd']
@@ -66,7 +69,8 @@ def ensemble_specs(method: str, members: int, /, **fields: Any) -> list[TrainSpe
     check_choice(method, ("ensemble", *METHODS[1:]), "method")
     check_choice(fields["backbone"], (TEXT,) if has_texts(fields["data"]) else IMAGE, "backbone")
     if fields.get("pretrained") is not None:
-        check_pretrained(fields["pretrained"], fields["backbone"])
+        weights = open_pretrained(fields["pretrained"], fields["backbone"])
+        fields |= {"pretrained": weights.digest, "weights": weights.folder}
     kind = method if method in ESTIMATORS else "snn"
     specs = [TrainSpec(method=kind, seed=seed, **fields) for seed in range(members)]
     if method in DISTILLED:

@@ -118,6 +118,16 @@ def test_large_networks_see_small_images_more_often(backbone):
     assert [schedule_for(replace(network, image_size=size)).epochs for size in (64, 128)] == [20, 10]
 
 
+@pytest.mark.parametrize(("data", "epochs"), [("cifar10", 3), ("cifar100", 4)])
+def test_fine_tuning_is_short_and_slow_whatever_the_schedule(data, epochs):
+    paper, fast = (
+        schedule_for(spec(schedule=name, data=data, backbone="efficientnet_lite0")) for name in ("paper", "fast")
+    )
+    assert paper == fast
+    assert fast.epochs == epochs
+    assert fast.rate < schedule_for(spec(schedule="fast", data=data, backbone="resnet50")).rate
+
+
 def test_fast_vgg_takes_longer_than_fast_resnet():
     vgg, resnet = (schedule_for(spec(schedule="fast", backbone=name)) for name in ("vgg16", "resnet18"))
     assert vgg.epochs > resnet.epochs

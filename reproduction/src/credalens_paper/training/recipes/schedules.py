@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from credalens.checks.options import check_choice
-from credalens_paper.backbones import TEXT
+from credalens_paper.backbones import LITE, TEXT
 from credalens_paper.training.spec import TrainSpec
 
 LARGE: Final = {"resnet50": (15, 20), "efficientnet_b2": (15, 20), "vit_base": (25, 25)}
@@ -185,6 +185,8 @@ def schedule_for(spec: TrainSpec, /, *, epochs: int | None = None) -> Schedule:
 
 def _paper(spec: TrainSpec) -> Schedule:
     """App. ExperimentDetails; the batch size of the large networks is not stated there and taken as the same 128."""
+    if spec.backbone == LITE:  # none of the paper's
+        return _fast(spec)
     if spec.data == "imagenet":
         return Schedule("adam", epochs=3, batch=128, rate=1e-6, policy="steps")
     if spec.backbone in LARGE:
@@ -196,6 +198,8 @@ def _paper(spec: TrainSpec) -> Schedule:
 
 def _fast(spec: TrainSpec) -> Schedule:
     """Few epochs with one cycle of large rates: plain cross-entropy, so that calibration is not distorted."""
+    if spec.backbone == LITE:
+        return _fine_tuning(spec)
     if spec.data == "imagenet":
         return _paper(spec)
     if spec.method == "edd":
@@ -216,6 +220,12 @@ def _fast(spec: TrainSpec) -> Schedule:
         return Schedule("sgd", epochs, 256, 0.1, "one_cycle", weight_decay=5e-4)
     epochs, decay = (30, 1e-3) if spec.backbone == "vgg16" else (22, 5e-4)  # without shortcuts it takes longer
     return _smaller(spec, Schedule("sgd", epochs, 512, 0.2, "one_cycle", weight_decay=decay))
+
+
+def _fine_tuning(spec: TrainSpec) -> Schedule:
+    """A few epochs of all weights at a small rate: they start from those of ImageNet."""
+    epochs = 4 if spec.data == "cifar100" else 3
+    return _distilling(spec, _smaller(spec, Schedule("sgd", epochs, 128, 0.02, "one_cycle", weight_decay=1e-4)))
 
 
 def _smoke(spec: TrainSpec) -> Schedule:
