@@ -56,7 +56,7 @@ def test_workers_get_the_same_settings(capsys, served, tmp_path):
 def test_an_open_server_is_warned_of(capsys, served):
     code, _, err = run(capsys, "serve", "--host", EVERYWHERE)
     assert code == 0
-    assert "Whoever reaches 0.0.0.0 may ask" in err
+    assert "Anyone who can reach 0.0.0.0" in err
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_an_open_server_is_warned_of(capsys, served):
         (["--guard", "none.json"], "none.json"),
         (["--token-file", "empty"], "empty: holds no token"),
         (["--base", "1"], "base must be finite and above 1"),
-        (["--base", "e", "--guard", "guard.json"], "fitted in base 2 and base 2.71828 is asked for"),
+        (["--base", "e", "--guard", "guard.json"], "fitted in base 2 and base 2.71828 was passed"),
         (["--queue", "0"], "--queue"),
     ],
 )

@@ -40,10 +40,10 @@ def binary(**header: str) -> Message:
 
 WIDE = [3, 1, 101]
 BAD = {
-    "nothing": (Message(b"", {}), "no JSON"),
-    "no JSON": (Message(b"{", {}), "no JSON"),
-    "no text": (Message(b"\xff\xfe\x00", {}), "no JSON"),
-    "too deep": (Message(b"[" * 10_000, {}), "no JSON"),
+    "nothing": (Message(b"", {}), "not JSON"),
+    "no JSON": (Message(b"{", {}), "not JSON"),
+    "no text": (Message(b"\xff\xfe\x00", {}), "not JSON"),
+    "too deep": (Message(b"[" * 10_000, {}), "not JSON"),
     "a list": (Message(b"[]", {}), "must be a JSON object; got list"),
     "no inputs": (Message(b"{}", {}), "inputs must be a list"),
     "empty inputs": (changed(inputs=[]), r"takes the inputs \['probs'\]; got \[\]"),
@@ -89,7 +89,7 @@ BAD = {
     "a length of text": (binary(length="many"), "Inference-Header-Content-Length must be a number"),
     "a length beyond": (binary(length="99999"), "Inference-Header-Content-Length must be a number"),
     "a negative length": (binary(length="-1"), "Inference-Header-Content-Length must be a number"),
-    "a length too short": (binary(length="20"), "no JSON"),
+    "a length too short": (binary(length="20"), "not JSON"),
 }  # fmt: skip
 
 

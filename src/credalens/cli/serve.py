@@ -24,86 +24,105 @@ def serve(
             show_default=False,
         ),
     ] = None,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="0: any free one.")] = 8000,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65535, help="Port to listen on; 0 chooses a free one.")
+    ] = 8000,
     guard: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Let this guard decide (credalens guard fit).", show_default=False),
+        typer.Option(
+            metavar="FILE", help="Guard that decides about every row, made by credalens guard fit.", show_default=False
+        ),
     ] = None,
     logits: Annotated[bool, typer.Option("--logits", help="Members give logits, not probabilities.")] = False,
     output: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="The models' output that holds the prediction.", show_default="the only one of floats"
+            metavar="NAME",
+            help="Name of the ONNX output that holds the prediction.",
+            show_default="the only output of floats",
         ),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of the model.", show_default="credal, with MODELS model"),
+        typer.Option(metavar="NAME", help="Name of the model in requests.", show_default="credal, with MODELS: model"),
     ] = None,
-    model_version: Annotated[str, typer.Option(metavar="TEXT", help="Of the model.")] = "1",
+    model_version: Annotated[str, typer.Option(metavar="TEXT", help="Version of the model.")] = "1",
     base: Annotated[
         float | None,
         typer.Option(
-            parser=parse_base, metavar="NUMBER|e", help="Base of the logarithm.", show_default="the guard's, or 2: bits"
+            parser=parse_base,
+            metavar="NUMBER|e",
+            help="Base of the logarithm.",
+            show_default="that of the guard, or 2: bits",
         ),
     ] = None,
     workers: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Processes; with Ray, replicas.", rich_help_panel=LOAD)
+        int, typer.Option(metavar="N", min=1, help="Processes that answer; replicas on Ray.", rich_help_panel=LOAD)
     ] = 1,
     batch_rows: Annotated[
         int,
         typer.Option(
             metavar="N",
             min=1,
-            help="Requests are joined, and predicted, up to so many rows at a time.",
+            help="Most rows in a batch: small requests are joined, large ones are split.",
             rich_help_panel=LOAD,
         ),
     ] = 1024,
     batch_delay: Annotated[
         float,
         typer.Option(
-            metavar="MS", min=0, help="Milliseconds that an idle worker waits for more.", rich_help_panel=LOAD
+            metavar="MS", min=0, help="Milliseconds that an idle worker waits for more requests.", rich_help_panel=LOAD
         ),
     ] = 0.0,
     queue: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Requests that wait; more get 503.", rich_help_panel=LOAD)
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Most requests that are not yet answered; others get 503.", rich_help_panel=LOAD
+        ),
     ] = 128,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.001, help="For a request.", rich_help_panel=LOAD)
+        float, typer.Option(metavar="SECONDS", min=0.001, help="Most seconds for a request.", rich_help_panel=LOAD)
     ] = 60.0,
-    max_body: Annotated[int, typer.Option(metavar="BYTES", min=1, help="Of one request.", rich_help_panel=LOAD)] = 32
-    << 20,
-    max_rows: Annotated[int, typer.Option(metavar="N", min=1, help="Of one request.", rich_help_panel=LOAD)] = 10_000,
+    max_body: Annotated[
+        int, typer.Option(metavar="BYTES", min=1, help="Most bytes in a request.", rich_help_panel=LOAD)
+    ] = 32 << 20,
+    max_rows: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Most rows in a request.", rich_help_panel=LOAD)
+    ] = 10_000,
     max_classes: Annotated[
-        int, typer.Option(metavar="N", min=2, help="Of members' outputs.", rich_help_panel=LOAD)
+        int, typer.Option(metavar="N", min=2, help="Most classes in members' outputs.", rich_help_panel=LOAD)
     ] = 10_000,
     json_logs: Annotated[
         bool,
-        typer.Option("--json-logs", help="Log as JSON lines, every request too; not on Ray.", rich_help_panel=SEEN),
+        typer.Option(
+            "--json-logs", help="Log every request and event as a line of JSON; not on Ray.", rich_help_panel=SEEN
+        ),
     ] = False,
     token_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Bearer tokens, one on a line; requests need one of them.",
+            help="File with one bearer token per line; every request needs one of them.",
             show_default=False,
             rich_help_panel=ACCESS,
         ),
     ] = None,
     ssl_certfile: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TLS.", show_default=False, rich_help_panel=ACCESS)
+        Path | None,
+        typer.Option(metavar="FILE", help="Certificate for TLS.", show_default=False, rich_help_panel=ACCESS),
     ] = None,
     ssl_keyfile: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TLS.", show_default=False, rich_help_panel=ACCESS)
+        Path | None,
+        typer.Option(metavar="FILE", help="Private key for TLS.", show_default=False, rich_help_panel=ACCESS),
     ] = None,
     engine: Engine = "local",
     address: Address = None,
 ) -> None:
     """Serve credal predictions over HTTP: the Open Inference Protocol v2, JSON and binary tensors.
 
-    Without MODELS the model is called credal and takes what members predict, members x rows x classes, so that it stands
-    behind any other server. With MODELS it runs them, and takes what they take.
+    Without MODELS requests contain the members' predictions, members x rows x classes, made by any other server. With MODELS,
+    ONNX files, requests contain the inputs of these files, and this server runs them.
 
     **Examples**
 
@@ -131,7 +150,7 @@ def serve(
         limits=limits,
     )
     if token_file is None and not _is_loopback(host):
-        typer.echo(f"Whoever reaches {host} may ask this server: there is no --token-file.", err=True)
+        typer.echo(f"Anyone who can reach {host} can use this server: pass --token-file to ask for tokens.", err=True)
     listen: dict[str, Any] = {
         "host": host, "port": port, "ssl_certfile": ssl_certfile, "ssl_keyfile": ssl_keyfile,
     }  # fmt: skip

@@ -26,6 +26,8 @@ SAVED: Final = SavedFormat("conformal-sets")
 class ConformalSets:
     r"""Split-conformal sets: the classes whose nonconformity is at most a quantile of that of true classes.
 
+    Use them to offer a few classes instead of one; :meth:`fit` makes them.
+
     For inputs exchangeable with those it was fitted on :math:`P(y \in C(x)) \ge 1 - \alpha`; with ``by_class`` also
     within every class y. The probability is over calibration data and new input together.
 
@@ -57,7 +59,7 @@ class ConformalSets:
     ) -> ConformalSets:
         """Learn from predictions on labelled data that the members were not trained on; labels are indices from 0.
 
-        ``method`` names how badly a class fits: of averaging "lac", "aps" and "raps"; of the credal set
+        ``method`` names the nonconformity, how badly a class fits: of averaging "lac", "aps" and "raps"; of the credal set
         "intersection", "upper", "lower", "dominance", "intersection_cumulative", "upper_cumulative" and "lower_cumulative".
         ``by_class`` promises the coverage within every class and needs samples of each. ``seed`` is for "aps",
         "raps" and the cumulative ones, which are randomised, and ``penalty`` and ``free_classes`` for "raps". A set that would

@@ -31,6 +31,8 @@ ROUNDING: Final = 4 * float(np.finfo(np.float32).eps)  # what bounds may lose in
 class CoveringIntervals:
     r"""Intervals :math:`[l - q s, u + q s]` that hold the distribution h of people's labels, all classes at once.
 
+    Use them if several people labelled each calibration input; :meth:`fit` makes them.
+
     q is the conformal quantile on calibration inputs of the largest violation
     :math:`\max_k \max(l_k - h_k, h_k - u_k, 0) / s_k`. For inputs exchangeable with these
     :math:`P(l - q s \le h \le u + q s) \ge 1 - \alpha`. The intervals are clipped to [0, 1] and tightened, which loses no

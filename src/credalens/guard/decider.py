@@ -34,18 +34,18 @@ MANY_SCORES: Final = 1 << 14  # at a time: worth a table, which takes a millisec
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Guard(Signature):
-    """Accepts predictions or abstains, with a promise about each; made by :meth:`fit`.
+    """Accepts predictions or abstains, with a promise about each; made by :meth:`fit`, used by :meth:`decide`.
 
     :ivar version: of credalens when it was fitted.
     :ivar members: a note on the members, by the person who fitted it.
-    :ivar false_alarm_rate: a new input that is like the calibration data is called unlike it with at most this probability,
-        on average over calibration data; or None. For this guard alone see `false_alarm_range`.
-    :ivar threshold: scores above it are unlike the calibration data; infinite where there is no false-alarm rate.
-    :ivar limit: scores from here on are too uncertain for ``promises``; infinite where there are none.
+    :ivar false_alarm_rate: the largest share of new inputs like the calibration data that are called unlike it, on average
+        over calibration data; or None. For this guard alone see `false_alarm_range`.
+    :ivar threshold: inputs with a higher score are unlike the calibration data; infinite without a false-alarm rate.
+    :ivar limit: inputs with this score or a higher one are too uncertain for ``promises``; infinite without promises.
     :ivar promises: error rates among accepted inputs, as they were tested.
-    :ivar sets: sets of classes that are offered where no single class is accepted; or None.
-    :ivar largest_set: how many classes are offered at most.
-    :ivar scores: of the calibration data, in order.
+    :ivar sets: sets of classes that are offered if no single class is accepted; or None.
+    :ivar largest_set: the most classes that are offered.
+    :ivar scores: of the calibration data, sorted.
     """
 
     version: str

@@ -31,7 +31,7 @@ OF_REASONS: Final = (ACCEPT, OFFER, *(ABSTAIN,) * 4)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decisions:
-    """What a guard decided: arrays (*batch) in the caller's library, except those that hold text.
+    """What ``Guard.decide`` returns: arrays (*batch) in the caller's library, except those that hold text.
 
     :ivar accepted: whether the prediction may be used as it is.
     :ivar scores: the guard's score, in float64.

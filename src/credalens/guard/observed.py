@@ -51,7 +51,7 @@ class PromiseCheck:
 
     @property
     def kept(self) -> bool:
-        """False where the data contradict the promise: of sound ones, in at most 2.5 % of such checks."""
+        """False if the data contradict the promise; a promise that holds is contradicted in at most 2.5 % of such checks."""
         return self.p_value > LEVEL
 
 
@@ -60,9 +60,9 @@ class DecisionCounts:
     """How often a guard decided what; of the parts of a data set they add up.
 
     :ivar unlike: inputs that are unlike the calibration data.
-    :ivar errors: wrong predictions among the accepted; None without labels, as are
-    :ivar misses: offered or not, sets without the true class, and
-    :ivar concerned: of each promise, the accepted inputs and the errors among them, (promises, 2).
+    :ivar errors: wrong predictions among the accepted; None without labels.
+    :ivar misses: sets without the true class, offered or not; None without labels.
+    :ivar concerned: of each promise, the accepted inputs and the errors among them, (promises, 2); None without labels.
     """
 
     rows: int

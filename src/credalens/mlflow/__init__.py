@@ -1,7 +1,7 @@
 """MLflow: a credal model with its guard in a registry, as a model of the flavour ``python_function``.
 
-Members are ONNX files, or networks of torch whose weights go into a safetensors file and whose architecture a function of
-yours builds, marked with ``member_factory``. No pickle is written or read.
+Members are ONNX files or networks of torch. Of a network the weights are saved, as safetensors; its architecture is built by a
+function of yours that is marked with ``member_factory``. No pickle is written or read.
 
 >>> from credalens.mlflow import save_model
 >>> save_model(wrapper, "model", factory="my_package.networks:small", guard=guard)  # doctest: +SKIP

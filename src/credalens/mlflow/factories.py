@@ -11,10 +11,10 @@ Factory = TypeVar("Factory", bound=Callable[..., Any])
 
 
 def member_factory(function: Factory, /) -> Factory:
-    """Mark a function of an importable module as one that builds a member, a ``torch.nn.Module`` with any weights.
+    """Mark a function of an importable module that builds one member, a ``torch.nn.Module`` with any weights.
 
-    A saved model names its factory, and loading it calls that. Only marked functions are called, so that a model from
-    somebody else cannot name another one.
+    A saved model contains the name of its factory, and loading the model calls that function. Functions that are not marked
+    are never called, so that a model from somebody else cannot run other code of yours.
 
     >>> @member_factory
     ... def small(width=8):

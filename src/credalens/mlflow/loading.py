@@ -51,7 +51,10 @@ def _column(values: Any) -> NDArray:
 
 
 def load_model(path: str | os.PathLike[str], /) -> CredalModel:
-    """The model in a folder that ``save_model`` wrote, as ``mlflow.pyfunc.load_model`` does."""
+    """The model in a folder that ``save_model`` wrote, as a ``CredalModel``.
+
+    Use ``mlflow.pyfunc.load_model`` for a model of a registry or a run; it has the same ``predict``.
+    """
     folder = Path(path)
     description, guard = Description.read(folder), read_guard(folder)
     if description.kind == "onnx":

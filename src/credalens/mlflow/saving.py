@@ -26,14 +26,14 @@ def save_model(model: Any, path: str | os.PathLike[str], /, *, input_example: An
     """Save members with their guard as an MLflow model; ``mlflow.pyfunc.load_model(path)`` reads it.
 
     ``model`` is a ``CredalWrapper`` or a list of ONNX files. ``input_example``, an array or a data frame, gives the signature,
-    and the saved model predicts it once before MLflow gets it. Options:
+    and the saved model must predict it before MLflow gets the files. Options:
 
-    - ``guard``: decides about every row; by default that of the wrapper.
-    - ``factory="module:function"`` builds one member of a wrapper, with the JSON values of ``factory_options`` as keywords;
-      it is marked with :func:`member_factory` and imported again where the model is loaded. Only weights are saved.
-    - ``logits=True`` where the ONNX files predict logits, ``output`` where they have several outputs.
-    - ``scores`` of the catalogue that predictions have beside total, aleatoric and epistemic.
-    - anything else goes to ``mlflow.pyfunc.save_model``.
+    - ``guard`` decides about every row; by default it is that of the wrapper.
+    - ``factory="module:function"`` builds one member of a wrapper, with the JSON values of ``factory_options`` as keywords. It
+      must be marked with :func:`member_factory`, and importable by the process that loads the model. Only weights are saved.
+    - ``logits=True`` if the ONNX files predict logits; ``output`` names the prediction if they have several outputs.
+    - ``scores`` adds columns to total, aleatoric and epistemic, by their names in the catalogue.
+    - Other options are those of ``mlflow.pyfunc.save_model``.
     """
     with _prepared(model, input_example, options) as prepared:
         _mlflow().pyfunc.save_model(str(path), **prepared)
@@ -42,7 +42,7 @@ def save_model(model: Any, path: str | os.PathLike[str], /, *, input_example: An
 def log_model(model: Any, name: str, /, *, input_example: Any, **options: Any) -> Any:
     """Log members with their guard to the active run, and to the registry with ``registered_model_name``.
 
-    Options are those of :func:`save_model`; anything else goes to ``mlflow.pyfunc.log_model``, whose result is returned.
+    Options are those of :func:`save_model` and of ``mlflow.pyfunc.log_model``, whose result is returned.
     """
     with _prepared(model, input_example, options) as prepared:
         return _mlflow().pyfunc.log_model(name=name, **prepared)

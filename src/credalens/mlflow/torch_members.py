@@ -27,7 +27,7 @@ def describe(model: Any, scores: tuple[str, ...], factory: str, factory_options:
     for n, member in enumerate(model.each_member):
         if isinstance(member, CallableModule):
             raise TypeError(
-                f"{member_name(n, member)} is a plain callable, whose weights nobody knows; save a torch.nn.Module, or ONNX."
+                f"{member_name(n, member)} is a plain callable without weights to save; pass a torch.nn.Module, or ONNX files."
             )
     options = {name: getattr(model, name) for name in OPTIONS}
     return Description("torch", scores, options, len(model.members), factory, factory_options)

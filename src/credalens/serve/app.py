@@ -41,14 +41,22 @@ def app(
 ) -> Starlette:
     """An ASGI application that serves ``model`` by the Open Inference Protocol v2: ``uvicorn my_module:application``.
 
-    ``model`` is a ``CredalWrapper``, a fitted ``CredalClassifier``, a ``ServedModel`` (``member_outputs()``), or a function
-    that takes arrays with rows first and returns members' probabilities (members, rows, classes) - with ``logits`` their
-    logits - or a ``CredalPrediction``. Where ``guard`` is None, that of the model decides, if it has one.
+    ``model`` is one of
 
-    ``inputs`` declares names, datatypes and shapes, which are then checked at the door; without it the model gets what comes:
-    a lone input as it is, several as keywords. ``limits`` bounds what is taken at once. ``observers`` are told of requests and
-    batches; by default a ``Watch``, which offers ``/metrics`` and a page at ``/``, and ``LogLines``. With ``tokens`` every
-    request needs one of them, but those for health and for the page, which asks its reader for one.
+    - a ``CredalWrapper`` or a fitted ``CredalClassifier``,
+    - a function of arrays, rows first, that returns members' probabilities (members, rows, classes), their logits if
+      ``logits`` is true, or a ``CredalPrediction``; it gets a single input by position, several by name,
+    - ``member_outputs()``, if requests contain the members' predictions.
+
+    ``guard`` decides about every row; by default it is that of the model. ``inputs`` declares names, datatypes and shapes;
+    requests that differ are refused before the model is called. ``limits`` bounds the size and number of requests.
+    ``observers`` are called for every request and batch: by default ``Watch``, with ``/metrics`` and a page at ``/``, and
+    ``LogLines``. With ``tokens`` every request needs one of them, except for health and for the page, which asks its reader.
+
+    >>> import numpy as np
+    >>> def members(x):
+    ...     return np.stack([np.full((len(x), 3), 1 / 3), np.eye(3)[x[:, 0].astype(int)]])
+    >>> application = app(members, inputs=[TensorSpec("x", ("FP32",), (-1, 4))])
     """
     guard = guard or getattr(model, "guard", None)
     served = (

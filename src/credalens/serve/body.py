@@ -11,7 +11,9 @@ async def read_body(request: Request, limit: int, /) -> bytes:
     """The whole body, or a refusal as soon as it is known to be too large."""
     encoding = request.headers.get("content-encoding", "identity")
     if encoding != "identity":
-        raise RequestError(f"a body with Content-Encoding {encoding!r:.40} is not read; send it as it is.", status=415)
+        raise RequestError(
+            f"a body with Content-Encoding {encoding!r:.40} is not supported; send it uncompressed.", status=415
+        )
     declared = request.headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > limit:
         raise _too_large(limit)

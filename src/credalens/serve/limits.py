@@ -1,4 +1,4 @@
-"""Limits: how much a server takes at once, and how it gathers requests into batches."""
+"""Limits: how much a server accepts at once, and how it joins requests into batches."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from credalens.checks.options import check_count, check_real
 
 @dataclass(frozen=True)
 class Limits:
-    """What one worker takes. Memory for requests stays below ``queue`` times ``body_bytes``, and a few copies of the largest.
+    """How much one worker accepts, for ``app(..., limits=)``.
 
-    :ivar body_bytes: of one request.
-    :ivar rows: of one request.
-    :ivar classes: of members' outputs.
-    :ivar queue: requests that were taken and are not yet answered; beyond them the answer is 503 with ``Retry-After``.
-    :ivar batch_rows: requests are joined up to so many rows, and larger ones are predicted in parts of as many.
-    :ivar batch_delay: seconds to wait for more requests when the worker is idle. While it is busy they gather anyway.
-    :ivar timeout: seconds until a request that is not answered gets 504, or 408 where its body has not arrived.
+    Its requests need at most ``queue`` times ``body_bytes`` of memory, and a few copies of the largest request.
+
+    :ivar body_bytes: most bytes in a request.
+    :ivar rows: most rows in a request.
+    :ivar classes: most classes in members' outputs.
+    :ivar queue: most requests that are accepted and not yet answered; others get 503 with ``Retry-After``.
+    :ivar batch_rows: most rows in a batch: small requests are joined, large ones are split.
+    :ivar batch_delay: seconds that an idle worker waits for more requests. While it is busy they gather anyway.
+    :ivar timeout: seconds until a request gets 504, or 408 if its body has not arrived.
+
+    >>> Limits(rows=1000, timeout=5).batch_rows
+    1024
     """
 
     body_bytes: int = 32 << 20

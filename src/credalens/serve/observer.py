@@ -18,12 +18,13 @@ LOG: Final = logging.getLogger("credalens.serve")
 
 @dataclass(frozen=True)
 class Answered:
-    """One request to infer that was answered, well or badly.
+    """An answered inference request, as ``Observer.answered`` gets it.
 
-    :ivar id: the request's own, or None.
-    :ivar rows: 0 where the request could not be read.
+    :ivar status: of HTTP.
+    :ivar id: that the request gave itself, or None.
+    :ivar rows: 0 if the request could not be read.
     :ivar seconds: from its arrival to its answer.
-    :ivar error: what the client was told; None where all went well.
+    :ivar error: the message that the client got; None if the request succeeded.
     """
 
     model: str
@@ -37,12 +38,12 @@ class Answered:
 
 @dataclass(frozen=True, eq=False)
 class BatchDone:
-    """One batch that was predicted: several requests, one, or a part of one that is too large.
+    """A predicted batch, as ``Observer.batch_done`` gets it: one request, several, or a part of a large one.
 
-    :ivar requests: whose rows it holds.
+    :ivar requests: number of requests in the batch.
     :ivar seconds: that the model and the credal prediction took.
-    :ivar waiting: requests in the queue when it began, its own left out.
-    :ivar decisions: of the guard, where there is one.
+    :ivar waiting: number of requests in the queue when the batch began, without those of the batch.
+    :ivar decisions: of the guard; None without a guard.
     """
 
     model: str
@@ -56,22 +57,27 @@ class BatchDone:
 
 
 class Observer:
-    """Is told of every answered request and of every batch; does nothing by itself. Override what you need.
+    """Base class for metrics and logs of your own: override what you need, and pass it to ``app(..., observers=[...])``.
 
-    A server may have several. What they raise is logged and changes no answer.
+    A server may have several observers. An exception in one is logged, and changes no answer.
+
+    >>> class CountErrors(Observer):
+    ...     errors = 0
+    ...     def answered(self, event):
+    ...         self.errors += event.error is not None
     """
 
     def answered(self, event: Answered, /) -> None:
-        """Called in the event loop, once for each request to infer: must be quick."""
+        """Called in the event loop after each inference request; must be quick."""
 
     def batch_done(self, event: BatchDone, /) -> None:
-        """Called in the thread that predicts, once for each batch, before its requests are answered."""
+        """Called in the thread that predicts, after each batch and before its requests are answered."""
 
     async def run(self) -> None:
-        """Runs while the server does, and is cancelled when it ends."""
+        """Started with the server and cancelled when it ends."""
 
     def routes(self) -> Sequence[BaseRoute]:
-        """Routes that the application offers beside the protocol's, such as ``/metrics``."""
+        """More routes of the application, such as ``/metrics``."""
         return ()
 
 

@@ -1,12 +1,15 @@
 """Which score finds OOD inputs best: the rule that chooses one, and how good its choice is on data it did not see.
 
-The rule: rank all scores by AUROC on every OOD data set; the one of best mean rank is chosen where its mean AUROC is clearly
-better than that of the default, by DeLong's paired test with Holm's correction for all comparisons, and where choosing also
-gained something on data that were not used to choose; else the default stays.
+The rule: rank all scores by AUROC on every OOD data set, and take the one with the best mean rank. Recommend it if
 
-The quality of a choice is measured where it was not made. With several OOD data sets that is each of them in turn, chosen on
-the others and on one half of the ID inputs, measured with the other half; with a single one it is one half of all inputs,
-chosen on the other half, over many splits.
+- its mean AUROC is clearly better than that of the default, by DeLong's paired test with Holm's correction for all comparisons,
+- and choosing also gained something on data that were not used to choose.
+
+Otherwise recommend the default.
+
+The quality of a choice is measured on data that it was not made on. With several OOD data sets, each is left out in turn: the
+score is chosen on the others and one half of the ID inputs, and measured on it and the other half. With a single OOD data set,
+the score is chosen on one half of all inputs and measured on the other half, over many splits.
 """
 
 from __future__ import annotations
@@ -56,9 +59,9 @@ class HeldOut(Result):
     """What the rule is worth on data that it did not see.
 
     :ivar name: the OOD data set.
-    :ivar score: what was chosen without it, in most of the splits; the default where that is recommended.
-    :ivar caught: share caught at the wanted rate of false alarms, by that score.
-    :ivar low: the lower end of an interval that holds it, and what the recommended score catches where that is another one.
+    :ivar score: the score that was chosen without it in most of the splits; the default if that is recommended.
+    :ivar caught: share of its inputs that this score catches at the wanted rate of false alarms.
+    :ivar low: lower end of an interval that holds ``caught``, and what the recommended score catches if it is another one.
     :ivar high: its upper end.
     """
 
@@ -75,7 +78,7 @@ class HeldOut(Result):
 class Recommendation(Result):
     """A score to use, why, and what to expect of it on data that it was not chosen on.
 
-    :ivar rule: "leave one set out", "halves", or "default" where there is nothing to choose by.
+    :ivar rule: "leave one set out", "halves", or "default" if there is nothing to choose by.
     :ivar gain: what choosing gained in AUROC over the default on data that were not used to choose, whatever is recommended.
     """
 

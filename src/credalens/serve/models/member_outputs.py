@@ -19,9 +19,13 @@ def member_outputs(
     guard: Guard | None = None, /, *, logits: bool = False, base: float | None = None, name: str = "credal",
     version: str = "1",
 ) -> ServedModel:  # fmt: skip
-    """A model whose one input is ``probs``, or ``logits``: members x rows x classes, as ``wrap`` takes them.
+    """The model of a server that only does the credal part, behind servers that run the members.
 
-    With a guard, the number of members and classes, the base and the trim are the guard's.
+    Its one input is ``probs``, or ``logits``: members x rows x classes. With a guard, the number of members and classes, the
+    base and the trim must be those of the guard.
+
+    >>> member_outputs().inputs[0].name
+    'probs'
     """
     tensor = "logits" if logits else "probs"
     shape = (-1, -1, -1) if guard is None else (guard.n_members, -1, guard.classes)
@@ -51,7 +55,7 @@ def wrap_options(guard: Guard | None, base: float | None, /) -> dict[str, Any]:
     if guard is None:
         return {"base": base or 2.0}
     if base not in (None, guard.base):
-        raise ValueError(f"the guard was fitted in base {guard.base:g} and base {base:g} is asked for; leave it out.")
+        raise ValueError(f"the guard was fitted in base {guard.base:g} and base {base:g} was passed; leave base out.")
     return {"base": guard.base, "trim": guard.trim}
 
 

@@ -19,9 +19,12 @@ Predict = Callable[[dict[str, NDArray]], CredalPrediction]
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """An input: its name, the datatypes it may have, and its shape, with -1 for any number.
+    """Name, datatypes and shape of an input, for ``app(..., inputs=[...])``; -1 in the shape stands for any size.
 
-    :ivar datatypes: the first is the one that the metadata show.
+    :ivar datatypes: those that are accepted, such as "FP32"; the first is shown in the metadata.
+
+    >>> TensorSpec("pixels", ("FP32", "FP64"), (-1, 3, 32, 32)).metadata()
+    {'name': 'pixels', 'datatype': 'FP32', 'shape': [-1, 3, 32, 32]}
     """
 
     name: str
@@ -45,17 +48,19 @@ class TensorSpec:
 
 @dataclass(frozen=True, eq=False)
 class ServedModel:
-    """A name, a version, the inputs, and a function from inputs to a credal prediction of their rows.
+    """A model as the server sees it: a function from arrays to a credal prediction, with its name, version and inputs.
 
-    :ivar inputs: empty where the model takes what it is given.
-    :ivar predict: raises a ValueError or TypeError for inputs that it cannot take, a BadRowError where a member's row is bad.
-    :ivar row_axis: along which the rows of every input lie.
-    :ivar class_axis: of every input, where it has one that limits apply to.
-    :ivar quick_values: inputs of at most so many values are predicted at once, in the event loop.
-    :ivar has_members: whether its predictions keep their members.
-    :ivar float_datatype: of its outputs, as the metadata show it.
-    :ivar wraps: what it makes credal, for errors about its rows.
-    :ivar guard: that decides about its predictions, where there is one.
+    ``app`` makes one of a wrapper, a classifier or a function. Make one yourself only for options that ``app`` lacks.
+
+    :ivar inputs: empty if the model accepts any input.
+    :ivar predict: raises a ValueError or TypeError for inputs that it refuses, a BadRowError for a bad row of a member.
+    :ivar row_axis: the axis of rows, the same for every input.
+    :ivar class_axis: the axis of classes, whose size is limited; None if inputs have none.
+    :ivar quick_values: inputs with at most this many values are predicted in the event loop, without a thread.
+    :ivar has_members: whether predictions keep their members.
+    :ivar float_datatype: of the outputs, as shown in the metadata.
+    :ivar wraps: name of the members' outputs in errors about their rows.
+    :ivar guard: that decides about predictions, or None.
     """
 
     name: str
@@ -80,7 +85,7 @@ class ServedModel:
             raise RequestError(f"inputs must have the same number of rows; got {rows or 'no input'}.")
         (count,) = set(rows.values())
         if count > limits.rows:
-            raise RequestError(f"input {next(iter(rows))!r} has {count} rows; at most {limits.rows} are taken.")
+            raise RequestError(f"input {next(iter(rows))!r} has {count} rows; at most {limits.rows} are accepted.")
         self._check_classes(inputs, limits.classes)
         return count
 
@@ -102,5 +107,5 @@ class ServedModel:
         for name, array in inputs.items():
             if array.shape[self.class_axis] > most:
                 raise RequestError(
-                    f"input {name!r} has {array.shape[self.class_axis]} classes; at most {most} are taken."
+                    f"input {name!r} has {array.shape[self.class_axis]} classes; at most {most} are accepted."
                 )

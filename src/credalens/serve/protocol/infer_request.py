@@ -64,7 +64,7 @@ def _read_json(text: bytes) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RequestError(f"the body is no JSON ({error!s:.200}).") from error
+        raise RequestError(f"the body is not JSON ({error!s:.200}).") from error
 
 
 def _read_id(value: Any) -> str | None:

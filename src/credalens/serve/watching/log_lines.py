@@ -13,7 +13,7 @@ from credalens.serve.observer import LOG, Answered, Observer
 
 @final
 class LogLines(Observer):
-    """Logs every answered request, at the level INFO."""
+    """Logs every answered request at the level INFO, to the logger ``credalens.serve``; an observer of ``app`` by default."""
 
     def answered(self, event: Answered, /) -> None:
         """Log it."""
@@ -23,7 +23,10 @@ class LogLines(Observer):
 
 @final
 class JsonFormatter(logging.Formatter):
-    """A record as one line of JSON: time, level, logger, message, and the fields that came with it."""
+    """Formats a log record as a line of JSON: set it on the handler of the logger ``credalens.serve``.
+
+    The line has time, level, logger, message, and the fields of the request.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""

@@ -36,7 +36,10 @@ DRIFT_ROWS: Final = 1000  # at a time, evenly spaced among all: more would cost 
 
 @final
 class Watch(Observer):
-    """Keeps events and counts them together, every second and before it is read: a request hardly waits for it."""
+    """Counts requests, batches, scores, decisions and drift, for ``/metrics`` and the page at ``/``.
+
+    An observer of ``app`` by default. Events are counted together once a second, so that requests hardly wait for it.
+    """
 
     def __init__(self, guard: Guard | None = None, *, workers: int = 1) -> None:
         self.about = {
