@@ -94,10 +94,18 @@ def load_member(path: str, output: str | None = None, /) -> OnnxMember:
     if not os.path.exists(path):  # noqa: PTH110
         raise FileNotFoundError(2, "No such file", path)
     try:
-        session = onnxruntime.InferenceSession(path, providers=onnxruntime.get_available_providers())
+        session = onnxruntime.InferenceSession(path, _options(), providers=onnxruntime.get_available_providers())
     except Exception as error:
         raise ValueError(f"{path}: ONNX Runtime cannot load it ({error}).") from error
     return OnnxMember(path, session, _prediction_output(path, session.get_outputs(), output))
+
+
+def _options() -> Any:
+    """Threads of a member that has run do not spin, waiting for more work: they would take the cores from the next member."""
+    options = onnxruntime.SessionOptions()
+    for threads in ("intra_op", "inter_op"):
+        options.add_session_config_entry(f"session.{threads}.allow_spinning", "0")
+    return options
 
 
 def _prediction_output(path: str, outputs: Sequence[Any], name: str | None) -> Any:
