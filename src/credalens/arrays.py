@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 
 NARROW_FLOATS = ("float16", "bfloat16", "float32")
 ROUNDINGS = 4  # of a dtype: what two equal numbers that were computed alike may differ by
-NAMES = {np.dtype(name): name for name in ("float16", "float32", "float64")}  # NumPy takes 2 us to name a dtype
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+NUMPYS = (np.ndarray, np.generic, list, tuple, float, int)  # what becomes an array of NumPy's
+SLACK = {dtype: ROUNDINGS * float(np.finfo(dtype).eps) for dtype in (FLOAT32, FLOAT64)}
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class ArrayKind:
     @property
     def result_dtype(self) -> np.dtype:
         """float32 for inputs of float32 or narrower, float64 for everything else."""
-        return np.dtype(np.float32 if self.dtype in NARROW_FLOATS else np.float64)
+        return FLOAT32 if self.dtype in NARROW_FLOATS else FLOAT64
 
     def wider(self, other: ArrayKind, /) -> ArrayKind:
         """The kind whose results keep more digits."""
@@ -46,11 +49,19 @@ class ArrayKind:
 
     def restore_rows(self, array: NDArray, batch: tuple[int, ...], /) -> Any:
         """Hand ``array`` (rows, ...) back in the caller's batch shape, precision and library."""
-        shaped = array.reshape(batch + array.shape[1:])
-        return self.restore(shaped.astype(self.result_dtype, copy=False) if shaped.dtype.kind == "f" else shaped)
+        shaped = array if array.shape[:1] == batch else array.reshape(batch + array.shape[1:])
+        if shaped.dtype.kind == "f" and shaped.dtype != self.result_dtype:
+            shaped = shaped.astype(self.result_dtype)
+        return self.restore(shaped)
 
 
 NUMPY = ArrayKind("numpy", "cpu", "float64")
+
+
+@cache
+def _numpy_kind(dtype: np.dtype) -> ArrayKind:
+    """Kept, since NumPy takes 2 us to name a dtype."""
+    return ArrayKind("numpy", "cpu", dtype.name)
 
 
 def to_numpy(x: Any, /) -> tuple[NDArray, ArrayKind]:
@@ -59,7 +70,7 @@ def to_numpy(x: Any, /) -> tuple[NDArray, ArrayKind]:
     Float16 stays float16; bfloat16, which NumPy does not have, becomes float32. Raises ValueError if the entries of a list
     do not fit together, TypeError if ``x`` has no values that NumPy can read. Values are not checked.
     """
-    x = in_own_library(x)
+    x = x if type(x) is np.ndarray else in_own_library(x)
     array_kind = array_kind_of(x)
     if array_kind.library == "numpy":
         array = x
@@ -81,7 +92,7 @@ def in_own_library(x: Any, /) -> Any:
 
 def _library_of(x: Any) -> str:
     """The library whose array ``x`` is, subclasses included; "numpy" for lists, numbers, data frames and the like."""
-    if isinstance(x, np.ndarray | np.generic | list | tuple | float | int):
+    if isinstance(x, NUMPYS):
         return "numpy"
     if isinstance(x, getattr(sys.modules.get("torch"), "Tensor", ())):
         return "torch"
@@ -133,8 +144,7 @@ def array_kind_of(x: Any, /) -> ArrayKind:
     """Library, device and dtype of ``x``. Lists and numbers count as NumPy's."""
     library = _library_of(x)
     if library == "numpy":
-        dtype = np.asarray(x).dtype
-        return ArrayKind("numpy", "cpu", NAMES.get(dtype) or dtype.name)
+        return _numpy_kind(np.asarray(x).dtype)
     if library == "jax" and isinstance(x, sys.modules["jax"].core.Tracer):
         raise TypeError("JAX is tracing it, as in jit, grad or vmap; call this outside of the transformed function")
     if library == "torch" and x.is_meta:
@@ -159,10 +169,10 @@ def namespace(library: str, /) -> Any:
 
 def top_class(p: Any, /, *, ties: Any) -> Any:
     """The index of the largest value on the last axis; among those equal up to rounding, the one with the largest ``ties``."""
-    xp, kind = namespace(_library_of(p)), array_kind_of(p)
-    slack = ROUNDINGS * float(np.finfo(kind.result_dtype).eps)
-    tied = p >= largest(p)[..., None] - slack
-    return xp.argmax(xp.where(tied, ties, xp.zeros_like(ties) - 1), axis=-1)
+    kind = array_kind_of(p)
+    xp = namespace(kind.library)
+    tied = p >= largest(p)[..., None] - SLACK[kind.result_dtype]
+    return xp.argmax(xp.where(tied, ties, -1 if xp is np else xp.zeros_like(ties) - 1), axis=-1)
 
 
 def largest(p: Any, /) -> Any:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credalens import intersection_probability, lower_entropy, probability_intervals, upper_entropy, wrap
+from credalens.core.decomposition import Decomposition
 from tests import oracles
 from tests.strategies import KINDS, batch_of, ensembles
 
@@ -92,3 +93,22 @@ def test_bounds_of_wrap_are_the_probability_intervals():
     lower, upper = probability_intervals(members)
     np.testing.assert_array_equal(prediction.lower, lower)
     np.testing.assert_array_equal(prediction.upper, upper)
+
+
+@pytest.mark.parametrize("classes", [10, 3, 20])
+def test_a_small_call_during_another_takes_no_memory_from_it(classes, monkeypatch):
+    """Small calls keep scratch memory for those to come; these may have other sizes, or begin before the first has ended."""
+    search = Decomposition._enumerate
+
+    def interrupted(self, *arguments):
+        with monkeypatch.context() as patch:
+            patch.setattr(Decomposition, "_enumerate", search)
+            wrap(members[:, ::-1])
+        return search(self, *arguments)
+
+    for rows in (1, 50, 7):
+        members = batch_of("flat", 4, rows, classes, seed=classes)
+        wanted = wrap(members)
+        with monkeypatch.context() as patch:
+            patch.setattr(Decomposition, "_enumerate", interrupted)
+            np.testing.assert_array_equal(wrap(members).aleatoric, wanted.aleatoric)

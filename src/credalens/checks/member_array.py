@@ -152,10 +152,10 @@ def in_common_precision(probs: Any, /, *, name: str = "probs") -> Any:
 
     Stacked, all get the widest dtype, within whose tolerance the rows of a narrower one need not sum to one.
     """
-    if not isinstance(probs, list | tuple):
+    if not isinstance(probs, list | tuple) or len({getattr(member, "dtype", None) for member in probs}) == 1:
         return probs
     dtypes = [str(getattr(member, "dtype", "")).rpartition(".")[2] for member in probs]
-    if len(set(dtypes)) == 1 or not any(dtype in HALF for dtype in dtypes):
+    if not any(dtype in HALF for dtype in dtypes):
         return probs
     pairs = zip(probs, dtypes, strict=True)
     return [_renormalised(member, dtype, name) if dtype in HALF else member for member, dtype in pairs]

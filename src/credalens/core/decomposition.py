@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import deque
+from functools import cache
+from types import ModuleType
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +15,39 @@ from credalens.checks.member_array import MemberArray
 from credalens.checks.options import check_base
 from credalens.kernels.buffers import aligned_arrays
 
+SMALL: Final = 4096  # values: for fewer it takes longer to get scratch memory than to work in it
+
+
+class _Kernels(NamedTuple):
+    """Modules that are imported on first use, since ``import credalens`` does not import Numba."""
+
+    decompose: ModuleType
+    enumeration: ModuleType
+    records: ModuleType
+    solve: ModuleType
+    write_results: ModuleType
+
+
+@cache
+def _kernels() -> _Kernels:
+    from credalens.kernels import decompose, write_results
+    from credalens.kernels.lower import enumeration, records, solve
+
+    return _Kernels(decompose, enumeration, records, solve, write_results)
+
 
 class _Scratch:
     """Memory that kernels work in, for chunks of at most so many rows."""
 
     def __init__(self, rows: int, classes: int) -> None:
-        from credalens.kernels.lower.records import records_workspace
-        from credalens.kernels.lower.solve import search_workspace
+        kernels = _kernels()
+        self.rows, self.classes = rows, classes
+        self.search = kernels.solve.search_workspace(classes)
+        self.records = kernels.records.records_workspace(rows, classes)
+        self.flips = kernels.enumeration.flips_workspace()
 
-        self.rows, self.search, self.records = rows, search_workspace(classes), records_workspace(rows, classes)
+
+_SPARE: Final[deque[_Scratch]] = deque(maxlen=4)  # small ones of earlier calls
 
 
 class Decomposition:
@@ -35,17 +63,15 @@ class Decomposition:
         self.max_nodes, self.tolerance = max_nodes, tolerance
         self.lower, self.upper, self.probability, self.mean = aligned_arrays(4, (rows, classes), dtype)
         self.total, self.aleatoric, self.epistemic, self.bound = aligned_arrays(4, (rows,), dtype)
-        self._unused: list[_Scratch] = []  # that no thread works in
+        self._unused = _SPARE if rows * classes <= SMALL else deque[_Scratch]()  # that no thread works in
 
     def solve_members(self, members: MemberArray, start: int, stop: int) -> bool:
         """Fill rows start..stop from member predictions; False if one of them is not a distribution."""
-        from credalens.kernels.decompose import decompose_members
-
         outputs = (self.lower, self.upper, self.probability, self.mean)
         class_outputs, entropies = tuple(x[start:stop] for x in outputs), np.empty((3, stop - start))
         array, first, last = members.rows(start, stop)
         scratch = self._take_scratch(stop - start)
-        size = decompose_members(
+        size = _kernels().decompose.decompose_members(
             array, first, last, members.tolerance, self.tolerance,
             class_outputs, tuple(entropies), scratch.records, scratch.search, np.empty(len(array)),
         )  # fmt: skip
@@ -61,11 +87,9 @@ class Decomposition:
 
     def solve_bounds(self, low: NDArray, high: NDArray, mean: NDArray, start: int, stop: int) -> None:
         """Fill rows start..stop from their lower, upper and mean probabilities in float64."""
-        from credalens.kernels.decompose import decompose_bounds
-
         self.lower[start:stop], self.upper[start:stop], self.mean[start:stop] = low, high, mean
         entropies, scratch = np.empty((3, stop - start)), self._take_scratch(stop - start)
-        size = decompose_bounds(
+        size = _kernels().decompose.decompose_bounds(
             low, high, self.tolerance, self.probability[start:stop], tuple(entropies), scratch.records, scratch.search
         )
         open_rows = self._enumerate(size, entropies, scratch)
@@ -76,41 +100,36 @@ class Decomposition:
 
     def _take_scratch(self, rows: int) -> _Scratch:
         """Scratch memory for some rows that no other thread works in."""
+        classes = self.lower.shape[1]
         try:
             scratch = self._unused.pop()
         except IndexError:  # each thread's first rows
-            return _Scratch(rows, self.lower.shape[1])
-        return scratch if scratch.rows >= rows else _Scratch(rows, self.lower.shape[1])
+            return _Scratch(rows, classes)
+        return scratch if scratch.rows >= rows and scratch.classes == classes else _Scratch(rows, classes)
 
     def _enumerate(self, size: int, entropies: NDArray, scratch: _Scratch) -> NDArray:
         """Search the rows that have records, which the kernel is compiled for only if there are any; those still open."""
         open_rows = np.empty(entropies.shape[1], np.int64)
         if size == 0 or self.max_nodes == 0:
             return open_rows[:0]
-        from credalens.kernels.lower.enumeration import flips_workspace
-        from credalens.kernels.lower.records import enumerate_records
-
         _, lowest, bound = entropies
-        number = enumerate_records(
-            scratch.records, size, self.tolerance, self.max_nodes, lowest, bound, open_rows, flips_workspace()
+        number = _kernels().records.enumerate_records(
+            scratch.records, size, self.tolerance, self.max_nodes, lowest, bound, open_rows, scratch.flips
         )
         return open_rows[:number]
 
     def _branch(self, low: NDArray, high: NDArray, rows: NDArray, entropies: NDArray) -> None:
         """Branch and bound for the given bounds, whose results are in these rows of ``entropies``."""
-        from credalens.kernels.lower.solve import branch_rows
-
         value, bound = entropies[1:, rows]
         nowhere = np.empty((len(rows), 0))
-        branch_rows(low, high, self.tolerance, self.max_nodes, np.arange(len(rows)), value, bound, nowhere)
+        places = np.arange(len(rows))
+        _kernels().solve.branch_rows(low, high, self.tolerance, self.max_nodes, places, value, bound, nowhere)
         entropies[1, rows], entropies[2, rows] = value, bound
 
     def _write(self, start: int, stop: int, entropies: NDArray) -> None:
         """Entropies in bits to the results in the caller's unit, none of them minus zero."""
-        from credalens.kernels.write_results import write_results
-
         results = (self.total, self.aleatoric, self.epistemic, self.bound)
-        write_results(entropies, self.scale, *(x[start:stop] for x in results))
+        _kernels().write_results.write_results(entropies, self.scale, *(x[start:stop] for x in results))
 
 
 def _bounds_of(members: NDArray, tolerance: float) -> tuple[NDArray, NDArray]:

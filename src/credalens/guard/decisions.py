@@ -27,6 +27,7 @@ REASONS: Final = (
 )
 
 OF_REASONS: Final = (ACCEPT, OFFER, *(ABSTAIN,) * 4)
+_DECISION_TEXTS, _REASON_TEXTS = np.array(OF_REASONS), np.array(REASONS)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,12 +60,12 @@ class Decisions:
     @cached_property
     def decision(self) -> NDArray[np.str_]:
         """ "accept", "abstain", or "offer" for a small set of classes."""
-        return np.array(OF_REASONS)[self.codes]
+        return _DECISION_TEXTS[self.codes]
 
     @cached_property
     def reason(self) -> NDArray[np.str_]:
         """The reason for the decision, as text."""
-        return np.array(REASONS)[self.codes]
+        return _REASON_TEXTS[self.codes]
 
     @cached_property
     def codes(self) -> NDArray[np.int8]:

@@ -40,12 +40,12 @@ class Output:
     def values(self, predicted: Predicted, /) -> NDArray:
         """The values as a NumPy array."""
         array = to_numpy(self.compute(predicted))[0]
-        return array.astype(np.int64) if self.datatype == "INT64" else array
+        return array.astype(np.int64, copy=False) if self.datatype == "INT64" else array
 
 
 def _score(name: str) -> Output:
-    datatype = "INT64" if SCORES[name].unit == "classes" else None
-    return Output(name, lambda x: x.prediction.score(name), datatype)
+    score = SCORES[name]
+    return Output(name, lambda x: score.compute(x.prediction), "INT64" if score.unit == "classes" else None)
 
 
 ALWAYS: Final = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,7 +57,7 @@ class Answering:
             if len(jobs) > 1:
                 return [self.replies([job], waiting, given_up)[0] for job in jobs]
             return [_refusal(error)]
-        arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        arrays = parts[0] if len(parts) == 1 else _joined(parts)
         return [self._reply(job, arrays, rows) for job, rows in zip(jobs, joined.slices, strict=True)]
 
     def _part(
@@ -68,15 +68,21 @@ class Answering:
             raise RequestError("nobody waits for the answer.", status=504)
         begin = time.perf_counter()
         prediction = self._predict(inputs, start)
-        decisions = None if self.guard is None else _decide(self.guard, prediction)
-        predicted = Predicted(prediction, decisions)
-        arrays = {name: self.outputs[name].values(predicted) for name in joined.jobs[0].names}
+        decisions, arrays = self.outputs_of(prediction, joined.jobs[0].names)
         rows, seconds = len(prediction), time.perf_counter() - begin
         event = BatchDone(
             self.model.name, self.model.version, len(joined.jobs), rows, seconds, waiting, prediction, decisions
         )
         tell(self.observers, lambda observer: observer.batch_done, event)
         return arrays
+
+    def outputs_of(
+        self, prediction: CredalPrediction, names: Iterable[str], /
+    ) -> tuple[Decisions | None, dict[str, NDArray]]:
+        """What the guard decides, where there is one, and the outputs that are named."""
+        decisions = None if self.guard is None else _decide(self.guard, prediction)
+        predicted = Predicted(prediction, decisions)
+        return decisions, {name: self.outputs[name].values(predicted) for name in names}
 
     def _predict(self, inputs: dict[str, NDArray], start: int) -> CredalPrediction:
         try:
@@ -93,6 +99,10 @@ class Answering:
         about = {"model_name": self.model.name, "model_version": self.model.version}
         about |= {} if job.id is None else {"id": job.id}
         return write_response(about, job.outputs, {name: array[rows] for name, array in arrays.items()})
+
+
+def _joined(parts: Sequence[dict[str, NDArray]]) -> dict[str, NDArray]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _decide(guard: Guard, prediction: CredalPrediction) -> Decisions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ class Job:
 
     def kind(self, row_axis: int, /) -> Hashable:
         """What jobs of one batch have in common: the outputs, and all of their tensors but the number of rows."""
-        tensors = ((name, x.dtype.str, *np.delete(x.shape, row_axis).tolist()) for name, x in self.inputs.items())
+        tensors = ((name, x.dtype.str, x.shape[:row_axis], x.shape[row_axis + 1 :]) for name, x in self.inputs.items())
         return frozenset(self.names), frozenset(tensors)
 
 
@@ -57,5 +58,5 @@ class JoinedJobs:
     @cached_property
     def slices(self) -> list[slice]:
         """Where the rows of each are."""
-        ends = np.cumsum([job.rows for job in self.jobs]).tolist()
+        ends = accumulate(job.rows for job in self.jobs)
         return [slice(end - job.rows, end) for job, end in zip(self.jobs, ends, strict=True)]

@@ -148,7 +148,7 @@ class Watch(Observer):
 
 
 def _joined(parts: Sequence[Any]) -> NDArray:
-    return np.concatenate([to_numpy(part)[0].ravel() for part in parts])
+    return np.concatenate([to_numpy(part)[0] for part in parts], axis=None)
 
 
 def _set_sizes(predictions: Sequence[CredalPrediction]) -> NDArray:
