@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import os
 import re
@@ -18,9 +19,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import uvicorn
 
 from credalens import wrap
 from credalens.core.scores import SCORES
+from credalens.serve import app
 from tests.serve.messages import request
 from tests.strategies import batch_of
 
@@ -206,6 +209,70 @@ def test_a_shutdown_answers_what_was_taken(tmp_path):
         (tmp_path / "open").touch()
         assert sorted(client.result()[0] for client in clients) == [200] * 4 + [503]
         server.wait(SECONDS)
+
+
+def test_a_shutdown_under_load_answers_what_was_taken():
+    """Clients ask without pause, each again on the same connection, until nobody listens any more."""
+    taken, numbers = set(), itertools.count()
+
+    async def application(scope, receive, send):
+        async def received():
+            message = await receive()
+            if message["type"] == "http.request" and not message["more_body"]:
+                taken.add(int(dict(scope["headers"])[b"number"]))
+            return message
+
+        await served(scope, received if scope["type"] == "http" else receive, send)
+
+    def load():
+        while (answers := answers_until_closed(port, numbers)) is not None:
+            answered.update(answers)
+
+    def members(x):
+        time.sleep(0.2)  # longer than uvicorn waits in any case, so that it has to wait for answers
+        return np.full((2, len(x), 3), 1 / 3)
+
+    served, answered = app(members, name="credal", observers=[]), set()
+    server = uvicorn.Server(uvicorn.Config(application, port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        eventually(lambda: server.started)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with ThreadPoolExecutor(4) as pool:
+            clients = [pool.submit(load) for _ in range(4)]
+            eventually(lambda: len(taken) > 8)
+            server.handle_exit(signal.SIGTERM, None)
+        assert [client.result() for client in clients] == [None] * 4
+    finally:
+        server.should_exit = True
+        thread.join(SECONDS)
+    assert not thread.is_alive()
+    assert answered == taken
+
+
+def answers_until_closed(port, numbers):
+    """The requests that were answered on one connection before it was closed; None where none is accepted."""
+    message, answered = request({"x": np.zeros((1, 2))}, ["prediction"]), []
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+    try:
+        connection.connect()
+    except ConnectionRefusedError:
+        return None
+    except ConnectionError:
+        return []
+    try:
+        while True:
+            number = next(numbers)
+            headers = message.headers | {"Number": str(number)}
+            connection.request("POST", "/v2/models/credal/infer", message.content, headers)
+            response = connection.getresponse()
+            assert (response.status, json.loads(response.read())["outputs"][0]["data"]) == (200, [0])
+            answered.append(number)
+    except ConnectionError:  # what http.client raises for a connection closed before an answer begins is one too
+        return answered
+    finally:
+        connection.close()
 
 
 def accepts(port):
