@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from credalens import intersection_probability, lower_entropy, probability_intervals, upper_entropy, wrap
 from credalens.core.decomposition import Decomposition
+from credalens.kernels.decompose import decompose_members
 from tests import oracles
 from tests.strategies import KINDS, batch_of, ensembles
 
@@ -112,3 +113,12 @@ def test_a_small_call_during_another_takes_no_memory_from_it(classes, monkeypatc
         with monkeypatch.context() as patch:
             patch.setattr(Decomposition, "_enumerate", interrupted)
             np.testing.assert_array_equal(wrap(members).aleatoric, wanted.aleatoric)
+
+
+def test_read_only_members_have_no_kernel_of_their_own():
+    members = batch_of("mixed", 3, 60, 4)
+    wanted = wrap(members.copy())
+    members.setflags(write=False)
+    prediction = wrap(members)
+    np.testing.assert_array_equal(prediction.aleatoric_bound, wanted.aleatoric_bound)
+    assert all(signature[0].mutable for signature in decompose_members.signatures)

@@ -52,9 +52,11 @@ class MemberArray:
     def rows(self, start: int, stop: int) -> tuple[NDArray, int, int]:
         """An array that kernels can read and where these rows are in it.
 
-        That is the array itself if kernels can read it, else a copy of these rows.
+        That is the array itself if kernels can read it, else a copy of these rows. For read-only arrays Numba would compile
+        kernels of their own, whose last digits may differ.
         """
-        if self.array.dtype in (np.float32, np.float64) and self.array.flags.c_contiguous:
+        flags = self.array.flags
+        if self.array.dtype in (np.float32, np.float64) and flags.c_contiguous and flags.writeable:
             return self.array, start, stop
         part = self.array[:, start:stop].astype(self.array_kind.result_dtype, order="C")
         return part, 0, stop - start
