@@ -19,7 +19,7 @@ Predictions = TypeVar("Predictions", "EnsemblePredictions", "Cifar100Predictions
 
 @dataclass(frozen=True, eq=False)
 class EnsemblePredictions:
-    """Probabilities (members, images, 10 classes) in float16 on three test sets."""
+    """What ``cifar10_ensemble`` returns: probabilities (members, images, 10 classes) in float16 on three test sets."""
 
     cifar10: NDArray[np.float16]
     svhn: NDArray[np.float16]
@@ -29,7 +29,7 @@ class EnsemblePredictions:
 
 @dataclass(frozen=True, eq=False)
 class Cifar100Predictions:
-    """Probabilities (members, images, 100 classes) in float16 on three test sets."""
+    """What ``cifar100_ensemble`` returns: probabilities (members, images, 100 classes) in float16 on three test sets."""
 
     cifar100: NDArray[np.float16]
     svhn: NDArray[np.float16]

@@ -21,7 +21,7 @@ ROLES: Final = ("credal", "intersection", "averaged", "hull", "spare", "text")
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """Colours by role; `palette` is the order in which named series take theirs."""
+    """Colours by role, for ``theme=`` of every plot; `palette` is the order in which named series take theirs."""
 
     name: str
     background: str

@@ -61,8 +61,10 @@ class CredalPrediction:
     - ``hartley_bounds``: a certified bracket (low, high) of it, each (*batch). Equal up to 16 classes, at most 1e-3 bit
       apart beyond.
 
-    Entropies are exact to the last digits of the results' dtype. CUDA tensors narrower than float64 with more than 32
-    classes are the exception: their entropies are accurate to about 2e-6 bits.
+    Entropies are exact to the last digits of the results' dtype. CUDA tensors narrower than float64 are the exception: their
+    entropies are accurate to about 2e-6 bits.
+
+    ``wrap``, ``MemberSummary.prediction`` and the adapters of torch and scikit-learn return it.
     """
 
     lower: Any
@@ -240,6 +242,9 @@ def wrap_logits(
     """Turn the logits of N members into a credal prediction: a softmax in float64 over the classes, then ``wrap``.
 
     Warns if a few rows that it looks at are probabilities already.
+
+    >>> wrap_logits([[[2.0, 0.0]], [[0.0, 2.0]]]).probability.tolist()
+    [[0.5, 0.5]]
     """
     max_nodes, tolerance = check_budget(max_nodes, tolerance)
     logits, member_axis = classes_last(logits, member_axis, class_axis, "logits")

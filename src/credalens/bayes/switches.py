@@ -14,7 +14,7 @@ Setting = tuple[nn.Module, str, object]
 
 @final
 class Switch:
-    """Settings that hold from now until the end of a ``with`` block, or until ``restore()``."""
+    """Settings that hold until the end of a ``with`` block, or until ``restore()``; ``mean_network`` and others return it."""
 
     def __init__(self, settings: Iterable[Setting], /):
         self._before: list[Setting] = []

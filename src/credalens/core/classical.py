@@ -20,7 +20,10 @@ from credalens.short_repr import short_repr
 
 @dataclass(frozen=True, eq=False)
 class ClassicalUncertainty:
-    """Entropy of the mean, mean of the entropies, and their difference (mutual information), each of shape (*batch)."""
+    """Entropy of the mean, mean of the entropies, and their difference (mutual information), each of shape (*batch).
+
+    What ``classical_uncertainty`` returns, and the ``classical`` of a prediction.
+    """
 
     total: Any
     aleatoric: Any

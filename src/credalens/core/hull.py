@@ -29,9 +29,15 @@ MOST_PERMUTATION_CLASSES = 8
 class ConvexHull:
     """All mixtures of the members, ``probs`` of shape (members, *batch, classes): inside the interval credal set.
 
+    Use it if only mixtures of members shall count as possible, or to see how much the intervals add to them.
+
     Lower entropy is that of a member, since entropy is concave; upper entropy is a concave problem in the mixture weights,
     solved with a certificate. Neither needs the 2^C constraints. The constructions that do - lower probabilities of all
     subsets, Moebius masses, permutation vertices, Hartley - are here for few classes, for study and plots.
+
+    >>> hull = ConvexHull([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
+    >>> f"{hull.upper_entropy():.3f} {hull.lower_entropy():.3f}"
+    '1.585 1.157'
     """
 
     probs: Any

@@ -46,6 +46,8 @@ def score_folder_on_ray(
 ) -> FolderSummary:
     """``credalens.scoring.score_folder`` with its parts spread over a Ray cluster; it writes the same bytes.
 
+    Use it if one machine is too slow; ``credalens score --engine ray`` is the same on the command line.
+
     ``address`` is that of a running cluster; without one, and without $RAY_ADDRESS, a Ray is started on this machine.
     At most ``workers`` parts are worked on at a time (by default as many as there are CPUs), with ``threads`` CPUs each.
     All machines must reach the paths. If a worker or a machine is lost, another one does its part again.

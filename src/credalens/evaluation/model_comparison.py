@@ -48,7 +48,7 @@ class ModelDifference(Result):
 
 @dataclass(frozen=True, eq=False)
 class ModelComparison:
-    """Evaluations of several models on the same inputs, the first of which the others are compared with."""
+    """What ``compare_models`` returns: evaluations on the same inputs, the first of which the others are compared with."""
 
     evaluations: dict[str, Evaluation]
     differences: tuple[ModelDifference, ...]
@@ -71,7 +71,15 @@ class ModelComparison:
 
 
 def compare_models(evaluations: Mapping[str, Evaluation], /) -> ModelComparison:
-    """Compare two or more evaluations of the same inputs, name -> evaluation, with paired intervals."""
+    """Compare two or more evaluations of the same inputs, name -> evaluation, with paired intervals.
+
+    >>> from credalens import evaluate
+    >>> rng, labels = np.random.default_rng(0), np.zeros(60, int)
+    >>> weak, strong = (evaluate(rng.dirichlet([k, 2, 2], size=(5, 60)), labels=labels) for k in (3, 60))
+    >>> difference = compare_models({"weak": weak, "strong": strong}).differences[0]
+    >>> difference.model, difference.accuracy.low > 0
+    ('strong', True)
+    """
     named = {str(name): evaluation for name, evaluation in evaluations.items()}
     if len(named) < 2:
         raise ValueError(f"compare two models or more, each under its own name; got {list(named)} (--model).")

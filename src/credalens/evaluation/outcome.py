@@ -78,16 +78,16 @@ class DataSets(Result):
 
 @dataclass(frozen=True, eq=False)
 class Evaluation(Result):
-    """How good credal and averaged predictions are; all shares are fractions, not percentages.
+    """What ``evaluate`` returns: how good credal and averaged predictions are; all shares are fractions, not percentages.
 
     :ivar recommended: the score to use for finding OOD inputs, and what to expect of it.
     :ivar rejection: the same for finding wrong predictions; None without labels.
     :ivar point: the point prediction to use; None without labels.
     :ivar scores: every score of the catalogue.
     :ivar ood: detection, by OOD data set; empty without any.
-    :ivar calibration: accuracy, ECE, NLL and Brier score; None without labels, as is
-    :ivar selective: accuracy where uncertain inputs are turned away, by uncertainty, and
-    :ivar sets: set-valued predictions, by decision rule.
+    :ivar calibration: accuracy, ECE, NLL and Brier score; None without labels.
+    :ivar selective: accuracy if uncertain inputs are turned away, by uncertainty; None without labels.
+    :ivar sets: set-valued predictions, by decision rule; None without labels.
     :ivar mean_set_size: decision rule -> classes left possible on the ID data.
     :ivar thresholds: for every usual false-alarm rate and uncertainty.
     :ivar guard: decides with the recommended score at the wanted false-alarm rate; None with too few ID inputs. It is in
@@ -97,9 +97,10 @@ class Evaluation(Result):
     :ivar members_needed: the metrics of fewer members; None with a single one.
     :ivar groups: the same by true class, and by each column of ``groups``.
     :ivar samples: the inputs worth looking at.
-    :ivar values: data set -> score -> its value for every input; not in ``report.json``, as are
-    :ivar judged: the recommended point prediction of every ID input beside its label, None without labels, and
-    :ivar pictures: data set and row -> the picture of a sample.
+    :ivar values: data set -> score -> its value for every input; not in ``report.json``.
+    :ivar judged: the recommended point prediction of every ID input beside its label; None without labels, and not in
+        ``report.json``.
+    :ivar pictures: data set and row -> the picture of a sample; not in ``report.json``.
     """
 
     version: str

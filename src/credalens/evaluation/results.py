@@ -84,7 +84,10 @@ class ByMeasure(ByDetector[T]):
 
 @dataclass(frozen=True)
 class Interval(Result):
-    """A metric with its confidence interval [low, high] and the method that made it."""
+    """A metric with its confidence interval [low, high] and the method that made it.
+
+    What ``auroc_interval`` and ``bootstrap_interval`` return.
+    """
 
     value: float
     low: float
@@ -97,7 +100,10 @@ class Interval(Result):
 
 @dataclass(frozen=True)
 class Comparison(Result):
-    """Two scores on the same samples: a - b, the interval [low, high] of that, and the two-sided p-value."""
+    """Two scores on the same samples: a - b, its interval [low, high], and the two-sided p-value.
+
+    What ``compare_auroc`` and ``bootstrap_difference`` return.
+    """
 
     metric: str
     a: float

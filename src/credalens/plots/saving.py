@@ -42,7 +42,7 @@ def save_figure(fig: Figure, path: str | os.PathLike[str], /, *, dpi: float = 20
 
 
 def render_figure(fig: Figure, form: str, /, *, dpi: float = 200) -> bytes:
-    """A figure as the bytes of a "png", "svg" or "pdf" file.
+    """A figure as the bytes of a "png", "svg" or "pdf" file: to send it, or to write it whole.
 
     Letters are drawn as shapes in SVG and embedded in PDF, so the file looks the same wherever it is opened.
     """

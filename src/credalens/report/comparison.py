@@ -33,7 +33,10 @@ def write_comparison(
     title: str = "",
     made: Sequence[str] | None = None,
 ) -> Path:
-    """Write ``report.html`` and ``report.json`` of the comparison, and in folders beside them those of every model."""
+    """Write ``report.html`` and ``report.json`` of the comparison, and in folders beside them those of every model.
+
+    ``compare_models(...).report(folder)`` calls it.
+    """
     made = [now()] if made is None else made
     target, used = Path(folder), set[str]()
     with atomic_folder(target) as scratch:

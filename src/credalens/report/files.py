@@ -27,10 +27,9 @@ def write_report(
 ) -> Path:
     """Write ``report.html``, ``report.json`` and ``guard.json`` into ``folder``, and all charts if ``figures``.
 
-    ``title`` heads the page, ``images`` are as in :func:`credalens.evaluate`, ``made`` are lines for its footer, by
-    default the date. Charts are
-    PNG and SVG files in ``folder``/figures. An older report is replaced; other files in the folder stay. After an error
-    nothing has changed.
+    ``evaluation.report(folder)`` calls it. ``title`` heads the page, ``images`` are as in :func:`credalens.evaluate`, ``made``
+    are lines for its footer, by default the date. Charts are PNG and SVG files in ``folder``/figures. An older report is
+    replaced; other files in the folder stay. After an error nothing has changed.
     """
     target = Path(folder)
     with atomic_folder(target) as scratch:

@@ -52,7 +52,7 @@ LINKS: Final = {
 
 
 def render_html(evaluation: Evaluation, /, *, title: str = "", images: Any = None, made: Sequence[str] = ()) -> str:
-    """The page for an evaluation.
+    """The page for an evaluation as text, to send or embed it; ``write_report`` writes it to a folder.
 
     ``images``, data set -> one image for each input, shows the inputs themselves; ``made`` are lines of the footer, such
     as the date and the command.

@@ -26,14 +26,14 @@ FIXED: Final = ("prediction", "label", "probability", "lower", "upper", "set", "
 def column_names(
     scores: Sequence[str] = DEFAULT_SCORES, /, *, labels: bool = False, guard: Guard | None = None
 ) -> tuple[str, ...]:
-    """The columns of a scored file in their order.
+    """The columns of a scored file in their order: what to expect of a file before it is read.
 
     - ``prediction``: the class with the highest intersection probability; ``label``: the true class, if the input has it.
     - ``probability``, ``lower``, ``upper``: intersection probability and bounds of each class.
     - ``set``: the classes that the decision rule leaves possible.
     - ``aleatoric_bound``: a certified lower bound of ``aleatoric``.
     - each of ``scores`` under its name in the catalogue.
-    - with a guard its ``decision``, ``p_value`` and ``reason``, and ``guard_set`` where it has sets.
+    - with a guard its ``decision``, ``p_value`` and ``reason``, and ``guard_set`` if it has sets.
     """
     decided = () if guard is None else GUARD if guard.sets else GUARD[:3]
     return (*(name for name in FIXED if labels or name != "label"), *scores, *decided)

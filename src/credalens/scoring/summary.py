@@ -13,7 +13,7 @@ from credalens.scoring.job import PartReport, ScoringJob
 
 @dataclass(frozen=True)
 class ScoreSummary:
-    """What a run wrote: how much of it, under which settings, and the means over all rows.
+    """What ``score_file`` returns: what was written, under which settings, and the means over all rows.
 
     :ivar resumed_rows: rows that an earlier, killed run had finished.
     :ivar means: mean of each score.
@@ -44,7 +44,7 @@ class ScoreSummary:
 
 @dataclass(frozen=True)
 class SkippedPart:
-    """A part that was left out, and what is wrong with it, by file and row."""
+    """A part that ``score_folder(..., on_error="skip")`` left out, and what is wrong with it, by file and row."""
 
     part: str
     error: str
@@ -52,10 +52,10 @@ class SkippedPart:
 
 @dataclass(frozen=True)
 class FolderSummary:
-    """What a run over a folder wrote, and how the work went.
+    """What ``score_folder`` returns: what was written, and how the work went.
 
     :ivar scores: rows, settings and means, as for a single file; ``resumed_rows`` were there before.
-    :ivar rows_a_second: rows that one worker scored in a second, on average; None where nothing was left to score.
+    :ivar rows_a_second: rows that one worker scored in a second, on average; None if nothing was left to score.
     :ivar repeated_ids: rows of the first of several tables that repeat an earlier id.
     :ivar left_out_rows: of tables after the first, by table: rows that the first does not have.
     :ivar retries: parts that were begun again, because a worker or its machine was lost.

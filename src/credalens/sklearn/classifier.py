@@ -30,7 +30,10 @@ from credalens.sklearn.unpack import committee_of, committee_of_list
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CredalUncertainty:
-    """Highest entropy in the credal set, lowest entropy, and their difference, each (rows,); and the classical three."""
+    """Highest entropy in the credal set, lowest entropy, and their difference, each (rows,); and the classical three.
+
+    What ``CredalClassifier.predict_uncertainty`` returns.
+    """
 
     total: NDArray[np.float64]
     aleatoric: NDArray[np.float64]

@@ -27,7 +27,7 @@ NUMBERS = ("float16", BFLOAT16, "float32", "float64", "int8", "int16", "int32", 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Member predictions (members, rows, classes) in a file, of which only the rows asked for are read.
+    """What ``open_predictions`` returns: predictions (members, rows, classes) in a file; ``read`` reads some of its rows.
 
     - ``dtype``: the precision they are stored in.
     - ``logits``: whether they are logits, for ``wrap_logits``, or probabilities, for ``wrap``.

@@ -99,7 +99,7 @@ def predict(
 def load_prediction(
     folder: str | os.PathLike[str], /, *, partial: bool = False, returns: str = "numpy"
 ) -> CredalPrediction:
-    """The prediction in the output folder of ``predict``; with ``partial=True`` also that of an unfinished run."""
+    """Read what ``CredalWrapper.predict(loader, output=folder)`` wrote; with ``partial=True`` also of an unfinished run."""
     check_choice(returns, RETURNS, "returns")
     settings, results = read_results(Path(folder), partial=partial)
     return _joined(results, settings["base"], settings["n_members"], returns)

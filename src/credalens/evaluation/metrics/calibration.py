@@ -21,10 +21,10 @@ NLL_FLOOR = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class CalibrationMetrics(Result):
-    """Quality of predicted probabilities; accuracy and ECE are fractions, NLL is in nats.
+    """What ``calibration_metrics`` returns; accuracy and ECE are fractions, NLL is in nats.
 
     :ivar floor: probabilities of the true class below it were raised to it in the NLL.
-    :ivar n_floored: how many were; where it is not 0 the NLL depends on the floor.
+    :ivar n_floored: how many were; if it is not 0, the NLL depends on the floor.
     """
 
     accuracy: float
@@ -39,7 +39,10 @@ class CalibrationMetrics(Result):
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve(Result):
-    """Mean confidence, accuracy and number of samples of each bin [edge_b, edge_{b+1}); NaN in empty bins."""
+    """What ``reliability_curve`` returns: mean confidence, accuracy and number of samples of each bin [edge_b, edge_{b+1}).
+
+    Confidence and accuracy are NaN in empty bins.
+    """
 
     edges: NDArray[np.float64]
     confidence: NDArray[np.float64]

@@ -21,14 +21,14 @@ from credalens.evaluation.statistics.tally import METRICS, Coded, encode, flagge
 
 @dataclass(frozen=True)
 class OODMetrics(Result):
-    """Detection quality of one score; all values are fractions, not percentages.
+    """What ``ood_metrics`` returns: detection quality of one score; all values are fractions, not percentages.
 
     :ivar auroc: chance that an OOD sample scores above an ID sample, ties counted as one half.
     :ivar auprc: average precision with OOD positive ("AUPR-out", the paper's AUPRC).
     :ivar auprc_id: average precision with ID positive and negated scores ("AUPR-in").
     :ivar fpr95: share of ID falsely flagged when at least 95 % of OOD is flagged. Lower is better.
     :ivar fpr95_id: share of OOD let through when at least 95 % of ID is kept, the other meaning of "FPR95".
-    :ivar auroc_interval: interval of the AUROC where ``confidence`` was asked for.
+    :ivar auroc_interval: interval of the AUROC, if ``confidence`` was given.
     """
 
     auroc: float
@@ -73,10 +73,10 @@ def ood_metrics(id_scores: Any, ood_scores: Any, *, confidence: float | None = N
 
 @dataclass(frozen=True, eq=False)
 class ROCCurve(Result):
-    """The ROC curve from (0, 0) to (1, 1), threshold falling; ``area`` is the exact AUROC, also when thinned.
+    """What ``roc_curve`` returns: the curve from (0, 0) to (1, 1), threshold falling.
 
-    Point i is reached by flagging scores >= ``threshold[i]``; the first point flags nothing (threshold
-    infinite).
+    ``area`` is the exact AUROC, also of a thinned curve. Point i is reached by flagging scores >= ``threshold[i]``; the first
+    point flags nothing (threshold infinite).
     """
 
     fpr: NDArray[np.float64]
@@ -103,7 +103,9 @@ def roc_curve(id_scores: Any, ood_scores: Any, /, *, points: int | None = None) 
 
 @dataclass(frozen=True, eq=False)
 class PRCurve(Result):
-    """Points of the precision-recall curve, recall rising; ``area`` is the exact AUPRC, also when thinned.
+    """What ``pr_curve`` returns: points of the precision-recall curve, recall rising.
+
+    ``area`` is the exact AUPRC, also of a thinned curve.
 
     The first point, recall 0 and precision 1, is a convention and carries no area. Draw it as steps that hold
     the precision to the left, ``ax.step(curve.recall, curve.precision, where="pre")``: then the area seen is

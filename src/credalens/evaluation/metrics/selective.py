@@ -16,7 +16,9 @@ from credalens.evaluation.results import Result
 
 @dataclass(frozen=True, eq=False)
 class RejectionCurve(Result):
-    """Accuracy on the samples that are kept when a growing share, the most uncertain first, is rejected.
+    """What ``accuracy_rejection_curve`` returns: accuracy on the rest if more and more samples are rejected.
+
+    The most uncertain samples are rejected first.
 
     :ivar rejected: share of samples rejected, 0 to (n - 1) / n.
     :ivar accuracy: accuracy on the rest.
@@ -60,7 +62,7 @@ def accuracy_rejection_curve(uncertainty: Any, correct: Any, /, *, points: int |
 
 @dataclass(frozen=True)
 class SelectiveMetrics(Result):
-    """How well an uncertainty knows which predictions are wrong; lower is better.
+    """What ``selective_metrics`` returns: how well an uncertainty finds wrong predictions; lower is better.
 
     :ivar aurc: mean error rate among the inputs kept, over all shares kept.
     :ivar e_aurc: the same above that of a perfect ranking.

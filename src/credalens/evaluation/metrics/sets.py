@@ -14,12 +14,12 @@ from credalens.evaluation.results import Result
 
 @dataclass(frozen=True)
 class SetMetrics(Result):
-    """Quality of set-valued predictions.
+    """What ``set_metrics`` returns: quality of set-valued predictions.
 
     :ivar coverage: share of samples whose set holds the true class.
     :ivar mean_size: mean number of classes in a set.
     :ivar determinacy: share of sets with exactly one class.
-    :ivar single_accuracy: accuracy on those; NaN where there are none.
+    :ivar single_accuracy: accuracy on those; NaN if there are none.
     :ivar u65: utility that values a correct set of two at 0.65.
     :ivar u80: the same at 0.80.
     """

@@ -26,7 +26,7 @@ FORMAT = "credalens-threshold-1"
 
 @dataclass(frozen=True)
 class Threshold(Result):
-    """Flag every score above ``value``.
+    """Flags every score above ``value``: made by ``select_threshold``, used by ``flags``.
 
     :ivar false_alarm_rate: the rate that was wanted.
     :ivar achieved_rate: share of the ID samples it was chosen on that it flags, at most the wanted rate.
