@@ -24,7 +24,7 @@ def test_trims_are_compared_with_whole_sets_and_averaging_and_losses_are_marked(
     few = {"classical": (0.01, 80, 82), "credal": (0.02, 84, 86), "trim10": (0.02, 84, 86)}
     results = [table("TrimmedIntervals", *trimmed(15, many), *trimmed(5, few))]
     sentence = trim_sentence(results)
-    assert "deep ensembles, better ECE in 1 of 1 (-0.070), AUROC by TU in 0 of 1 (-3.00)" in sentence
+    assert "deep ensembles: ECE in 1 of 1 (-0.070), AUROC by TU in 0 of 1 (-3.00)" in sentence
     assert "ECE below averaging's in 0 of 1" in sentence
     assert "Bayesian" not in sentence
     shown = trim_table(results)
@@ -61,10 +61,10 @@ def test_texts_name_the_best_score_the_differences_and_what_a_guard_catches():
     ]
     results = [figure("TextScores", *panels("MLP DE", scores, gains, guard)), table("TextIntents", *point)]
     sentence = text_sentence(results)
-    assert "DE, best by entropy of p* (95.00), credal total 94.00" in sentence
+    assert "DE: best by entropy of p* (95.00), credal total 94.00;" in sentence
     assert "TU -0.25 (-0.75 to +0.25), EU +1.25 (+0.75 to +1.75)" in sentence
-    assert "catches 70 % by credal total, 30 % by credal epistemic" in sentence
-    assert "Credal total is 1.00 below the best score of a method, credal epistemic 5.00." in sentence
+    assert "caught 70 % by credal total, 30 % by credal epistemic" in sentence
+    assert "credal total is 1.00 below the best score of a method, credal epistemic 5.00." in sentence
     assert "lower ECE and NLL with 1 of 1 methods" in sentence
     assert "0.020 / 0.030" in text_table(results)
     assert text_sentence([]) == text_table([]) == ""
@@ -77,6 +77,7 @@ def test_people_are_compared_with_every_uncertainty():
         (("all classes", 14.0),),
     )
     sentence = people_sentence([figure("HumanDisagreement", *panels("ResNet-18 DE", *parts))])
-    assert "ResNet-18 DE 0.350 to 0.390, credal AU less EU +0.000 (-0.500 to +0.500)" in sentence
-    assert "for 14.0 % of the images. In 0 of 1 kinds of network" in sentence
+    assert "ResNet-18 DE: 0.350 to 0.390, credal AU less EU +0.000 (-0.500 to +0.500)" in sentence
+    assert "for 14.0 % of the images" in sentence
+    assert "in 0 of 1 kinds of network" in sentence
     assert people_sentence([]) == ""

@@ -7,6 +7,7 @@ from typing import Final
 
 from credalens_paper.findings.lookup import estimates_of
 from credalens_paper.results.records import Result
+from credalens_paper.results.rendering.markdown import itemised
 
 LABEL: Final = "HumanDisagreement"
 NEAR: Final = 0.02
@@ -21,13 +22,14 @@ def people_sentence(results: Sequence[Result], /) -> str:
         gap, share = gains["credal AU less credal EU"], held["all classes"]
         near.append(max(abs(gap.low), abs(gap.high)) <= NEAR)
         parts.append(
-            f"{title} {min(means):.3f} to {max(means):.3f}, credal AU less EU {gap.mean:+.3f} ({gap.low:+.3f} to "
-            f"{gap.high:+.3f}), people's shares of all ten classes inside the intervals for {share.mean:.1f} % of the images"
+            f"{title}: {min(means):.3f} to {max(means):.3f}, credal AU less EU {gap.mean:+.3f} ({gap.low:+.3f} to "
+            f"{gap.high:+.3f}); people's shares of all ten classes inside the intervals for {share.mean:.1f} % of the images"
         )
     if not parts:
         return ""
-    return (
-        "Rank correlation of AU, EU and TU, credal and averaged, with the entropy of people's labels (CIFAR-10H, clean test "
-        f"images): {'; '.join(parts)}. In {sum(near)} of {len(near)} kinds of network AU knows no more of what people disagree "
-        f"about than EU does, within {NEAR}."
+    return itemised(
+        f"What people disagree about (CIFAR-10H, clean test images): in {sum(near)} of {len(near)} kinds of network AU "
+        f"knows no more of it than EU does, within {NEAR}. Rank correlation of AU, EU and TU, credal and averaged, with the "
+        "entropy of people's labels:",
+        parts,
     )

@@ -9,7 +9,7 @@ from credalens_paper.experiments.tables import BOTH
 from credalens_paper.findings.lookup import Kind, estimates_of, numbers_of
 from credalens_paper.measures.estimates import Estimate
 from credalens_paper.results.records import Result
-from credalens_paper.results.rendering.markdown import joined, markdown_table
+from credalens_paper.results.rendering.markdown import itemised, joined, markdown_table
 from credalens_paper.results.rendering.values import value_text
 
 Panel = dict[str, Estimate]
@@ -29,10 +29,11 @@ def text_sentence(results: Sequence[Result], /) -> str:
         return ""
     worse = [_averaging_wins(results, method) for method in _methods(results)]
     total, epistemic = (_behind(results, name) for name in ("credal total", "credal epistemic"))
-    return (
-        f"Texts (CLINC150, 150 intents, requests outside all of them), five members, AUROC: {'; '.join(parts)}. Credal total "
-        f"is {total} below the best score of a method, credal epistemic {epistemic}. The averaged probability has the lower "
-        f"ECE and NLL with {sum(worse)} of {len(worse)} methods."
+    return itemised(
+        f"Texts (CLINC150, 150 intents, requests outside all of them), five members: by AUROC credal total is {total} below "
+        f"the best score of a method, credal epistemic {epistemic}. The averaged probability has the lower ECE and NLL with "
+        f"{sum(worse)} of {len(worse)} methods. AUROC by method, and what a guard with 5 % false alarms catches:",
+        parts,
     )
 
 
@@ -51,8 +52,7 @@ def _method_words(method: str, scores: Panel, gains: Panel, guard: Panel) -> str
         f"{guard[f'caught, {name}'].mean:.0f} % by {name}" for name in ("credal total", "credal epistemic")
     )
     return (
-        f"{method}, best by {best.name} ({best.mean:.2f}){beside}, credal less averaged {differences}, a guard with 5 % false "
-        f"alarms catches {caught}"
+        f"{method}: best by {best.name} ({best.mean:.2f}){beside}; credal less averaged {differences}; caught {caught}"
     )
 
 

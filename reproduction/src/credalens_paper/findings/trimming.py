@@ -9,7 +9,7 @@ from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.tables import BAYESIAN
 from credalens_paper.findings.lookup import Kind, is_better, model_name, numbers_of, spread_text
 from credalens_paper.results.records import Result
-from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
+from credalens_paper.results.rendering.markdown import NONE, itemised, joined, markdown_table
 from credalens_paper.results.rendering.values import value_text
 
 Cell = tuple[str, str | None, str | None]
@@ -39,9 +39,10 @@ def trim_sentence(results: Sequence[Result], /) -> str:
     ]
     if not any(parts):
         return ""
-    return (
-        "Trimmed intervals, a tenth of the members left out at each end, from ten members on, against whole credal sets: "
-        f"{'; '.join(filter(None, parts))}. Every model and size, and what is lost, stands in the table of trimmed intervals."
+    return itemised(
+        "Trimmed intervals, a tenth of the members left out at each end, from ten members on, against whole credal sets. Every "
+        "model and size, and what is lost, stands in the table of trimmed intervals. Better:",
+        filter(None, parts),
     )
 
 
@@ -53,7 +54,7 @@ def _group_words(words: str, models: Sequence[Variants]) -> str:
         won = sum(is_better(_metric(kind), gain) for gain in gains)
         parts += [f"{WORDS[kind]} in {won} of {len(gains)} ({spread_text(gains, _metric(kind))})"] if gains else []
     below = [gain < 0 for cells in models if (gain := _gain(cells, "ECE", "classical")) is not None]
-    return f"{words}, better {', '.join(parts)}, ECE below averaging's in {sum(below)} of {len(below)}" if parts else ""
+    return f"{words}: {', '.join(parts)}, ECE below averaging's in {sum(below)} of {len(below)}" if parts else ""
 
 
 def _gain(cells: Variants, kind: str, against: str) -> float | None:

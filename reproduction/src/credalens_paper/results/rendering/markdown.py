@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 NONE: Final = "–"
@@ -24,6 +24,17 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], /) -> str
     rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
     texts = ["| " + " | ".join(line) + " |" for line in lines]
     return "\n".join([texts[0], rule, *texts[1:]])
+
+
+def itemised(lead: str, items: Iterable[str], /) -> str:
+    """The text of a list entry with a list of its own.
+
+    >>> print("- " + itemised("By method:", ["DE, 93.5", "BNNR, 92.1"]))
+    - By method:
+      - DE, 93.5
+      - BNNR, 92.1
+    """
+    return "".join([lead, *(f"\n  - {item}" for item in items)])
 
 
 def joined(*parts: str) -> str:
