@@ -20,8 +20,10 @@ from credalens import wrap
 from credalens.guard import DriftAlarm, Guard
 from credalens.serve import JsonFormatter, LogLines, Watch, app, member_outputs
 from credalens.serve.observer import LOG, Answered
+from credalens.serve.watching.collecting import FOLDER
 from credalens.serve.watching.history import MINUTES, STEP, History
 from credalens.serve.watching.instruments import observe_all
+from credalens.serve.watching.restarts import Restarts
 from credalens.serve.watching.watch import MOST_PENDING
 from tests.serve.messages import Message, ask, request
 from tests.strategies import batch_of
@@ -106,6 +108,41 @@ def test_drift_is_the_alarm_of_the_guards_scores_whatever_the_batches():
     key = (("model", "credal"), ("version", "1"))
     assert found["drift_log_value", *key] == alarm.log_value
     assert found["drift_alarm", *key] == alarm.alarm == 1
+
+
+async def restarted(application):
+    """The answer to a call that restarts the drift alarm."""
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://test") as client:
+        return await client.post("/drift/restart")
+
+
+def test_a_drift_alarm_that_is_restarted_has_seen_nothing():
+    async def drift(messages):
+        found = numbers((await served(application, messages)).text)
+        return found["drift_alarm", *key], found["drift_log_value", *key]
+
+    async def steps():
+        return await drift([message]), await restarted(application), await drift([]), await drift([message])
+
+    application, key = app(member_outputs(GUARD), GUARD), (("model", "credal"), ("version", "1"))
+    message = request({"probs": batch_of("flat", 3, 60, 4, seed=5)}, ["total"])
+    raised, answer, after, again = asyncio.run(steps())
+    assert (answer.status_code, raised[0], after) == (200, 1, (0, 0))
+    assert again == raised
+
+
+def test_without_a_guard_there_is_no_alarm_to_restart():
+    refusal = asyncio.run(restarted(app(member_outputs())))
+    assert (refusal.status_code, refusal.json()["error"][:20]) == (404, "no drift is watched:")
+
+
+def test_workers_restart_together(monkeypatch, tmp_path):
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    workers = [Restarts(), Restarts()]
+    assert not any(worker.is_new() for worker in workers)
+    workers[0].ask()
+    assert [worker.is_new() for worker in workers] == [True, True]
+    assert not any(worker.is_new() for worker in [*workers, Restarts()])
 
 
 def test_requests_with_other_numbers_of_classes_and_other_precisions_are_counted_together():

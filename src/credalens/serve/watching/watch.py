@@ -7,12 +7,14 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from threading import Lock
 from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -20,7 +22,7 @@ from starlette.routing import Route
 from credalens.arrays import to_numpy
 from credalens.checks.intervals import computed_intervals
 from credalens.core.decisions import decide
-from credalens.guard import Decisions, Guard
+from credalens.guard import Decisions, DriftAlarm, Guard
 from credalens.guard.decisions import OF_REASONS, REASONS
 from credalens.prediction import CredalPrediction
 from credalens.serve.observer import LOG, Answered, BatchDone, Observer
@@ -29,6 +31,7 @@ from credalens.serve.watching.drift import drift_alarm, update
 from credalens.serve.watching.history import STEP, History
 from credalens.serve.watching.instruments import Instruments, observe_all
 from credalens.serve.watching.page import page_response
+from credalens.serve.watching.restarts import Restarts
 
 MOST_PENDING: Final = 256
 DRIFT_ROWS: Final = 1000  # at a time, evenly spaced among all: more would cost time and tell little
@@ -48,7 +51,8 @@ class Watch(Observer):
             "sets": guard is not None and guard.sets is not None,
         }
         self.instruments, self.history = Instruments(), History()
-        self.alarm = drift_alarm(guard, streams=workers)
+        self._new_alarm = partial(drift_alarm, guard, streams=workers)
+        self.alarm, self._restarts = self._new_alarm(), Restarts()
         self._pending: deque[Answered | BatchDone] = deque()
         self._lock, self._models = Lock(), set[tuple[str, str]]()
 
@@ -82,6 +86,8 @@ class Watch(Observer):
                 of_model = [event for event in events if (event.model, event.version) == model]
                 self._count_requests([event for event in of_model if isinstance(event, Answered)], model)
                 self._count_batches([event for event in of_model if isinstance(event, BatchDone)], model)
+            if self._restarts.is_new():
+                self._restart_alarm()
 
     def _count_requests(self, events: Sequence[Answered], model: tuple[str, str]) -> None:
         if not events:
@@ -117,9 +123,18 @@ class Watch(Observer):
         if self.alarm is not None:
             scores = _joined([each.scores for each in decided])
             update(self.alarm, scores[:: math.ceil(len(scores) / DRIFT_ROWS)], model=model[0], version=model[1])
-            self.instruments.drift.labels(*model).set(self.alarm.log_value)
-            self.instruments.drift_bound.labels(*model).set(math.log(self.alarm.bound))
-            self.instruments.drift_alarm.labels(*model).set(self.alarm.alarm)
+            self._show_drift(self.alarm, model)
+
+    def _show_drift(self, alarm: DriftAlarm, model: tuple[str, str]) -> None:
+        self.instruments.drift.labels(*model).set(alarm.log_value)
+        self.instruments.drift_bound.labels(*model).set(math.log(alarm.bound))
+        self.instruments.drift_alarm.labels(*model).set(alarm.alarm)
+
+    def _restart_alarm(self) -> None:
+        if (alarm := self._new_alarm()) is not None:
+            for model in self._models:
+                self._show_drift(alarm, model)
+        self.alarm = alarm
 
     def _remember(self) -> None:
         self.count()
@@ -128,8 +143,21 @@ class Watch(Observer):
             self.history.add(counts)
 
     def routes(self) -> Sequence[Route]:
-        """For Prometheus, for a browser, and the numbers that its page asks for."""
-        return [Route("/", page_response), Route("/recent", self.recent), Route("/metrics", self.metrics)]
+        """For Prometheus, for a browser, the numbers that its page asks for, and a restart of the drift alarm."""
+        return [
+            Route("/", page_response),
+            Route("/recent", self.recent),
+            Route("/metrics", self.metrics),
+            Route("/drift/restart", self.restart_drift, methods=["POST"]),
+        ]
+
+    async def restart_drift(self, request: Request) -> Response:
+        """Start the alarm again, in all workers: what came before is forgotten, and the promise holds for what comes."""
+        if self.alarm is None:
+            raise HTTPException(404, "no drift is watched: that needs a guard with enough calibration scores.")
+        self._restarts.ask()
+        await asyncio.to_thread(self.count)
+        return JSONResponse({"restarted": True})
 
     async def metrics(self, request: Request) -> Response:
         """The text that Prometheus reads."""
