@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 LAST_CHUNK: Final = b"\r\n0\r\n\r\n"
+PATIENCE: Final = 60  # seconds
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Client(asyncio.Protocol):
     latencies: list[float] = field(default_factory=list)
     failures: int = 0
     answer: bytes = b""
+    last: bool = False  # whether nothing is asked after the answer to come
+    done: asyncio.Event = field(default_factory=asyncio.Event)
     _asked: float = 0.0
     _buffer: bytearray = field(default_factory=bytearray)
     _end: int = 0  # of the headers
@@ -66,12 +69,15 @@ class Client(asyncio.Protocol):
         self.answer = bytes(self._buffer)
         self._buffer.clear()
         self._end = 0
-        if not self._transport.is_closing():
+        if self.last:
+            self.done.set()
+        elif not self._transport.is_closing():
             self._ask()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Without an answer, unless the time was over."""
         self.failures += not self._transport.is_closing()
+        self.done.set()
 
 
 def _length(head: bytes) -> int | None:
@@ -102,7 +108,7 @@ def post(path: str, body: bytes, headers: dict[str, str]) -> bytes:
 
 
 def load(port: int, request: bytes, clients: int, seconds: float) -> Counted:
-    """Let so many clients ask a server for some seconds."""
+    """Let so many clients ask a server for some seconds, and wait for what they have asked by then."""
     return asyncio.run(_load(port, request, clients, seconds))
 
 
@@ -111,6 +117,10 @@ async def _load(port: int, request: bytes, clients: int, seconds: float) -> Coun
     begin = time.perf_counter()
     pairs = [await loop.create_connection(lambda: Client(request), "127.0.0.1", port) for _ in range(clients)]
     await asyncio.sleep(seconds)
+    for _, client in pairs:
+        client.last = True
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(*(client.done.wait() for _, client in pairs))
     elapsed = time.perf_counter() - begin
     latencies = [latency for _, client in pairs for latency in client.latencies]
     failures = sum(client.failures for _, client in pairs)
@@ -124,10 +134,9 @@ def first_answer(port: int, request: bytes) -> bytes:
 
     async def ask() -> bytes:
         loop = asyncio.get_running_loop()
-        transport, client = await loop.create_connection(lambda: Client(request), "127.0.0.1", port)
-        async with asyncio.timeout(60):
-            while not client.answer:
-                await asyncio.sleep(0.01)
+        transport, client = await loop.create_connection(lambda: Client(request, last=True), "127.0.0.1", port)
+        async with asyncio.timeout(PATIENCE):
+            await client.done.wait()
         transport.abort()
         return client.answer
 

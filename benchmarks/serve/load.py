@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from benchmarks.provenance import provenance
 from benchmarks.serve.client import Counted, body, first_answer, load, post
-from benchmarks.serve.servers import Server, running, timed_credalens
+from benchmarks.serve.servers import Server, running
 from credalens import wrap
 
 MEMBERS, CLASSES, CLIENTS = 5, 10, (1, 8, 32)
@@ -33,26 +33,26 @@ PACKAGES: Final = ("mlserver", "kserve", "starlette", "uvicorn", "uvloop", "http
 JSON_ONLY: Final = ("mlserver",)
 RESULTS, PAGE = Path("results/serve_load.json"), Path("docs/serving.md")
 HEADINGS: Final = (
-    "| request | clients | answers, times MLServer's | times KServe's | CPU time each | part of MLServer's | of KServe's "
-    "| credal part |"
+    "| request | clients | answers, times MLServer's | times KServe's | CPU time each | part of MLServer's "
+    "| of KServe's |"
 )
 
 
-def predictions(rows: int) -> NDArray:
+def members_probs(rows: int, classes: int) -> NDArray:
     """What the members predict, with a seed."""
-    logits = np.random.default_rng(0).normal(size=(MEMBERS, rows, CLASSES)).astype(np.float32)
+    logits = np.random.default_rng(0).normal(size=(MEMBERS, rows, classes)).astype(np.float32)
     exponentials = np.exp(2 * logits)
     return exponentials / exponentials.sum(-1, keepdims=True)
 
 
-def request(probs: NDArray, binary: bool) -> bytes:
+def request(name: str, values: NDArray, binary: bool) -> bytes:
     """A request for all outputs that come unasked."""
-    tensor: dict[str, Any] = {"name": "probs", "datatype": "FP32", "shape": list(probs.shape)}
-    tensor |= {"parameters": {"binary_data_size": probs.nbytes}} if binary else {"data": probs.ravel().tolist()}
+    tensor: dict[str, Any] = {"name": name, "datatype": "FP32", "shape": list(values.shape)}
+    tensor |= {"parameters": {"binary_data_size": values.nbytes}} if binary else {"data": values.ravel().tolist()}
     content = {"id": "1", "inputs": [tensor]} | ({"parameters": {"binary_data_output": True}} if binary else {})
     head = json.dumps(content).encode()
     headers = {"Inference-Header-Content-Length": str(len(head)), "Content-Type": "application/octet-stream"}
-    tail = probs.tobytes() if binary else b""
+    tail = values.tobytes() if binary else b""
     return post("/v2/models/credal/infer", head + tail, headers if binary else {})
 
 
@@ -78,8 +78,8 @@ def check_answer(answer: bytes, probs: NDArray) -> None:
 def measure(servers: Sequence[Server], seconds: float, round_seconds: float) -> Iterator[dict[str, Any]]:
     """Every form of request with every number of clients."""
     for form, (rows, binary) in FORMS.items():
-        probs = predictions(rows)
-        requests = {server.name: request(probs, binary and server.name not in JSON_ONLY) for server in servers}
+        probs = members_probs(rows, CLASSES)
+        requests = {server.name: request("probs", probs, binary and server.name not in JSON_ONLY) for server in servers}
         for server in servers:
             check_answer(first_answer(server.port, requests[server.name]), probs)
         for clients in CLIENTS:
@@ -118,18 +118,6 @@ def _summary(pairs: Sequence[tuple[Counted, float]]) -> dict[str, Any]:
     }
 
 
-def credal_shares(seconds: float) -> Iterator[dict[str, Any]]:
-    """How much of the server's processor time the credal part takes."""
-    with timed_credalens() as server:
-        for form, (rows, binary) in FORMS.items():
-            message = request(predictions(rows), binary)
-            for clients in CLIENTS:
-                before, cpu = float(server.get("/credal_seconds")), server.cpu_seconds()
-                load(server.port, message, clients, seconds)
-                credal = float(server.get("/credal_seconds")) - before
-                yield {"form": form, "clients": clients, "share": round(credal / (server.cpu_seconds() - cpu), 4)}
-
-
 def answers_ratio(cell: dict[str, Any], peer: str) -> float:
     """Throughput of credalens over that of a peer."""
     ours, theirs = (cell["servers"][name] for name in ("credalens", peer))
@@ -143,11 +131,11 @@ def cpu_ratio(cell: dict[str, Any], peer: str) -> float:
 
 def table(content: dict[str, Any]) -> str:
     """The rows for the document."""
-    lines = [HEADINGS, "|---|---|---|---|---|---|---|---|"]
-    for cell, credal in zip(content["cells"], content["credal_shares"], strict=True):
+    lines = [HEADINGS, "|---|---|---|---|---|---|---|"]
+    for cell in content["cells"]:
         answers, cpu = ([f"{ratio(cell, peer):.2f}" for peer in PEERS] for ratio in (answers_ratio, cpu_ratio))
         took = f"{cell['servers']['credalens']['cpu_ms_per_answer']:.2f} ms"
-        columns = [cell["form"], str(cell["clients"]), *answers, took, *cpu, f"{100 * credal['share']:.1f} %"]
+        columns = [cell["form"], str(cell["clients"]), *answers, took, *cpu]
         lines.append(f"| {' | '.join(columns)} |")
     return "\n".join(lines)
 
@@ -169,11 +157,10 @@ print(json.dumps(found))
     return dict(json.loads(run.stdout))
 
 
-def write(content: dict[str, Any]) -> None:
-    """The results, and the table of the document."""
-    RESULTS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+def write_table(headings: str, lines: str) -> None:
+    """Put a table in the place of the one with the same headings in the document."""
     document = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(re.sub(re.escape(HEADINGS) + r"(\n\|.*)*", lambda _: table(content), document), encoding="utf-8")
+    PAGE.write_text(re.sub(re.escape(headings) + r"(\n\|.*)*", lambda _: lines, document), encoding="utf-8")
 
 
 def main() -> None:
@@ -188,18 +175,17 @@ def main() -> None:
     made = provenance()
     with running(options.mlserver, options.kserve) as servers:
         cells = list(measure(servers, options.seconds, options.round))
-    shares = list(credal_shares(options.seconds / 6))
     versions = {"mlserver": _versions(options.mlserver), "kserve": _versions(options.kserve), "credalens": _versions()}
     content = {
         "seconds": options.seconds,
         "provenance": made,
         "versions": versions,
         "cells": cells,
-        "credal_shares": shares,
     }
     print(table(content))  # noqa: T201
     if not options.dry:
-        write(content)
+        RESULTS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write_table(HEADINGS, table(content))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from credalens.serve.running import VARIABLE
+
 ROOT: Final = Path(__file__).parents[2]
 EXAMPLES: Final = ROOT / "examples" / "serving"
 PATIENCE: Final = 120.0
@@ -59,11 +61,11 @@ def running(mlserver: Path | None, kserve: Path | None) -> Iterator[list[Server]
         yield servers
 
 
-def timed_credalens() -> AbstractContextManager[Server]:
-    """credalens with a clock for its credal part."""
+def timed_credalens(settings: str) -> AbstractContextManager[Server]:
+    """credalens with a clock for its credal part; the settings as JSON."""
     port = _free_port()
     options = ["--factory", "--port", str(port), "--no-access-log", "benchmarks.serve.timed_app:application"]
-    return _started("timed", [sys.executable, "-m", "uvicorn", *options], port)
+    return _started("timed", [sys.executable, "-m", "uvicorn", *options], port, {VARIABLE: settings})
 
 
 def _credalens() -> AbstractContextManager[Server]:

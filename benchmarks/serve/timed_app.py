@@ -1,48 +1,65 @@
-"""What `credalens serve` serves, and at /credal_seconds the processor time that its credal part has taken so far."""
+"""What `credalens serve` serves, with clocks: at /spent the time that the credal part, and that the whole server has taken.
+
+The credal part is `wrap`, the outputs that a request wants, the guard's decisions, and of the metrics the set sizes and the
+drift alarm. Not in it: reading a request, running members, writing the answer, and all other counting.
+"""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
-from credalens.prediction import CredalPrediction
-from credalens.serve import Observer, app, member_outputs
+from credalens.serve.batching.answering import Answering
+from credalens.serve.models import member_outputs, onnx_members
+from credalens.serve.running import app_of_environment
+from credalens.serve.watching import watch
 
-OUTPUTS: Final = ("probability", "lower", "upper", "total", "aleatoric", "epistemic")
 
-
-class CredalTime(Observer):
-    """The processor time of `wrap`, all outputs computed."""
+class Clock:
+    """Adds up what some functions take: processor time of their thread, and time on the wall."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
-        self._predict = member_outputs().predict
+        self.cpu = self.wall = 0.0
+        self._lock = Lock()
 
-    def predict(self, inputs: dict[str, Any]) -> CredalPrediction:
-        """What the model predicts."""
-        begin = time.thread_time()
-        prediction = self._predict(inputs)
-        prediction.predict()
-        for name in OUTPUTS:
-            getattr(prediction, name)
-        self.seconds += time.thread_time() - begin
-        return prediction
+    def timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, counted."""
 
-    def routes(self) -> list[BaseRoute]:
-        """Where it is told."""
-        return [Route("/credal_seconds", self._show)]
+        def call(*arguments: Any, **options: Any) -> Any:
+            wall, cpu = time.perf_counter(), time.thread_time()
+            try:
+                return function(*arguments, **options)
+            finally:
+                cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
+                with self._lock:
+                    self.cpu, self.wall = self.cpu + cpu, self.wall + wall
 
-    async def _show(self, request: Request) -> Response:
-        return JSONResponse(self.seconds)
+        return call
 
 
 def application() -> Starlette:
-    """For `uvicorn --factory`."""
-    credal = CredalTime()
-    return app(replace(member_outputs(), predict=credal.predict), observers=[credal])
+    """For `uvicorn --factory`: the application of the settings in the environment."""
+    asked, counting = Clock(), Clock()
+    for clock, place, name in (
+        (asked, member_outputs, "wrap_members"),
+        (asked, onnx_members, "wrap_members"),
+        (asked, Answering, "outputs_of"),
+        (counting, watch, "_set_sizes"),
+        (counting, watch, "update"),
+    ):
+        setattr(place, name, clock.timed(getattr(place, name)))
+
+    async def spent(request: Request) -> Response:
+        credal = {"wall": asked.wall, "cpu": asked.cpu + counting.cpu}
+        return JSONResponse({"credal": credal, "process": time.process_time()})
+
+    app = app_of_environment()
+    app.router.routes.append(Route("/spent", spent))
+    return app

@@ -1,10 +1,11 @@
-"""The document shows the load run that was made; answers of other servers are read as they come."""
+"""The document shows the runs that were made; answers of other servers are read as they come."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+from benchmarks.serve import credal_part
 from benchmarks.serve.client import body
 from benchmarks.serve.load import PAGE, RESULTS, table
 
@@ -15,6 +16,11 @@ def test_the_document_shows_the_measured_ratios():
     content = json.loads((ROOT / RESULTS).read_text(encoding="utf-8"))
     assert table(content) in (ROOT / PAGE).read_text(encoding="utf-8")
     assert not any(server["failures"] for cell in content["cells"] for server in cell["servers"].values())
+
+
+def test_the_document_shows_the_measured_credal_part():
+    content = json.loads((ROOT / credal_part.RESULTS).read_text(encoding="utf-8"))
+    assert credal_part.table(content) in (ROOT / PAGE).read_text(encoding="utf-8")
 
 
 def test_bodies_in_one_piece_and_in_chunks():
