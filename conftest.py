@@ -23,7 +23,12 @@ collect_ignore = (
     [] if find_spec("triton") else [path for path in CUDA.glob("*.py") if "import triton" in path.read_text("utf-8")]
 )
 
-COSTLY = ("smoke_run", "cluster")
+COSTLY = ("smoke_run", "cluster")  # fixtures
+LONG = (
+    "test_ray_serve", "test_executor", "test_gpu_members", "test_private", "test_cli_demo", "test_jit", "test_repeated",
+    "test_numba_internals", "test_interrupted", "test_stopped", "test_score_file_resume", "test_processes",
+    "test_compiler_passes", "test_distributed",
+)  # fmt: skip
 
 
 def pytest_collection_finish():
@@ -38,8 +43,16 @@ def pytest_unconfigure():
 
 
 def pytest_collection_modifyitems(items):
-    """Tests that share something costly come first: one process makes it once, and the others take what follows."""
+    """Tests that share something costly come first: one process makes it once, and the others take what follows.
+
+    Long ones are next, so that short ones are left at the end, when no process shall wait for another.
+    """
     for item in items:
         if reason := reason_to_skip(item.nodeid):
             item.add_marker(pytest.mark.skip(f"not on {sys.platform}: {reason}"))
-    items.sort(key=lambda item: [name not in getattr(item, "fixturenames", ()) for name in COSTLY])
+    items.sort(key=_place)
+
+
+def _place(item):
+    costly = [name not in getattr(item, "fixturenames", ()) for name in COSTLY]
+    return *costly, LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG)

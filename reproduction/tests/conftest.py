@@ -16,18 +16,18 @@ def hurry(monkeypatch):
 
 
 def _hurry(patch):
-    """Leave out what would take most of the time: the disk after each small file, and all panels of a figure but two."""
+    """Leave out what would take most of the time: the disk after each small file, and all panels of a figure but one."""
     from credalens.plots import save_figure
     from credalens_paper.pipeline import fill_estimates, fill_figure
 
-    def save_two_panels(figure, path, **options):
-        for axes in figure.axes[2:]:
+    def save_one_panel(figure, path, **options):
+        for axes in figure.axes[1:]:
             axes.remove()
         return save_figure(figure, path, **options)
 
     patch.setattr(os, "fsync", lambda handle: None)
     for module in (fill_estimates, fill_figure):
-        patch.setattr(module, "save_figure", save_two_panels)
+        patch.setattr(module, "save_figure", save_one_panel)
 
 
 @pytest.fixture(scope="session")

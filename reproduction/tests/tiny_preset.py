@@ -14,6 +14,6 @@ TINY = replace(
     edd_runs=1,
     train_images=128,
     test_images=40,
-    solver_samples=3,
+    solver_samples=2,
     substitutes={**_SMOKE.substitutes, "N": {5: 2, 10: 2, 15: 2, 20: 3, 25: 3, 3: 2, 50: 5, 100: 5, 1000: 8}},
 )

@@ -55,7 +55,7 @@ def test_a_thread_that_waits_leaves_the_chunks_to_the_others():
             rest.release()
             return
         for _ in range(2 * TURNS - 1):
-            assert rest.acquire(timeout=60)
+            assert rest.acquire(timeout=300)
 
     for_each_chunk(work, 2 * TURNS * 64, CHUNK // 64, threads=2)
     assert sorted(chunks) == [64 * n for n in range(2 * TURNS)]

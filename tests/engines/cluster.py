@@ -70,19 +70,19 @@ def cluster(compiled):
 
 def _add(cluster):
     node = cluster.add_node(num_cpus=1, object_store_memory=STORE)
-    cluster.wait_for_nodes(timeout=60)
-    _at(node, lambda: exec(WARM), timeout=60)()  # noqa: S102  (work given to it then begins at once)
+    cluster.wait_for_nodes(timeout=PATIENCE)
+    _at(node, lambda: exec(WARM))()  # noqa: S102  (work given to it then begins at once)
     return node
 
 
-def _at(node, work, *, timeout: float):
+def _at(node, work):
     """Begin some work on one machine; the call waits for its end."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     here = NodeAffinitySchedulingStrategy(node_id=node.node_id, soft=False)
     reference = ray.remote(work).options(num_cpus=1, scheduling_strategy=here).remote()
-    return lambda: ray.get(reference, timeout=timeout)
+    return lambda: ray.get(reference, timeout=PATIENCE)
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def doomed(cluster, machine, tmp_path):
         begun.touch()
         wait_until(over.exists)
 
-    held = _at(machine, hold, timeout=PATIENCE)
+    held = _at(machine, hold)
     wait_until(begun.exists)
 
     def lose() -> None:

@@ -85,7 +85,7 @@ class Chromium:
         assert "exceptionDetails" not in done, done["exceptionDetails"]
         return done["result"].get("value")
 
-    def until(self, code: str, seconds: float = 30) -> None:
+    def until(self, code: str, seconds: float = 120) -> None:
         """Wait until an expression is true."""
         end = time.monotonic() + seconds
         while not self.js(code):

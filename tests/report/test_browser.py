@@ -64,7 +64,7 @@ def readout(page, figure):
 def point_at(page, figure, across, down=0.5, move=None):
     """Point until something is read off: charts that come alive move what is below them."""
     move = move or (lambda x, y: page.mouse("mouseMoved", x, y))
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     for wiggle in itertools.cycle((0, 1)):
         left, top, width, height = page.box(f"{figure} .drawing")
         move(left + across * width + wiggle, top + down * height)

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from credalens import wrap
 from credalens.scoring import score_folder
 from credalens.storage import lock
+from tests.engines.waiting import wait_until
 from tests.scoring.folders import VALUES, assert_scored, names, parts, truncate
 from tests.scoring.stopping import Stop, stop_after
 from tests.scoring.tables import spoil_row, write_part
@@ -89,12 +89,17 @@ def test_a_restart_leaves_the_files_of_the_user(tmp_path, source):
 
 RUN = """
 import sys, time
-from credalens.scoring import score_folder
-source, target, base, at = sys.argv[1:]
+from pathlib import Path
 import credalens.scoring.job as job
-slow = job.score_columns
-job.score_columns = lambda *args: time.sleep(0.3) or slow(*args)
-time.sleep(max(0, float(at) - time.time()))
+from credalens.scoring import score_folder
+source, target, base, go_on = sys.argv[1:]
+
+def wait(*args):
+    while not Path(go_on).exists():
+        time.sleep(0.01)
+    return score(*args)
+
+score, job.score_columns = job.score_columns, wait
 try:
     score_folder(source, target, base=float(base), threads=1)
 except ValueError as error:
@@ -103,13 +108,12 @@ except ValueError as error:
 
 
 def test_of_two_runs_at_once_one_writes(tmp_path, source):
-    at = str(time.time() + 3)
-    runs = {
-        base: subprocess.Popen(
-            [sys.executable, "-c", RUN, source, tmp_path / "out", str(base), at], stderr=subprocess.PIPE, text=True
-        )
-        for base in (2, 10)
-    }
+    command, go_on = [sys.executable, "-c", RUN, source, tmp_path / "out"], tmp_path / "go on"
+    runs = {base: subprocess.Popen([*command, str(base), go_on], stderr=subprocess.PIPE, text=True) for base in (2, 10)}
+    try:
+        wait_until(lambda: any(process.poll() is not None for process in runs.values()))
+    finally:
+        go_on.touch()
     errors = {base: process.communicate()[1] for base, process in runs.items()}
     [winner] = [base for base, error in errors.items() if not error]
     [told] = filter(None, errors.values())

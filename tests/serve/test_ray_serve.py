@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 
 import pytest
 
 from tests.engines.sockets import family, listening
 from tests.serve.test_processes import check_killed_worker, children, command_line, running
 
-pytest.importorskip("ray.serve", reason="Ray Serve is not installed: pip install 'credalens[ray,serve]'")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = [
+    pytest.mark.skipif(find_spec("ray") is None or find_spec("fastapi") is None, reason="Ray Serve is not installed"),
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+]
 
 
 def replicas(server):

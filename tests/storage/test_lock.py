@@ -15,6 +15,7 @@ from pyarrow import fs
 
 from credalens.storage import lock
 from credalens.storage.arrow_path import arrow_path
+from tests.engines.waiting import wait_until
 
 HOLD = """
 import sys, time
@@ -25,16 +26,17 @@ with locked(Path(sys.argv[1]), "the output"):
     time.sleep(60)
 """
 ENTER = """
-import sys, time
+import sys
 from pathlib import Path
 from credalens.storage.lock import locked
-time.sleep(max(0, float(sys.argv[2]) - time.time()))
+print("ready", flush=True)
+input()
 try:
     with locked(Path(sys.argv[1]), "the output"):
         print("held", flush=True)
-        time.sleep(1)
+        input()
 except ValueError as error:
-    print(error)
+    print(error, flush=True)
 """
 
 
@@ -86,7 +88,7 @@ def test_of_many_threads_one_enters(path):
         try:
             with lock.locked(path, "the output"):
                 held.append(1)
-                time.sleep(1)
+                wait_until(lambda: len(errors) == 7)
         except ValueError as error:
             errors.append(error)
 
@@ -102,10 +104,15 @@ def test_of_many_threads_one_enters(path):
 def test_of_three_processes_one_enters(tmp_path, left):
     if left:
         (tmp_path / ".lock").write_bytes(stale(machine=lock._machine(), pid=2**22 + 1))
-    at = str(time.time() + 1.5)
-    command = [sys.executable, "-c", ENTER, tmp_path / ".lock", at]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    told = sorted(process.communicate()[0] for process in processes)
+    command = [sys.executable, "-c", ENTER, tmp_path / ".lock"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    processes = [subprocess.Popen(command, **pipes) for _ in range(3)]
+    assert [process.stdout.readline() for process in processes] == ["ready\n"] * 3
+    for process in processes:
+        process.stdin.write("\n")
+    told = sorted(process.stdout.readline() for process in processes)
+    for process in processes:
+        process.communicate("\n")
     assert told[-1] == "held\n"
     assert all("another run is writing into the output right now" in text for text in told[:-1])
     assert list(tmp_path.iterdir()) == []

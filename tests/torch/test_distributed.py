@@ -25,7 +25,7 @@ FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "episte
 
 def run(rank):
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=ranks,
-                            timeout=datetime.timedelta(seconds=60))
+                            timeout=datetime.timedelta(seconds=300))
     own, results = members[rank::ranks], {}
 
     def record(name, summary):
@@ -79,7 +79,7 @@ def results(tmp_path_factory, members):
     folder = tmp_path_factory.mktemp("ranks")
     np.save(folder / "members.npy", members)
     command = [sys.executable, "-c", RUN, str(folder), str(RANKS)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return [np.load(folder / f"rank-{rank}.npz", allow_pickle=False) for rank in range(RANKS)]
 

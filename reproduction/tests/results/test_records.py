@@ -14,7 +14,7 @@ from credalens_paper.results.records import TableResult, read_result, read_resul
 
 RESULTS = Path(__file__).parents[3] / "results"
 FAST, SCRATCH = RESULTS / "fast", RESULTS / "scratch"
-FILES = [path for path in sorted(FAST.rglob("*.json")) if read_result(path) is not None]
+FILES = [path for path in sorted(FAST.rglob("*.json")) if path.read_text("utf-8").startswith('{\n "label":')]
 
 
 @pytest.mark.parametrize("path", [*FILES, *sorted(SCRATCH.glob("*.json"))], ids=lambda path: path.stem)
