@@ -78,5 +78,7 @@ def _machines(results: Sequence[Result]) -> str:
     links: dict[tuple[str, str, str], list[str]] = {}
     for result in results:
         links.setdefault(machine_of(result.provenance), []).append(_link(result))
-    rows = [[*machine, ", ".join(labels)] for machine, labels in links.items()]
+    rows = [
+        [hardware, versions, commit[:12], ", ".join(labels)] for (hardware, versions, commit), labels in links.items()
+    ]
     return joined(MACHINES, markdown_table(["Evaluated on", "With", "Commit", "Results"], rows))
