@@ -66,7 +66,7 @@ SCORES: Final = {
         Score(
             "epistemic",
             "credal epistemic",
-            r"\max_{l \le p \le u} H(p) - \min_{l \le p \le u} H(p)",
+            r"\text{total} - \text{aleatoric}",
             "information",
             LOG,
             FREE,
