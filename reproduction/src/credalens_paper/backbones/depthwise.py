@@ -43,19 +43,25 @@ def use_own_depthwise(network: nn.Module, /) -> None:
 def without_cudnn(x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
     """The convolution of images (n, c, h, w) with filters (c, 1, k, k); torch.compile takes it as it is."""
     with torch.backends.cudnn.flags(enabled=False):
-        return functional.conv2d(
-            x.contiguous(), weight.contiguous(), stride=stride, padding=padding, groups=len(weight)
+        filtered = functional.conv2d(
+            x.contiguous(), _channels_first(weight), stride=stride, padding=padding, groups=len(weight)
         )
+    return filtered.contiguous()
 
 
 @torch.library.custom_op("credalens_paper::depthwise_backward", mutates_args=())
 def _gradients(slope: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int) -> tuple[Tensor, Tensor]:
     with torch.backends.cudnn.flags(enabled=False):
         of_x, of_weight, _ = torch.ops.aten.convolution_backward(
-            slope.contiguous(), x.contiguous(), weight.contiguous(), None,
+            slope.contiguous(), x.contiguous(), _channels_first(weight), None,
             [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], len(weight), [True, True, False],
         )  # fmt: skip
-    return of_x, of_weight
+    return of_x.contiguous(), of_weight.contiguous()
+
+
+def _channels_first(weight: Tensor) -> Tensor:
+    """Filters of one channel are in both orders at once, and torch would take them for channels last."""
+    return weight.clone(memory_format=torch.contiguous_format)
 
 
 @without_cudnn.register_fake
