@@ -18,15 +18,15 @@ def hurry(monkeypatch):
 def _hurry(patch):
     """Leave out what would take most of the time: the disk after each small file, and all panels of a figure but one."""
     from credalens.plots import save_figure
-    from credalens_paper.pipeline import fill_estimates, fill_figure
+    from credalens_paper.pipeline.fill import estimates, figure
 
-    def save_one_panel(figure, path, **options):
-        for axes in figure.axes[1:]:
+    def save_one_panel(panels, path, **options):
+        for axes in panels.axes[1:]:
             axes.remove()
-        return save_figure(figure, path, **options)
+        return save_figure(panels, path, **options)
 
     patch.setattr(os, "fsync", lambda handle: None)
-    for module in (fill_estimates, fill_figure):
+    for module in (estimates, figure):
         patch.setattr(module, "save_figure", save_one_panel)
 
 

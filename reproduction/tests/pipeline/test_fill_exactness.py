@@ -17,7 +17,7 @@ from credalens_paper.experiments.exactness import EXACTNESS
 from credalens_paper.experiments.presets import get_preset
 from credalens_paper.measures.reduction import empty_sets, printed_intervals, reduce_rows, reduction_effect
 from credalens_paper.measures.solver import Solved, solve, solver_effect, solver_errors
-from credalens_paper.pipeline import fill_exactness as reproduce_exactness
+from credalens_paper.pipeline.fill import exactness as reproduce_exactness
 from credalens_paper.pipeline.measure_entries import reproduce
 from credalens_paper.results.rendering.pages import render_result
 from reproduction.tests.data.image_files import draw_images

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from credalens_paper.experiments.presets import get_preset
+from credalens_paper.pipeline.fill.single_inputs import VISIBLE, _confused, _median
 from credalens_paper.pipeline.measure_entries import reproduce
-from credalens_paper.pipeline.single_inputs import VISIBLE, _confused, _median
 from credalens_paper.pipeline.stored_images import Images
 from credalens_paper.results.drawing import draw_severities
 from credalens_paper.results.records import Line, Panel

@@ -16,7 +16,7 @@ from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLE
 from credalens_paper.experiments.tables import TABLES
 from credalens_paper.findings.results_pages import render_pages
 from credalens_paper.json_records import to_json
-from credalens_paper.pipeline.fill_table import improvement, statistics
+from credalens_paper.pipeline.fill.table import improvement, statistics
 from credalens_paper.pipeline.torch_engine import TorchEngine
 from credalens_paper.results.records import Runs, TableResult
 from credalens_paper.results.rendering.markdown import markdown_table

@@ -139,10 +139,10 @@ def _measure(work: Workbench, label: str, measures: Sequence[str], paper_solver:
     from credalens_paper.experiments.exactness import EXACTNESS
     from credalens_paper.experiments.figures import FIGURES
     from credalens_paper.experiments.tables import TABLES
-    from credalens_paper.pipeline.fill_estimates import estimates_result
-    from credalens_paper.pipeline.fill_exactness import exactness_result
-    from credalens_paper.pipeline.fill_figure import figure_result
-    from credalens_paper.pipeline.fill_table import table_result
+    from credalens_paper.pipeline.fill.estimates import estimates_result
+    from credalens_paper.pipeline.fill.exactness import exactness_result
+    from credalens_paper.pipeline.fill.figure import figure_result
+    from credalens_paper.pipeline.fill.table import table_result
 
     tables = {**TABLES, **OWN_TABLES}
     if label in tables:

@@ -19,8 +19,8 @@ from credalens_paper.experiments.ensembles import EvaluationSet
 from credalens_paper.experiments.estimates import SIBLINGS, DetectionEntry, EstimatesEntry
 from credalens_paper.measures.assessment import Extras
 from credalens_paper.measures.estimates import Estimate, auroc_estimates, correlation_estimates, share_estimate
+from credalens_paper.pipeline.fill.result_facts import closing, substitutes
 from credalens_paper.pipeline.plan import Plan, Workbench
-from credalens_paper.pipeline.result_facts import closing, substitutes
 from credalens_paper.pipeline.runs import Run, assess, intervals_of, members_of
 from credalens_paper.results.drawing import draw_estimates
 from credalens_paper.results.records import FigureResult, Panel

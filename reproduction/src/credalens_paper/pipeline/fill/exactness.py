@@ -16,8 +16,8 @@ from credalens_paper.experiments.tables import OOD
 from credalens_paper.json_records import from_json, to_json
 from credalens_paper.measures.reduction import reduce_rows, reduction_effect
 from credalens_paper.measures.solver import WRONG, solve, solver_effect, solver_errors
+from credalens_paper.pipeline.fill.result_facts import closing, substitutes
 from credalens_paper.pipeline.plan import Plan, Workbench
-from credalens_paper.pipeline.result_facts import closing, substitutes
 from credalens_paper.pipeline.runs import Run, intervals_of
 from credalens_paper.results.records import ExactnessPart, ExactnessResult, ReductionRun, SolverRun
 

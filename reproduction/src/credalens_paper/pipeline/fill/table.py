@@ -14,8 +14,8 @@ from credalens_paper.experiments.tables import Table
 from credalens_paper.json_records import from_json, to_json
 from credalens_paper.measures.cost import cpu_threads, measure_costs
 from credalens_paper.measures.solver import compare_solvers
+from credalens_paper.pipeline.fill.result_facts import closing, substitutes
 from credalens_paper.pipeline.plan import Plan, Workbench
-from credalens_paper.pipeline.result_facts import closing, substitutes
 from credalens_paper.pipeline.runs import intervals_of
 from credalens_paper.results.records import (
     Cell,

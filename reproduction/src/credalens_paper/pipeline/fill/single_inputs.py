@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from credalens.plots import merge_to_three
 from credalens_paper.experiments import figures as declared
 from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets
+from credalens_paper.pipeline.fill.result_facts import substitutes
 from credalens_paper.pipeline.plan import Plan, Workbench
-from credalens_paper.pipeline.result_facts import substitutes
 from credalens_paper.pipeline.runs import Run, assess, members_of
 from credalens_paper.results import drawing
 from credalens_paper.results.records import Panel

@@ -16,11 +16,11 @@ from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES
 from credalens_paper.experiments.tables import OOD
-from credalens_paper.pipeline.fill_table import statistics
+from credalens_paper.pipeline.fill.result_facts import closing, substitutes
+from credalens_paper.pipeline.fill.single_inputs import bars_panels, simplex_panels
+from credalens_paper.pipeline.fill.table import statistics
 from credalens_paper.pipeline.plan import ALL, Plan, Workbench
-from credalens_paper.pipeline.result_facts import closing, substitutes
 from credalens_paper.pipeline.runs import Run, assess
-from credalens_paper.pipeline.single_inputs import bars_panels, simplex_panels
 from credalens_paper.results import drawing
 from credalens_paper.results.records import FigureResult, Line, Panel
 
