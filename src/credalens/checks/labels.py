@@ -50,7 +50,7 @@ def warn_shifted_labels(labels: NDArray[np.int64], predicted: NDArray[np.int64],
     if surely_more and not (labels == 0).any():
         warnings.warn(
             f"do the labels begin at 1? None is 0; {right} of {labels.size} predictions equal the label, and "
-            f"{right_if_shifted} equal the label less one. {INDICES}",
+            f"{right_if_shifted} equal the label less one. If so, pass labels - 1. {INDICES}",
             stacklevel=stacklevel,
         )
 
