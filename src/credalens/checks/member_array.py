@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -52,12 +53,10 @@ class MemberArray:
     def rows(self, start: int, stop: int) -> tuple[NDArray, int, int]:
         """An array that kernels can read and where these rows are in it.
 
-        That is the array itself if kernels can read it, else a copy of these rows. For read-only arrays Numba would compile
-        kernels of their own, whose last digits may differ.
+        That is the array itself if kernels can read it, else a copy of these rows.
         """
-        flags = self.array.flags
-        if self.array.dtype in (np.float32, np.float64) and flags.c_contiguous and flags.writeable:
-            return self.array, start, stop
+        if self.array.dtype in (np.float32, np.float64) and self.array.flags.c_contiguous:
+            return _not_read_only(self.array), start, stop
         part = self.array[:, start:stop].astype(self.array_kind.result_dtype, order="C")
         return part, 0, stop - start
 
@@ -75,6 +74,17 @@ class MemberArray:
     def restore(self, array: NDArray, /) -> Any:
         """``array`` (rows, ...) in the caller's batch shape, precision and library."""
         return self.array_kind.restore_rows(array, self.batch)
+
+
+def _not_read_only(array: NDArray) -> NDArray:
+    """The same memory, which kernels do not write, as an array that may be written.
+
+    For read-only arrays Numba would compile kernels of their own, whose last digits may differ.
+    """
+    if array.flags.writeable:
+        return array
+    interface = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+    return np.asarray(SimpleNamespace(__array_interface__=interface, memory=array))
 
 
 def read_members(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> MemberArray:
