@@ -27,7 +27,7 @@ from benchmarks.serve.servers import Server, running
 from credalens import wrap
 
 MEMBERS, CLASSES, CLIENTS = 5, 10, (1, 8, 32)
-FORMS: Final = {"1 row as JSON": (1, False), "256 rows as binary data": (256, True)}
+FORMS: Final = {"1 row, JSON": (1, False), "256 rows, binary": (256, True)}
 PEERS: Final = ("mlserver", "kserve")
 PACKAGES: Final = ("mlserver", "kserve", "starlette", "uvicorn", "uvloop", "httptools", "orjson", "numpy", "numba")
 JSON_ONLY: Final = ("mlserver",)
