@@ -42,6 +42,13 @@ def test_efficientnet_has_it_everywhere():
     assert all(isinstance(module, DepthwiseConv2d) for module in grouped)
 
 
+def test_efficientnet_averages_over_the_image_and_not_over_a_larger_window():
+    network = build_backbone("efficientnet_b2", classes=3, width=0.1, image_size=16, seed=0).network.efficientnet
+    assert not any(isinstance(module, torch.nn.AvgPool2d) for module in network.modules())
+    x = torch.randn(2, 5, 3, 3, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(network.pooler(x)[..., 0, 0], x.mean((2, 3)))
+
+
 def test_the_weights_stay_when_it_takes_a_place():
     class Block(torch.nn.Module):
         def __init__(self) -> None:

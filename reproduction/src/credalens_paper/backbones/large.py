@@ -33,9 +33,19 @@ def build_large(name: str, classes: int, width: float, image_size: int, /) -> nn
     config = _configuration(name)(**family.settings(width, image_size), **family.training, num_labels=classes)
     network = _network(name)(config)
     if name == "efficientnet_b2":
-        use_own_depthwise(network)
+        _repair_efficientnet(network)
         _initialise_efficientnet(network)
     return Logits(network)
+
+
+def _repair_efficientnet(network: Any) -> None:
+    """The same function in modules that train quickly, and rightly when compiled.
+
+    transformers averages over windows larger than the image, and torch.compile divides the gradient of that by the size of
+    the window: nothing below the head would learn.
+    """
+    use_own_depthwise(network)
+    network.efficientnet.pooler = nn.AdaptiveAvgPool2d(1)
 
 
 def _initialise_efficientnet(network: nn.Module) -> None:
@@ -66,7 +76,8 @@ def load_large(name: str, classes: int, width: float, image_size: int, folder: P
             **family.training,
         )
     _check_report(name, report, folder)
-    use_own_depthwise(network)
+    if name == "efficientnet_b2":
+        _repair_efficientnet(network)
     return Logits(network.train())
 
 
