@@ -5,6 +5,5 @@ import pytest
 RAY_WARNINGS = [
     pytest.mark.filterwarnings("ignore:.*is deprecated:DeprecationWarning:ray"),
     pytest.mark.filterwarnings("ignore:.*push_based_shuffle:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"),  # JAX, where another test has imported it
     pytest.mark.filterwarnings("ignore:Tip.*RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO:FutureWarning"),
 ]

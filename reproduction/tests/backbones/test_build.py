@@ -29,7 +29,9 @@ def settled(network: torch.nn.Module, images: torch.Tensor) -> torch.nn.Module:
     for module in network.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = 1.0
-    network(images)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)  # EfficientNet leaves out blocks at random
+        network(images)
     return network.eval()
 
 
@@ -90,7 +92,7 @@ def test_gradients_reach_every_parameter(name, images):
 
 @pytest.mark.parametrize("name", IMAGE)
 def test_networks_are_in_training_mode_and_see_the_images(name, images):
-    network = narrow(name)
+    network, images = narrow(name).double(), images.double()  # batch statistics of few pixels multiply rounding errors
     assert network.training
     settled(network, images)
     assert not torch.allclose(network(images), network(images.flip(0)))
@@ -99,10 +101,11 @@ def test_networks_are_in_training_mode_and_see_the_images(name, images):
 
 @pytest.mark.parametrize("name", IMAGE)
 def test_channels_last_changes_nothing_but_the_layout(name, images):
-    network = settled(narrow(name), images)
+    images = images.double()
+    network = settled(narrow(name).double(), images)
     expected = network(images)
     last = network.to(memory_format=torch.channels_last)(images.to(memory_format=torch.channels_last))
-    torch.testing.assert_close(last, expected, rtol=1e-2, atol=1e-3)
+    torch.testing.assert_close(last, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", IMAGE)
