@@ -22,8 +22,9 @@ demo: setup  ## run the main job on an embedded example
 	$(BIN)/credalens demo
 
 # Some hundred processes import the same modules: byte code is kept, also where the environment says otherwise.
+# Three workers on two cores: one of them mostly waits for Ray, servers and other processes.
 test: setup  ## run the tests
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal
 
 check: setup  ## lint, formatting, types
 	$(BIN)/ruff check .

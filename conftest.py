@@ -3,7 +3,9 @@
 import gc
 import os
 import sys
+from collections import defaultdict
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -24,7 +26,6 @@ collect_ignore = (
     [] if find_spec("triton") else [path for path in CUDA.glob("*.py") if "import triton" in path.read_text("utf-8")]
 )
 
-COSTLY = ("smoke_run", "cluster")  # fixtures
 LONG = (
     "test_ray_serve", "test_executor", "test_gpu_members", "test_private", "test_cli_demo", "test_jit", "test_repeated",
     "test_numba_internals", "test_interrupted", "test_stopped", "test_score_file_resume", "test_processes",
@@ -44,16 +45,33 @@ def pytest_unconfigure():
 
 
 def pytest_collection_modifyitems(items):
-    """Tests that share something costly come first: one process makes it once, and the others take what follows.
+    """Each process begins with what takes long, and has short tests left at the end, when no one shall wait for another.
 
-    Long ones are next, so that short ones are left at the end, when no process shall wait for another.
+    One begins with the tests that share a Ray, the next with those that share a smoke run. Processes get equal slices of
+    the list in turn; one that has nothing left takes from the end of another's slice.
     """
     for item in items:
         if reason := reason_to_skip(item.nodeid):
             item.add_marker(pytest.mark.skip(f"not on {sys.platform}: {reason}"))
-    items.sort(key=_place)
+    groups = defaultdict(list)
+    for item in items:
+        groups[_group(item)].append(item)
+    groups["long"].sort(key=lambda item: LONG.index(item.path.stem))
+    items[:] = _slices(groups, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
-def _place(item):
-    costly = [name not in getattr(item, "fixturenames", ()) for name in COSTLY]
-    return *costly, LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG)
+def _group(item):
+    shared = [name for name in ("cluster", "smoke_run") if name in getattr(item, "fixturenames", ())]
+    return shared[0] if shared else "long" if item.path.stem in LONG else "short"
+
+
+def _slices(groups, processes):
+    starts = [[] for _ in range(processes)]
+    for number, name in enumerate(("cluster", "smoke_run", "long")):
+        starts[number % processes] += groups[name]
+    short, left = iter(groups["short"]), sum(map(len, groups.values()))
+    for number, start in enumerate(starts):
+        size = max(len(start), left // (processes - number))
+        yield from start
+        yield from islice(short, size - len(start))
+        left -= size
