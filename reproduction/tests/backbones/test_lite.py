@@ -109,7 +109,7 @@ def test_weights_of_another_width_or_with_one_missing_are_refused(folder):
         (b"", "not a file of weights"),
         (b"weights", "not a file of weights"),
         ([1], "holds a list"),
-        (print, "not a file"),
+        (abs, "not a file"),
     ],
 )
 def test_other_files_are_refused_and_nothing_in_them_runs(tmp_path, content, message):
