@@ -11,7 +11,7 @@ import pytest
 
 from tests.engines.waiting import PATIENCE, wait_until
 
-STORE = 100 << 20
+SMALL = {"object_store_memory": 100 << 20, "include_log_monitor": False}
 # A machine that refuses to answer is given up after a second and a half instead of fifteen.
 LIVELY = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 300, "health_check_failure_threshold": 5}
 
@@ -39,7 +39,7 @@ class _Running:
         patch = self.ends.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("OMP_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
-        head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False, "_system_config": LIVELY}
+        head = {"num_cpus": 0, "include_dashboard": False, "_system_config": LIVELY, **SMALL}
         self.cluster = Cluster(initialize_head=True, head_node_args=head)
         self.ends.callback(self.cluster.shutdown)
         self.ends.callback(ray.shutdown)
@@ -69,7 +69,7 @@ def cluster(compiled):
 
 
 def _add(cluster):
-    node = cluster.add_node(num_cpus=1, object_store_memory=STORE)
+    node = cluster.add_node(num_cpus=1, **SMALL)
     cluster.wait_for_nodes(timeout=PATIENCE)
     _at(node, lambda: exec(WARM))()  # noqa: S102  (work given to it then begins at once)
     return node

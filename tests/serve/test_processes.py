@@ -168,7 +168,7 @@ def check_killed_worker(server, port, workers=workers, broken=None):
             status, body = infer(port)
             lost += status == broken
             answered.append(status == broken or total_of(body) == wanted)
-            time.sleep(0.01)  # leaves the cores to the worker that starts
+            time.sleep(0.05)  # leaves the cores to the worker that starts
         return lost
 
     with ThreadPoolExecutor(3) as pool:
