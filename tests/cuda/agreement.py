@@ -31,7 +31,8 @@ def assert_agrees(ours: CredalPrediction, expected: CredalPrediction) -> None:
     for name in EVERY:
         one, other = getattr(ours, name), getattr(expected, name)
         assert (one.shape, one.dtype) == (other.shape, other.dtype), name
-        torch.testing.assert_close(one.cpu(), other, rtol=2e-6 if narrow else 1e-12, atol=1e-7 if narrow else 1e-12)
+        # Near certainty an entropy of float32 carries the roundings of probabilities near one, of 6e-8 each.
+        torch.testing.assert_close(one.cpu(), other, rtol=2e-6 if narrow else 1e-12, atol=4e-7 if narrow else 1e-12)
     slack = 4e-6 if narrow else 2e-9
     one, bound, other, floor = (x.cpu().double() for p in (ours, expected) for x in (p.aleatoric, p.aleatoric_bound))
     assert (bound <= other + slack).all()

@@ -15,12 +15,19 @@ def test_a_mistake_must_reproduce_accuracy_and_ece_of_all_networks():
     cells = (*given("trained", 74.0, 0.1), *given("swapped", 28.0, 0.32), *given("bytes", 24.0, 0.6))
     sentence = mistakes_sentence([table("CorruptedMistakes", *cells)])
     assert "and 0.05 of its ECEs: height and width swapped. " in sentence
-    assert "accuracies alone: 0 to 255, not normalised. Farther from its accuracies: as in training. " in sentence
-    assert "Nearest is height and width swapped, accuracy off by +2.00, ECE by +0.020." in sentence
+    assert (
+        "accuracies alone: 0 to 255, not normalised. Of its ECEs alone: none. Farther from both: as in training. "
+        in sentence
+    )
+    assert "Nearest by both is height and width swapped, accuracy off by +2.00, ECE by +0.020." in sentence
     other = given("swapped", 40.0, 0.3, backbone="vgg16")
     sentence = mistakes_sentence([table("CorruptedMistakes", *cells, *other)])
     assert "of its ECEs: none. " in sentence
-    assert "Nearest is 0 to 255, not normalised, accuracy off by -2.00, ECE by +0.300." in sentence
+    assert "Of its ECEs alone: height and width swapped. " in sentence
+    assert (
+        "Nearest by both is height and width swapped, accuracy off by +2.00 to +14.00, ECE by +0.000 to +0.020."
+        in sentence
+    )
 
 
 def test_the_table_ends_with_the_papers_numbers():

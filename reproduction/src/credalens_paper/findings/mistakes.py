@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from credalens_paper.experiments.beyond import MISTAKES
@@ -50,20 +50,20 @@ def mistakes_sentence(results: Sequence[Result], /) -> str:
     if not gaps or not all(all(by_metric.values()) for by_metric in gaps.values()):
         return ""
     within = {metric: {name for name in gaps if _farthest(gaps[name], metric) <= NEAR[metric]} for metric in NEAR}
-    nearest = min(gaps, key=lambda name: _farthest(gaps[name], "ACC"))
-    both = _listed(gaps, lambda name: name in within["ACC"] & within["ECE"])
-    accuracy = _listed(gaps, lambda name: name in within["ACC"] - within["ECE"])
-    neither = _listed(gaps, lambda name: name not in within["ACC"])
+    nearest = min(gaps, key=lambda name: max(_farthest(gaps[name], metric) / NEAR[metric] for metric in NEAR))
+    accurate, calibrated = within["ACC"], within["ECE"]
+    both, accuracy = _listed(gaps, accurate & calibrated), _listed(gaps, accurate - calibrated)
+    ece, neither = _listed(gaps, calibrated - accurate), _listed(gaps, set(gaps) - accurate - calibrated)
     return (
         "What would explain the paper's accuracy on corrupted images? Within "
         f"{NEAR['ACC']:g} points of its accuracies and {NEAR['ECE']} of its ECEs: {both}. Of its accuracies alone: "
-        f"{accuracy}. Farther from its accuracies: {neither}. Nearest is {nearest}, accuracy off by "
+        f"{accuracy}. Of its ECEs alone: {ece}. Farther from both: {neither}. Nearest by both is {nearest}, accuracy off by "
         f"{spread_text(gaps[nearest]['ACC'], 'ACC')}, ECE by {spread_text(gaps[nearest]['ECE'], 'ECE')}."
     )
 
 
-def _listed(names: Mapping[str, Gaps], chosen: Callable[[str], bool]) -> str:
-    return "; ".join(filter(chosen, names)) or "none"
+def _listed(names: Mapping[str, Gaps], chosen: set[str]) -> str:
+    return "; ".join(name for name in names if name in chosen) or "none"
 
 
 def mistakes_table(results: Sequence[Result], /) -> str:
