@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from credalens_paper.findings.beyond import backbone_note, near_sentence, noise_sentence
+import pytest
+
+from credalens_paper.findings.beyond import backbone_note, near_sentence, noise_sentence, tuned_sentence
 from credalens_paper.results.records import read_results
 from reproduction.tests.findings.test_findings import cell, table
 
@@ -21,18 +23,19 @@ def means(variant, measure, clean, noisy):
     return cell(clean, id_set="cifar10", **keys), cell(noisy, id_set="cifar10n", **keys)
 
 
-def test_near_unknowns_are_counted_by_measure():
+@pytest.mark.parametrize(("label", "sentence_of"), [("NearOOD", near_sentence), ("FineTuned", tuned_sentence)])
+def test_unknowns_are_counted_by_measure(label, sentence_of):
     pairs = (
         *detection(80.0, 79.0, "EU", id_set="cifar10"),
         *detection(70.0, 72.0, "EU", id_set="cifar100"),
         *detection(81.0, 80.5, "TU", id_set="cifar10"),
         detection(80.5, None, "GH", id_set="cifar10")[0],
     )
-    sentence = near_sentence([table("NearOOD", *pairs)])
+    sentence = sentence_of([table(label, *pairs)])
     assert "credal EU beats mutual information in 1 of 2 cells, -2.00 to +1.00" in sentence
     assert "Hartley measure beats mutual information in 1 of 1 cells, +1.50" in sentence
     assert "credal TU beats classical TU in 1 of 1 cells, +0.50" in sentence
-    assert near_sentence([]) == near_sentence([table("NearOOD", *pairs[:4])]) == ""
+    assert sentence_of([]) == sentence_of([table(label, *pairs[:4])]) == ""
 
 
 def test_noise_names_what_rises_and_counts_the_noisy_cells_alone():

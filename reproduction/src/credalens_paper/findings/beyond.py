@@ -1,4 +1,4 @@
-"""What the tables beyond the paper's say in a sentence each: near unknowns, and labels with mistakes."""
+"""What the tables beyond the paper's say in a sentence each: near unknowns, fine-tuned networks, labels with mistakes."""
 
 from __future__ import annotations
 
@@ -26,6 +26,17 @@ def near_sentence(results: Sequence[Result], /) -> str:
     if not all(shares):
         return ""
     return f"Near unknowns (CIFAR-10 against CIFAR-100, or back), AUROC: {'; '.join(shares)}."
+
+
+def tuned_sentence(results: Sequence[Result], /) -> str:
+    """How often credal scores find unknowns better in networks fine-tuned from weights of ImageNet."""
+    shares = [_share(results, "FineTuned", measure) for measure in MEASURES]
+    if not all(shares):
+        return ""
+    return (
+        "Fine-tuned from weights of ImageNet at 224 pixels, as the paper's large networks are (EfficientNet-Lite0), AUROC: "
+        f"{'; '.join(shares)}."
+    )
 
 
 def noise_sentence(results: Sequence[Result], /) -> str:

@@ -14,7 +14,7 @@ from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.tables import C10
 from credalens_paper.findings.advice import score_ranks_sentence
-from credalens_paper.findings.beyond import backbone_note, near_sentence, noise_sentence
+from credalens_paper.findings.beyond import backbone_note, near_sentence, noise_sentence, tuned_sentence
 from credalens_paper.findings.claims import CLAIMS, claims_table, verdict
 from credalens_paper.findings.lookup import model_name, place_name
 from credalens_paper.findings.mistakes import mistakes_sentence, mistakes_table
@@ -122,6 +122,7 @@ def _short(results: Sequence[Result], compared: Sequence[Comparison], exactness:
         score_ranks_sentence(results),
         trim_sentence(results),
         near_sentence(results),
+        tuned_sentence(results),
         noise_sentence(results),
         text_sentence(results),
         people_sentence(results),
