@@ -71,7 +71,7 @@ def stand_ins() -> dict[str, Any]:
         "model_a": network(), "model_b": network(), "model_c": network(), "network": network(), "model": network(nn.Dropout()),
         "dropout_network": network(nn.Dropout()), "images": images, "loader": DataLoader(TensorDataset(images), 3),
         "fitted_random_forest": (forest := RandomForestClassifier(10, random_state=0).fit(x, y)), "X": x, "y": y, "x": images,
-        "X_calibration": x, "y_calibration": y,
+        "X_calibration": x, "y_calibration": y, "fitted_models": [forest, GaussianNB().fit(x, y)],
         "pipeline": make_pipeline(forest), "gradient_boosting": GaussianNB(), "estimator": GaussianNB(), "X_new": x,
         "probs": probs, "labels": np.arange(6) % 4, "other_machine": other, "members": rows, "members_one_by_one": rows,
         "logits": np.log(probs), "jax_members": [lambda inputs, row=row: np.log(row) for row in probs], "x_ood": images,

@@ -51,6 +51,16 @@ def test_fit_writes_the_guard_that_python_fits(capsys, folder):
     assert Guard.load(folder / "h.json").digest == expected.digest
 
 
+def test_check_says_which_promises_it_could_not_check(capsys, folder):
+    prediction = wrap(np.load(folder / "id.npy"))
+    Guard.fit(prediction, prediction.predict(), max_error=0.05).save(folder / "g.json")
+    _, out, _ = run(capsys, "check", folder / "g.json", folder / "new.npy")
+    assert "Not checked: promises about errors and sets" in out
+    np.save(folder / "y.npy", wrap(np.load(folder / "new.npy")).predict())
+    _, out, _ = run(capsys, "check", folder / "g.json", folder / "new.npy", "--labels", folder / "y.npy")
+    assert "Not checked" not in out
+
+
 def test_check_says_whether_promises_hold(capsys, folder):
     run(capsys, "fit", folder / "id.npy", "-o", folder / "g.json")
     code, out, _ = run(capsys, "check", folder / "g.json", folder / "new.npy")

@@ -13,6 +13,7 @@ from credalens import wrap_logits
 from credalens.guard import Guard
 from credalens.mlflow import load_model, log_model, save_model
 from credalens.mlflow.saving import write_files
+from credalens.storage.prediction_file import to_frame
 from credalens.torch import CredalWrapper
 from tests.mlflow.networks import network
 from tests.serve.onnx_files import write_linear
@@ -26,7 +27,7 @@ FACTORY = "tests.mlflow.networks:network"
 def wrapper():
     torch.manual_seed(0)
     wrapper = CredalWrapper([network() for _ in range(3)], base=10)
-    wrapper.guard = Guard.fit(wrapper(torch.from_numpy(ROWS)), score="epistemic", false_alarm_rate=0.2)
+    wrapper.guard = Guard.fit(wrapper(torch.from_numpy(ROWS)), score="epistemic", point="mean", false_alarm_rate=0.2)
     return wrapper
 
 
@@ -43,7 +44,8 @@ def mlflow(monkeypatch, tmp_path):
 
 
 def assert_predicts(frame, prediction, decisions=None):
-    pd.testing.assert_frame_equal(frame[list(prediction.to_pandas())], prediction.to_pandas())
+    expected = to_frame(prediction, predicted=None if decisions is None else decisions.prediction)
+    pd.testing.assert_frame_equal(frame[list(expected)], expected)
     for name in ("decision", "p_value", "reason") if decisions is not None else ():
         np.testing.assert_array_equal(frame[name], getattr(decisions, name))
 
@@ -78,7 +80,9 @@ def test_a_registered_model_takes_data_frames(mlflow, wrapper):
     with mlflow.start_run():
         log_model(wrapper, "model", input_example=frame[:2], **options)
     prediction = mlflow.pyfunc.load_model("models:/credal/1").predict(frame)
-    assert_predicts(prediction, wrapper(torch.from_numpy(ROWS)))
+    of_members = wrapper(torch.from_numpy(ROWS))
+    expected = to_frame(of_members, predicted=wrapper.guard.decide(of_members).prediction)
+    pd.testing.assert_frame_equal(prediction[list(expected)], expected)
 
 
 def test_onnx_files_come_back_as_members(mlflow, tmp_path):

@@ -53,6 +53,20 @@ def test_decisions_are_those_of_the_guard(tmp_path, source, guard, suffix):
     assert sum(summary.decisions.values()) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".npz"])
+def test_the_prediction_is_the_class_that_the_guard_decides_about(tmp_path, source, suffix):
+    prediction = wrap(VALUES)
+    guard = Guard.fit(CALIBRATION, LABELS, max_error=0.05, point="mean")
+    assert (prediction.predict() != guard.decide(prediction).prediction).any()
+    score_file(source, tmp_path / f"out{suffix}", guard=guard)
+    if suffix == ".npz":
+        with np.load(tmp_path / "out.npz", allow_pickle=False) as columns:
+            written = columns["prediction"]
+    else:
+        written = pq.read_table(tmp_path / "out.parquet")["prediction"].to_numpy()
+    np.testing.assert_array_equal(written, prediction.mean.argmax(-1))
+
+
 def test_another_guard_is_another_run(tmp_path):
     (tmp_path / "in").mkdir()
     for name in ("a", "b"):

@@ -92,6 +92,15 @@ def test_a_guard_decides(binary):
     assert len(set(found["decision"].tolist())) > 1
 
 
+def test_the_prediction_is_the_class_that_the_guard_decides_about():
+    probs = batch_of("mixed", 4, 50, 5, seed=2)
+    found = answers(
+        infer(app(member_outputs(Guard.fit(wrap(probs), point="mean"))), request({"probs": probs}, ["prediction"]))
+    )
+    assert (found["prediction"] != wrap(probs).predict()).any()
+    np.testing.assert_array_equal(found["prediction"], probs.mean(0).argmax(-1))
+
+
 def test_a_guard_fixes_members_classes_base_and_trim():
     guard = Guard.fit(wrap(batch_of("peaked", 12, 50, 5), base=np.e, trim=0.1))
     server = app(member_outputs(guard))

@@ -14,6 +14,7 @@ from credalens.guard import Guard
 from credalens.mlflow.folder import Description, member_files, read_guard
 from credalens.serve.models.served import ServedModel
 from credalens.serve.protocol.datatypes import DTYPES
+from credalens.storage.prediction_file import to_frame
 
 
 @final
@@ -26,14 +27,15 @@ class CredalModel:
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> Any:
         """A data frame with a row for each input: ``prediction.to_pandas()``, the scores, and what the guard decides.
 
+        With a guard a row is about the class that the guard decides about.
         ``data`` is an array, a data frame whose columns are the features, or a dictionary of arrays by the inputs' names.
         """
         prediction = self.served.predict(self._inputs(data))
-        frame = prediction.to_pandas()
+        decided = None if self.guard is None else self.guard.decide(prediction)
+        frame = to_frame(prediction, predicted=decided and decided.prediction)
         for name in self.scores:
             frame[name] = _column(prediction.score(name))
-        if self.guard is not None:
-            decided = self.guard.decide(prediction)
+        if decided is not None:
             for name in ("decision", "p_value", "reason"):
                 frame[name] = _column(getattr(decided, name))
         return frame

@@ -28,7 +28,8 @@ def column_names(
 ) -> tuple[str, ...]:
     """The columns of a scored file in their order: what to expect of a file before it is read.
 
-    - ``prediction``: the class with the highest intersection probability; ``label``: the true class, if the input has it.
+    - ``prediction``: the class with the highest intersection probability, with a guard the class that it decides about;
+      ``label``: the true class, if the input has it.
     - ``probability``, ``lower``, ``upper``: intersection probability and bounds of each class.
     - ``set``: the classes that the decision rule leaves possible.
     - ``aleatoric_bound``: a certified lower bound of ``aleatoric``.
@@ -73,7 +74,12 @@ def _decided(prediction: CredalPrediction, guard: Guard | None) -> dict[str, NDA
     if guard is None:
         return {}
     decided = guard.decide_rows(prediction)
-    columns = {"decision": decided.decision, "p_value": decided.p_value, "reason": decided.reason}
+    columns = {
+        "prediction": decided.prediction.astype(np.int32),  # in place of the intersection probability's
+        "decision": decided.decision,
+        "p_value": decided.p_value,
+        "reason": decided.reason,
+    }
     return columns if decided.set is None else columns | {"guard_set": decided.set}
 
 

@@ -24,6 +24,10 @@ class Predicted:
     prediction: CredalPrediction
     decisions: Decisions | None
 
+    def predicted_classes(self) -> Any:
+        """The classes that the guard decides about, without one those of the intersection probability."""
+        return self.prediction.predict() if self.decisions is None else self.decisions.prediction
+
 
 @dataclass(frozen=True)
 class Output:
@@ -49,7 +53,7 @@ def _score(name: str) -> Output:
 
 
 ALWAYS: Final = (
-    Output("prediction", lambda x: x.prediction.predict(), "INT64"),
+    Output("prediction", lambda x: x.predicted_classes(), "INT64"),
     *(Output(name, attrgetter(f"prediction.{name}"), per_class=True) for name in ("probability", "lower", "upper")),
     Output("mean", attrgetter("prediction.mean"), per_class=True),
     Output("set", lambda x: x.prediction.predict_set(), "BOOL", per_class=True),

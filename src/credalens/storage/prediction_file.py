@@ -74,14 +74,21 @@ def _restored(stored: dict[str, Any]) -> CredalPrediction:
     )
 
 
-def to_frame(prediction: CredalPrediction, class_names: Sequence[str] | None, /) -> Any:
-    """One row for each input, indexed by its place in the batch."""
+def to_frame(
+    prediction: CredalPrediction, class_names: Sequence[str] | None = None, /, *, predicted: Any = None
+) -> Any:
+    """One row for each input, indexed by its place in the batch; ``predicted`` replaces the classes that it is about."""
     with needing("pandas", part="a data frame", extra="all"):
         import pandas as pd
 
     lower, upper, probability, chosen = (
         np.atleast_1d(to_numpy(x)[0])
-        for x in (prediction.lower, prediction.upper, prediction.probability, prediction.predict())
+        for x in (
+            prediction.lower,
+            prediction.upper,
+            prediction.probability,
+            prediction.predict() if predicted is None else predicted,
+        )
     )
     batch = prediction.total.shape
     of_chosen = {
