@@ -245,5 +245,3 @@ def _print_checks(counts: DecisionCounts, fitted: Guard) -> None:
     Console(highlight=False).print(table)
     if counts.concerned is None and (fitted.promises or fitted.sets):
         typer.echo("Not checked: promises about errors and sets, which need labels; pass --labels FILE.")
-    if counts.concerned is None and (fitted.promises or fitted.sets):
-        typer.echo("Not checked: the promises about errors and sets, which need labels; pass --labels FILE.")
