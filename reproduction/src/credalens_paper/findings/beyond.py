@@ -22,32 +22,26 @@ MEASURES: Final = tuple(WORDS)
 
 def near_sentence(results: Sequence[Result], /) -> str:
     """How often credal scores find near unknowns better."""
-    shares = [_share(results, "NearOOD", measure) for measure in MEASURES]
-    if not all(shares):
-        return ""
-    return f"Near unknowns (CIFAR-10 against CIFAR-100, or back), AUROC: {'; '.join(shares)}."
+    shares = _shares(results, "NearOOD")
+    return f"Near unknowns (CIFAR-10 against CIFAR-100, or back), AUROC: {shares}." if shares else ""
 
 
 def tuned_sentence(results: Sequence[Result], /) -> str:
     """How often credal scores find unknowns better in networks fine-tuned from weights of ImageNet."""
-    shares = [_share(results, "FineTuned", measure) for measure in MEASURES]
-    if not all(shares):
-        return ""
-    return (
-        "Fine-tuned from weights of ImageNet at 224 pixels, as the paper's large networks are (EfficientNet-Lite0), AUROC: "
-        f"{'; '.join(shares)}."
-    )
+    shares = _shares(results, "FineTuned")
+    about = "Fine-tuned from weights of ImageNet at 224 pixels, as the paper's large networks are (EfficientNet-Lite0), AUROC"
+    return f"{about}: {shares}." if shares else ""
 
 
 def noise_sentence(results: Sequence[Result], /) -> str:
     """Which uncertainty rises with wrong labels, and what becomes of OOD detection."""
     rises = [_rise(results, variant, name) for variant in ("classical", "credal") for name in ("AU", "EU")]
-    shares = [_share(results, "LabelNoise", measure, id_set=NOISY) for measure in MEASURES]
-    if not all((*rises, *shares)):
+    shares = _shares(results, "LabelNoise", id_set=NOISY)
+    if not all((*rises, shares)):
         return ""
     return (
         f"Trained on CIFAR-10's worst human labels instead of its own, an ensemble's mean uncertainty of the test images "
-        f"changes, in bits: {', '.join(rises)}. OOD detection with them, AUROC: {'; '.join(shares)}."
+        f"changes, in bits: {', '.join(rises)}. OOD detection with them, AUROC: {shares}."
     )
 
 
@@ -68,6 +62,12 @@ def backbone_note(results: Sequence[Result], /) -> str:
         "The large networks of `AblationBackbones` and `NearOOD` are trained from random weights on small images (CIFAR-10,\n"
         f"averaged predictions: {'; '.join(models)}); the paper\nfine-tunes ImageNet weights at 224 pixels."
     )
+
+
+def _shares(results: Sequence[Result], label: str, **keys: Any) -> str:
+    """Credal against classical by every measure; empty where one is not measured."""
+    shares = [_share(results, label, measure, **keys) for measure in MEASURES]
+    return "; ".join(shares) if all(shares) else ""
 
 
 def _share(results: Sequence[Result], label: str, measure: str, **keys: Any) -> str:
