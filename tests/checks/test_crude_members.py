@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import softmax
 
 from credalens.checks.crude_members import warn_crude_members, warn_single_member
 from credalens.datasets import cifar10_ensemble
@@ -35,8 +36,16 @@ def test_one_hot_members_that_disagree(members, rows, classes, leftover):
     probs[:, :4] = np.eye(classes)[np.arange(members) % 2][:, None]  # disagree on four rows at least
     (words,) = warnings_of(probs * (1 - leftover) + leftover / classes)
     assert words.startswith("the members are nearly one-hot")
-    assert "groups" in words
-    assert "calibrate" in words
+    assert "temperature" in words
+    assert "probs.reshape(5, 4, *probs.shape[1:]).mean(1)" in words
+
+
+def test_both_remedies_help_members_that_are_nearly_one_hot():
+    logits = np.random.default_rng(0).normal(0, 20, (20, 300, 3))
+    probs, cooler = (softmax(logits / temperature, axis=-1) for temperature in (1, 10))
+    assert len(warnings_of(probs)) == 1
+    assert warnings_of(cooler) == []
+    assert warnings_of(probs.reshape(5, 4, *probs.shape[1:]).mean(1)) == []
 
 
 @given(st.integers(2, 5), st.integers(1, 40), st.integers(0, 40), st.integers(0, 2**31 - 1))

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -20,6 +22,7 @@ from credalens.sklearn import CredalClassifier
 X, Y = load_iris(return_X_y=True)
 FOREST = RandomForestClassifier(30, random_state=0).fit(X, Y)
 TREES = np.stack([tree.predict_proba(X) for tree in FOREST.estimators_])
+DIGITS, OTHER_DIGITS = [part[:600:2] for part in load_digits(return_X_y=True)], load_digits().data[1:600:2]
 TREE = DecisionTreeClassifier(max_features=1, random_state=0)
 
 
@@ -87,14 +90,62 @@ def test_two_groups_of_one_size_predict_as_the_forest_does(trees):
     np.testing.assert_allclose(credal.predict_proba(X), forest.predict_proba(X), rtol=0, atol=1e-12)
 
 
+def digits_forest(trees, **options):
+    return RandomForestClassifier(trees, random_state=0, **options).fit(*DIGITS)
+
+
+def digits_members(estimator):
+    return CredalClassifier(estimator, n_members=10, random_state=0).fit(*DIGITS)
+
+
+FROM_FITTED = CredalClassifier.from_fitted
+
+
+@pytest.mark.parametrize(
+    ("crude", "words", "mended"),
+    [
+        (lambda: FROM_FITTED(digits_forest(3)), "train more", lambda: FROM_FITTED(digits_forest(30))),
+        (
+            lambda: FROM_FITTED(digits_forest(2)),
+            "min_samples_leaf",
+            lambda: FROM_FITTED(digits_forest(2, min_samples_leaf=5)),
+        ),
+        (
+            lambda: FROM_FITTED(digits_forest(30), groups=None),
+            "groups='auto'",
+            lambda: FROM_FITTED(digits_forest(30), groups="auto"),
+        ),
+        (
+            lambda: digits_members(TREE),
+            "of the list estimators_",
+            lambda: FROM_FITTED(digits_members(TREE).estimators_, groups="auto"),
+        ),
+        (lambda: digits_members(TREE), "train forests", lambda: digits_members(RandomForestClassifier(10))),
+        (
+            lambda: FROM_FITTED(digits_forest(30), groups=25),
+            "fewer groups",
+            lambda: FROM_FITTED(digits_forest(30), groups=2),
+        ),
+        (
+            lambda: digits_members(KNeighborsClassifier(1)),
+            "CalibratedClassifierCV",
+            lambda: digits_members(CalibratedClassifierCV(KNeighborsClassifier(1), cv=2)),
+        ),
+    ],
+)
+def test_the_remedy_fits_the_members_and_helps(crude, words, mended):
+    with pytest.warns(UserWarning, match="the members are nearly one-hot") as caught:
+        crude().predict(OTHER_DIGITS)
+    assert words in str(caught[0].message)
+    mended().predict(OTHER_DIGITS)  # a warning would be an error
+
+
+@pytest.mark.filterwarnings("ignore:the members are nearly one-hot")
 @pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
-def test_single_trees_say_little_and_still_vote_as_their_forest(kind):
-    X, y = load_digits(return_X_y=True)
-    forest = kind(30, random_state=0).fit(X[::2], y[::2])
-    credal = CredalClassifier.from_fitted(forest, groups=None)
-    with pytest.warns(UserWarning, match=r"the members are nearly one-hot.*groups='auto'"):
-        labels = credal.predict(X[1::2])
-    np.testing.assert_array_equal(labels, forest.predict(X[1::2]))
+def test_single_trees_vote_as_their_forest(kind):
+    forest = kind(30, random_state=0).fit(*DIGITS)
+    labels = CredalClassifier.from_fitted(forest, groups=None).predict(OTHER_DIGITS)
+    np.testing.assert_array_equal(labels, forest.predict(OTHER_DIGITS))
 
 
 @pytest.mark.parametrize("hull", [False, True])

@@ -28,8 +28,11 @@ SAME_MEMBERS: Final = (
 )
 ONE_HOT_MEMBERS: Final = (
     "the members are nearly one-hot: most inputs on which they disagree have several classes between 0 and 1, which says "
-    "little. Average the members in a few groups first (groups='auto' or a number in CredalClassifier.from_fitted), make "
-    "them less certain (min_samples_leaf of trees), or calibrate them."
+    "little."
+)
+MAKE_LESS_CERTAIN: Final = (
+    "Make the members less certain: divide their logits by a temperature, fitted on labelled inputs, or average several "
+    "of them to one, such as twenty samples in five groups: probs.reshape(5, 4, *probs.shape[1:]).mean(1)."
 )
 
 
@@ -47,10 +50,11 @@ def warn_of_members(prediction: Any, /, *, stacklevel: int = 2) -> None:
         warn_crude_members(prediction.lower, prediction.upper, stacklevel=stacklevel + 1)
 
 
-def warn_crude_members(lower: Any, upper: Any, /, *, stacklevel: int = 2) -> None:
+def warn_crude_members(lower: Any, upper: Any, /, *, remedy: str = MAKE_LESS_CERTAIN, stacklevel: int = 2) -> None:
     """Warn if the bounds (*batch, classes) show that several members are all the same, or nearly one-hot.
 
-    Looks at a sample of the rows. The words never change, so that Python shows them once for each place of a call.
+    ``remedy`` says what to do about one-hot members. Looks at a sample of the rows. The words never change, so that Python
+    shows them once for each place of a call.
     """
     low, high = (_sample(bounds) for bounds in (lower, upper))
     if not len(low):
@@ -58,7 +62,7 @@ def warn_crude_members(lower: Any, upper: Any, /, *, stacklevel: int = 2) -> Non
     if _all_same(low, high):
         warnings.warn(SAME_MEMBERS, stacklevel=stacklevel + 1)
     elif _nearly_one_hot(low, high):
-        warnings.warn(ONE_HOT_MEMBERS, stacklevel=stacklevel + 1)
+        warnings.warn(f"{ONE_HOT_MEMBERS} {remedy}", stacklevel=stacklevel + 1)
 
 
 def _sample(bounds: Any) -> NDArray[Any]:

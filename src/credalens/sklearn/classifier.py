@@ -232,7 +232,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
 
     def _warn(self, bounds: MemberSummary | CredalPrediction) -> None:
         if len(self._committee.groups) > 1:  # one alone caused a warning when it was fitted or wrapped
-            warn_crude_members(bounds.lower, bounds.upper, stacklevel=4)
+            warn_crude_members(bounds.lower, bounds.upper, remedy=self._committee.remedy, stacklevel=4)
 
     def credal_predict(self, X: Any) -> CredalPrediction:
         """Everything at once: intervals, intersection probability, uncertainties, and with ``hull=True`` the hull."""

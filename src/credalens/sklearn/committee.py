@@ -20,6 +20,20 @@ from credalens.core.members import MemberSummary
 
 GROUPS, GROUP_SIZE, FEWEST = 5, 5, 4  # of crude members; measured: python -m benchmarks.forests
 
+# What to do if members are nearly one-hot.
+TOO_FEW = (
+    "Two or three trees or votes are too few for groups: train more, or give trees larger leaves (min_samples_leaf)."
+)
+UNGROUPED = (
+    "Average these trees or votes in groups: CredalClassifier.from_fitted(models, groups='auto') of the forest, or of the list "
+    "estimators_. Or train forests instead of trees."
+)
+GROUPED = (
+    "The groups average too few trees or votes: take fewer groups, but at least two, train more, or give trees larger leaves "
+    "(min_samples_leaf)."
+)
+CALIBRATE = "Calibrate the models, for example with sklearn.calibration.CalibratedClassifierCV."
+
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
@@ -103,6 +117,16 @@ class Committee:
     def models(self) -> list[FittedModel]:
         """The models of all members."""
         return [model for group in self.groups for model in group]
+
+    @property
+    def remedy(self) -> str:
+        """What to do if the members are nearly one-hot."""
+        models = self.models
+        if not all(model.is_crude for model in models):
+            return CALIBRATE
+        if len(models) < FEWEST:
+            return TOO_FEW
+        return UNGROUPED if len(self.groups) == len(models) else GROUPED
 
     def grouped_if_crude(self) -> Committee:
         """``GROUPS`` groups if every model is a tree or votes; fewer, but two, if that left them less than ``GROUP_SIZE``.
