@@ -1,24 +1,310 @@
-"""Advice from tables: every number of a sentence is one of its table."""
+"""Advice follows the data: made-up results that favour the other way turn a sentence round."""
 
 from __future__ import annotations
 
-from credalens_paper.findings.advice import score_ranks_sentence
-from reproduction.tests.findings.test_findings import cell, table
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.tables import SIZES
+from credalens_paper.findings.advice.epistemic import epistemic_advice, epistemic_table
+from credalens_paper.findings.advice.guards import guard_advice
+from credalens_paper.findings.advice.limits import limits_advice
+from credalens_paper.findings.advice.listing import ADVICE, numbered_advice
+from credalens_paper.findings.advice.meaning import meaning_advice
+from credalens_paper.findings.advice.members import harmful_size, members_advice, sizes_table
+from credalens_paper.findings.advice.prediction import prediction_advice, prediction_table
+from credalens_paper.findings.advice.ranking import catalogue, ranking_table
+from credalens_paper.findings.advice.samples import samples_advice
+from credalens_paper.findings.advice.solver import solver_advice
+from credalens_paper.findings.advice.which_score import near_and_far, which_score
+from credalens_paper.findings.document import render_findings
+from credalens_paper.findings.tally import Tally
+from credalens_paper.measures.estimates import Estimate
+from credalens_paper.measures.reduction import ReductionEffect
+from credalens_paper.measures.solver import SolverErrors
+from credalens_paper.results.records import (
+    Difference,
+    ExactnessPart,
+    ExactnessResult,
+    Improvement,
+    Panel,
+    ReductionRun,
+    SolverRun,
+    TableResult,
+    read_results,
+)
+from reproduction.tests.findings.test_findings import cell, figure, lines, table
+
+RESULTS = Path(__file__).parents[3] / "results"
+ENSEMBLE = {"backbone": "resnet18", "method": "DE", "N": 5}
 
 
-def ranked(auroc, measure, ood_set):
-    variant = "classical" if measure.startswith("mean_") else "credal"
-    return cell(
-        auroc, variant=variant, measure=measure, metric="AUROC", id_set="cifar10", backbone="vgg16", ood_set=ood_set
+def ranked(aurocs, *, id_set="cifar10"):
+    """A score's AUROCs on SVHN, Tiny-ImageNet and CIFAR-100."""
+    sets = ("svhn", "tiny-imagenet", "cifar100")
+    model = {"backbone": "vgg16", "method": "DE", "id_set": id_set, "metric": "AUROC"}
+    return table(
+        "ScoreCatalogue",
+        *(
+            cell(value, measure=name, ood_set=ood_set, variant="credal", **model)
+            for name, values in aurocs.items()
+            for value, ood_set in zip(values, sets, strict=True)
+        ),
     )
 
 
-def test_scores_are_ranked_and_chosen_without_the_pair_they_are_used_on():
-    aurocs = {"total": (90, 80, 70), "epistemic": (80, 90, 60), "mean_total": (70, 70, 80)}
-    sets = ("svhn", "tiny-imagenet", "cifar100")
-    cells = [ranked(value, name, of) for name, values in aurocs.items() for value, of in zip(values, sets, strict=True)]
-    sentence = score_ranks_sentence([table("ScoreCatalogue", *cells)])
-    assert "Of 3 scores over 3 pairs" in sentence
-    assert "credal total 1.7, credal epistemic 2.0, entropy of the mean 2.3" in sentence
-    assert "is credal total for" in sentence
-    assert score_ranks_sentence([]) == ""
+def compared(*differences, label="T"):
+    """A table of credal less classical under some keys each."""
+    cells, improvements = [], []
+    for mean, keys in differences:
+        key = CellKey(variant="credal", **{**ENSEMBLE, "id_set": "cifar10", **keys})
+        better = "credal" if (mean > 0) == (key.metric in ("AUROC", "ACC")) else "classical"
+        cells.append(cell(0.0, **key.as_dict()))
+        improvements.append(
+            Improvement(keys=key, paper=None, ours=Difference(mean, None, 1, better == "credal", better))
+        )
+    bare = table(label, *cells)
+    return TableResult(**{**vars(bare), "improvements": tuple(improvements)})
+
+
+def estimates(title, *parts):
+    return [
+        Panel(title=title, keys=CellKey(metric=""), estimates=tuple(Estimate(name, *ends) for name, *ends in part))
+        for part in parts
+    ]
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1), st.sampled_from(["AUROC", "ECE"]))
+def test_a_tally_turned_round_picks_the_other_way(differences, metric):
+    tally, turned = Tally(metric, tuple(differences)), Tally(metric, tuple(-one for one in differences))
+    swap = {"first": "second", "second": "first", "neither": "neither"}
+    assert turned.pick("first", "second", "neither") == swap[tally.pick("first", "second", "neither")]
+    assert (turned.won, turned.lost) == (tally.lost, tally.won)
+
+
+@pytest.mark.parametrize(("best", "other"), [("total", "epistemic"), ("epistemic", "total")])
+def test_the_score_of_the_best_mean_rank_is_advised(best, other):
+    results = [ranked({best: (90, 90, 90), other: (80, 95, 80), "mean_total": (70, 70, 70)})]
+    advice = which_score(results)
+    assert advice.do.startswith(f"Rank inputs by `{best}` (")
+    assert (
+        f"Of 3 scores it has the best mean rank over 3 pairs of network and unknown data: 1.3, `{other}` 1.7"
+        in advice.because
+    )
+    assert f"10 classes (CIFAR-10) `{best}`." in advice.because
+    assert f"is {'credal ' + best} for" in ranking_table(results)
+    assert which_score([]) is None
+
+
+def test_every_kind_of_data_has_its_own_best_score():
+    few, many = {"total": (90, 90, 90), "epistemic": (80, 80, 80)}, {"total": (60, 60, 60), "epistemic": (64, 64, 64)}
+    text = TableResult(**{**vars(ranked(many, id_set="clinc150")), "label": "TextIntents"})
+    advice = which_score([ranked(few), text])
+    assert (
+        "10 classes (CIFAR-10) `total`; texts (CLINC150) `epistemic` (`total` -4.00 points of AUROC)." in advice.because
+    )
+
+
+def test_near_and_far_unknowns_are_told_apart():
+    aurocs = {"total": (80, 90, 90), "mean_aleatoric": (83, 85, 85), "epistemic": (60, 60, 60)}
+    advice = near_and_far([ranked(aurocs)])
+    assert advice.do.startswith(
+        "Use `total` for near unknowns (CIFAR-10 against CIFAR-100, or back) and far unknown objects"
+    )
+    assert advice.do.endswith(
+        "`mean_aleatoric` (the mean entropy of the members) for far pictures of another kind (SVHN)"
+    )
+    assert "`total` less `mean_aleatoric` for far pictures of another kind (SVHN): -3.00 points" in advice.because
+    turned = near_and_far([ranked({**aurocs, "epistemic": (99, 99, 99)})])
+    assert turned.do.startswith("Use `epistemic` for near unknowns")
+    assert ";" not in turned.do
+
+
+def test_a_pair_with_a_missing_score_is_left_out():
+    whole, part = (
+        ranked({"total": (90, 90, 90), "epistemic": (80, 80, 80)}),
+        ranked({"total": (1, 1, 1)}, id_set="cifar100"),
+    )
+    both = table("ScoreCatalogue", *whole.cells, *part.cells)
+    assert {pair.id_set for pair in catalogue([both])} == {"cifar10"}
+
+
+def detection(mean, measure="EU", **keys):
+    return mean, {"measure": measure, "metric": "AUROC", "ood_set": "svhn", **keys}
+
+
+def test_epistemic_uncertainty_names_the_networks_for_which_it_loses():
+    wins = [detection(1.0, N=N) for N in SIZES]
+    lost = detection(-2.0, backbone="vit_base")
+    results = [
+        compared(*wins, lost, detection(0.5, "GH", backbone="vit_base")),
+        ranked({"total": (9, 9, 9), "epistemic": (8, 8, 8)}),
+    ]
+    advice = epistemic_advice(results)
+    assert "use the credal one (`epistemic`), not mutual information" in advice.do
+    assert (
+        "wins in 6 of 7 cells. It loses for ViT-Base on CIFAR-10. There the generalized Hartley measure"
+        in advice.because
+    )
+    assert "beats mutual information (1 of 1 cells). Do not rank by it" in advice.because
+    assert "0 of 1 cells, -2.00" in epistemic_table(results)
+    turned = epistemic_advice([compared(*((-mean, keys) for mean, keys in wins))])
+    assert "use mutual information (`mean_epistemic`), not the credal one" in turned.do
+    assert "It loses for ResNet-18 on CIFAR-10." in turned.because
+    assert "measure both" in epistemic_advice([compared(wins[0], lost)]).do
+
+
+def sizes(label, measure, credal, averaged):
+    shared = {"measure": measure, "metric": "AUROC", "ood_set": "svhn"}
+    return table(
+        label,
+        *(cell(value, variant="credal", N=N, **shared) for N, value in credal.items()),
+        *(cell(value, variant="classical", N=N, **shared) for N, value in averaged.items()),
+    )
+
+
+def calibration(harmful):
+    panels = [
+        Panel(
+            title=f"N = {N}",
+            keys=CellKey(N=N, metric="ECE"),
+            metric="ECE",
+            series=lines([0.1, 0.3], [0.2 if harmful == N else 0.05, 0.2]),
+        )
+        for N in SIZES
+    ]
+    return figure("AblationStudyEnsemble", *panels)
+
+
+def test_members_are_worth_what_they_add_and_harm_from_the_size_measured():
+    total = sizes("AblationNTU", "TU", {5: 90.0, 25: 90.5}, {25: 91.0})
+    results = [total, sizes("AblationNEUAPP", "EU", {5: 90.0}, {25: 89.0}), calibration(10)]
+    advice = members_advice(results)
+    assert advice.do == "Train 5 members; more add little, and from 10 on predict with the average"
+    assert "By epistemic uncertainty 5 credal members beat 25 averaged ones" in advice.because
+    assert "By total uncertainty 5 credal members do not beat 25 averaged ones" in advice.because
+    assert "91.00 / 90.50" in sizes_table(results)
+    turned = members_advice([sizes("AblationNTU", "TU", {5: 90.0, 25: 93.0}, {25: 89.0}), calibration(None)])
+    assert turned.do == "Train more than 5 members if you can"
+    assert "never harmed" in turned.because
+    assert harmful_size([calibration(15)]) == 15
+
+
+@pytest.mark.parametrize(("sign", "choice"), [(1, "the average"), (-1, "the intersection probability")])
+def test_the_better_prediction_is_advised_for_each_kind_of_data(sign, choice):
+    metrics = {"ACC": 0.1, "ECE": 0.01, "NLL": 0.02}
+    clean = [(sign * value, {"metric": metric}) for metric, value in metrics.items()]
+    corrupted = [(-sign * value, {"metric": metric, "ood_set": "cifar10-c"}) for metric, value in metrics.items()]
+    results = [compared(*clean, *corrupted)]
+    advice = prediction_advice(results)
+    assert advice.do.startswith(f"Predict with {choice} for clean images of 10 classes; with")
+    assert advice.do.endswith("for corrupted images")
+    assert f"clean images of 10 classes {sign * 0.01:+.3f} (1 cell)" in advice.because
+    assert re.search(rf"clean images of 10 classes .*\| {choice} ", prediction_table(results))
+    bayesian = compared(*((mean, {**keys, "method": "BNNR"}) for mean, keys in clean))
+    assert prediction_advice([bayesian]) is None
+
+
+def samples(credal, averaged, ensemble, distilled):
+    shared = {"backbone": "vgg16", "measure": "EU", "metric": "AUROC", "ood_set": "svhn"}
+    few, many = {"variant": "credal", "N": 10}, {"variant": "classical", "N": 50}
+    return [
+        table(
+            "AblationBNNs", *(cell(v, method="BNNR", **keys, **shared) for v, keys in ((credal, few), (averaged, many)))
+        ),
+        table(
+            "OODMain",
+            cell(ensemble, method="DE", variant="credal", **shared),
+            cell(distilled, method="EDD", **shared),
+        ),
+    ]
+
+
+def test_samples_and_distilled_networks():
+    advice = samples_advice(samples(90.0, 88.0, 91.0, 90.0))
+    assert "wrap 10 samples instead of averaging 50" in advice.do
+    assert "distilled from an ensemble is worse than five credal networks" in advice.because
+    turned = samples_advice(samples(88.0, 90.0, 90.0, 91.0))
+    assert "averaging 50 samples beats wrapping 10" in turned.do
+    assert "distilled from an ensemble is better than five credal networks" in turned.because
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("rises", [True, False])
+def test_uncertainties_mean_what_was_measured(known, rises):
+    gap = ("credal AU less credal EU", 0.1, 0.05, 0.15) if known else ("credal AU less credal EU", 0.0, -0.01, 0.01)
+    people = figure(
+        "HumanDisagreement", *estimates("DE", [("credal TU", 0.4, 0.4, 0.4)], [gap], [("all classes", 1, 1, 1)])
+    )
+    keys = {"variant": "credal", "measure": "EU", "metric": "mean"}
+    noise = table(
+        "LabelNoise", cell(0.3, id_set="cifar10", **keys), cell(0.8 if rises else 0.31, id_set="cifar10n", **keys)
+    )
+    advice = meaning_advice([noise, people])
+    assert advice.do.startswith("Read aleatoric" if known else "Do not read aleatoric")
+    assert ("nor epistemic" in advice.do or "but not epistemic" in advice.do) == rises
+
+
+@pytest.mark.parametrize(("wrong", "empty"), [(0.2, 0.9), (0.0, 0.0), (0.2, 0.0)])
+def test_a_solver_is_advised_against_where_it_errs(wrong, empty):
+    errors = [SolverErrors(10, (share, 0.0), 0.0, 0.0, 0.0, 1.0) for share in (0.0, wrong)]
+    part = ExactnessPart(
+        keys=CellKey(metric=""),
+        substitutes={},
+        solver=(SolverRun((), {"cifar10": errors[0], "svhn": errors[1]}, {}),),
+        reduction=(ReductionRun((), {"2": {"svhn": ReductionEffect(empty, 0.0, 0.0, 0.0, None, None)}}),),
+    )
+    about = {"kind": "ours", "description": "", "models": (), "status": "measured", "provenance": None}
+    advice = solver_advice([ExactnessResult(label="Exactness", wrong_sizes=(0.001,), parts=(part,), **about)])
+    assert ("not by a local solver" in advice.do) == (wrong > 0)
+    assert ("do not reduce classes" in advice.do) == (empty > 0)
+
+
+def test_a_gain_is_small_or_not_and_networks_that_lose_are_named():
+    small = limits_advice(
+        [compared(detection(0.1, "TU"), detection(-1.0, "TU", backbone="vgg16"), detection(0.2, "TU", N=10))]
+    )
+    assert "or if a small gain is not worth it" in small.do
+    assert "averaging wins for VGG16 on CIFAR-10" in small.because
+    large = limits_advice([compared(detection(2.0, "TU"))])
+    assert "small" not in large.do
+    assert "averaging wins" not in large.because
+
+
+@pytest.mark.parametrize(("best", "worst"), [("total", "epistemic"), ("epistemic", "total")])
+@pytest.mark.parametrize("mild", [60.0, 85.0])
+def test_a_guard_uses_the_score_that_catches_most(best, worst, mild):
+    caught = [(f"caught, credal {name}", share, 0, 0) for name, share in ((best, 70.0), (worst, 40.0))]
+    corrupted = Panel(
+        title="VGG16",
+        keys=CellKey(metric="AUROC", measure="TU"),
+        metric="AUROC (%)",
+        series=lines([50, 60], [mild, 90]),
+    )
+    advice = guard_advice(
+        [
+            figure("TextScores", *estimates("MLP DE", [("?", 0, 0, 0)], [("?", 0, 0, 0)], caught)),
+            figure("OODTUVggRes", corrupted),
+        ]
+    )
+    assert advice.do.endswith(f"with `{best}` as its score")
+    assert f"70 % of the unknown texts by `{best}`, 40 % by `{worst}`" in advice.because
+    assert ("Do not expect it to notice" in advice.because) == (mild == 60.0)
+
+
+def test_the_stored_results_give_all_sentences_and_their_links_lead_to_headings():
+    results = read_results(*(RESULTS / name for name in ("fast", "scratch", "text")))
+    text = render_findings(results)
+    listing = numbered_advice(results)
+    assert re.findall(r"^(\d+)\. \*\*", listing, flags=re.MULTILINE) == [str(n + 1) for n in range(len(ADVICE))]
+    titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
+    anchors = {re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-") for title in titles}
+    assert set(re.findall(r"\(#([^)]*)\)", text)) <= anchors
+    pages = re.findall(r"\(\.\./results/([^)]*)\)", listing)
+    assert [page for page in pages if not (RESULTS / page).exists()] == []
+    assert numbered_advice([]) == ""

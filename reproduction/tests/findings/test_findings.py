@@ -215,8 +215,8 @@ def test_the_sizes_at_which_calibration_is_lost_are_named():
 def test_the_document_has_its_sections_and_names_what_is_missing(results):
     text = render_findings(results)
     titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
-    assert titles[:3] == ["In short", "The networks beside the paper's", "The paper's claims"]
-    assert titles[-3:] == ["What exactness changes", "What it costs", "Not measured"]
+    assert titles[:3] == ["What to do", "How to read the evidence", "Five scores beside the paper's"]
+    assert titles[-3:] == ["Wins and losses", "Every comparison that credal loses", "Not measured"]
     assert "`AblationNEUAPP`" in text.partition("Without a result file")[2]
     assert "the sound form gives none" in text
     assert f"Of {len(CLAIMS)} claims of the paper" in text

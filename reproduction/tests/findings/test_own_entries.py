@@ -24,7 +24,7 @@ def test_trims_are_compared_with_whole_sets_and_averaging_and_losses_are_marked(
     few = {"classical": (0.01, 80, 82), "credal": (0.02, 84, 86), "trim10": (0.02, 84, 86)}
     results = [table("TrimmedIntervals", *trimmed(15, many), *trimmed(5, few))]
     sentence = trim_sentence(results)
-    assert "deep ensembles: ECE in 1 of 1 (-0.070), AUROC by TU in 0 of 1 (-3.00)" in sentence
+    assert "deep ensembles: ECE in 1 of 1 cells (-0.070), AUROC by TU in 0 of 1 cells (-3.00)" in sentence
     assert "ECE below averaging's in 0 of 1" in sentence
     assert "Bayesian" not in sentence
     shown = trim_table(results)

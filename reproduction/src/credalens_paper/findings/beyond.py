@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.tables import C10
-from credalens_paper.findings.lookup import Kind, gaps, numbers_of, spread_text
+from credalens_paper.findings.lookup import Kind, gaps, numbers_of
+from credalens_paper.findings.tally import Tally
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.values import value_text
 
@@ -75,11 +76,8 @@ def _share(results: Sequence[Result], label: str, measure: str, **keys: Any) -> 
     pair = {"credal": measure, "classical": "EU" if measure == "GH" else measure}
     kinds = [Kind(label, {"variant": v, "measure": m, "metric": "AUROC", **keys}) for v, m in pair.items()]
     found = gaps(results, *kinds, on=("backbone", "id_set", "ood_set"))
-    differences = [gap.ours for gap in found if gap.ours is not None]
-    if not differences:
-        return ""
-    better = sum(difference > 0 for difference in differences)
-    return f"{WORDS[measure]} in {better} of {len(differences)} cells, {spread_text(differences, 'AUROC')}"
+    tally = Tally.of("AUROC", (gap.ours for gap in found))
+    return f"{WORDS[measure]} in {tally.text}" if tally else ""
 
 
 def _rise(results: Sequence[Result], variant: str, measure: str) -> str:

@@ -10,6 +10,7 @@ from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import itemised
 
 LABEL: Final = "HumanDisagreement"
+GAP: Final = "credal AU less credal EU"
 NEAR: Final = 0.02
 """Rank correlations that differ by no more than this are as good as equal."""
 
@@ -19,7 +20,7 @@ def people_sentence(results: Sequence[Result], /) -> str:
     parts, near = [], []
     for title, (ranks, gains, held) in estimates_of(results, LABEL).items():
         means = [one.mean for one in ranks.values()]
-        gap, share = gains["credal AU less credal EU"], held["all classes"]
+        gap, share = gains[GAP], held["all classes"]
         near.append(max(abs(gap.low), abs(gap.high)) <= NEAR)
         parts.append(
             f"{title}: {min(means):.3f} to {max(means):.3f}, credal AU less EU {gap.mean:+.3f} ({gap.low:+.3f} to "

@@ -70,7 +70,7 @@ def text_table(results: Sequence[Result], /) -> str:
         points = [_points(results, method, metric) for metric in ("ACC", "ECE", "NLL")]
         rows.append([method, *ends, *(_gain(gains[name]) for name in PAIRS.values()), *points])
     table = markdown_table(["Method", "Best", "Worst", "TU", "EU", "Accuracy", "ECE", "NLL"], rows)
-    return joined(NOTE, table) if table else ""
+    return joined(table, NOTE) if table else ""
 
 
 def _methods(results: Sequence[Result]) -> dict[str, list[Panel]]:

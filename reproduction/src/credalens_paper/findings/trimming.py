@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.tables import BAYESIAN
-from credalens_paper.findings.lookup import Kind, is_better, model_name, numbers_of, spread_text
+from credalens_paper.findings.lookup import Kind, is_better, model_name, numbers_of
+from credalens_paper.findings.tally import Tally
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import NONE, itemised, joined, markdown_table
 from credalens_paper.results.rendering.values import value_text
@@ -40,21 +41,26 @@ def trim_sentence(results: Sequence[Result], /) -> str:
     if not any(parts):
         return ""
     return itemised(
-        "Trimmed intervals, a tenth of the members left out at each end, from ten members on, against whole credal sets. Every "
-        "model and size, and what is lost, stands in the table of trimmed intervals. Better:",
+        "A tenth of the members left out at each end, from ten members on, against whole credal sets. Better:",
         filter(None, parts),
     )
 
 
 def _group_words(words: str, models: Sequence[Variants]) -> str:
     """For every kind of number in how many models it is better, and from which to which change."""
-    parts = []
-    for kind in WORDS:
-        gains = [gain for cells in models if (gain := _gain(cells, kind, "credal")) is not None]
-        won = sum(is_better(_metric(kind), gain) for gain in gains)
-        parts += [f"{WORDS[kind]} in {won} of {len(gains)} ({spread_text(gains, _metric(kind))})"] if gains else []
-    below = [gain < 0 for cells in models if (gain := _gain(cells, "ECE", "classical")) is not None]
-    return f"{words}: {', '.join(parts)}, ECE below averaging's in {sum(below)} of {len(below)}" if parts else ""
+    tallies = {kind: _tally(models, kind, "credal") for kind in WORDS}
+    parts = [f"{WORDS[kind]} in {tally.share} ({tally.spread})" for kind, tally in tallies.items() if tally]
+    below = _tally(models, "ECE", "classical")
+    return f"{words}: {', '.join(parts)}, ECE below averaging's in {below.share}" if parts else ""
+
+
+def trim_tally(results: Sequence[Result], kind: str, against: str, /) -> Tally:
+    """Trimmed sets of all models less whole ones ("credal") or averaging ("classical"), by a kind of number."""
+    return _tally(list(_models(results).values()), kind, against)
+
+
+def _tally(models: Sequence[Variants], kind: str, against: str) -> Tally:
+    return Tally.of(_metric(kind), (_gain(cells, kind, against) for cells in models))
 
 
 def _gain(cells: Variants, kind: str, against: str) -> float | None:
@@ -73,7 +79,7 @@ def trim_table(results: Sequence[Result], /) -> str:
         for (data, backbone, method, N), cells in _models(results).items()
     ]
     table = markdown_table(["Trained on", "Model", *WORDS.values()], rows)
-    return joined(NOTE, table) if table else ""
+    return joined(table, NOTE) if table else ""
 
 
 def _models(results: Sequence[Result]) -> dict[Model, dict[str, dict[Cell, float]]]:

@@ -27,14 +27,15 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], /) -> str
 
 
 def itemised(lead: str, items: Iterable[str], /) -> str:
-    """The text of a list entry with a list of its own.
+    """A sentence, and a list below it.
 
-    >>> print("- " + itemised("By method:", ["DE, 93.5", "BNNR, 92.1"]))
-    - By method:
-      - DE, 93.5
-      - BNNR, 92.1
+    >>> print(itemised("By method:", ["DE, 93.5", "BNNR, 92.1"]))
+    By method:
+    <BLANKLINE>
+    - DE, 93.5
+    - BNNR, 92.1
     """
-    return "".join([lead, *(f"\n  - {item}" for item in items)])
+    return joined(lead, "\n".join(f"- {item}" for item in items))
 
 
 def joined(*parts: str) -> str:

@@ -1,0 +1,99 @@
+"""Credal scores against their averaged counterparts, network by network: when credal epistemic uncertainty pays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from credalens_paper.findings.advice.ranking import catalogue
+from credalens_paper.findings.advice.sentence import Advice, listed, network_words, section
+from credalens_paper.findings.comparisons import comparisons
+from credalens_paper.findings.tally import Tally
+from credalens_paper.results.records import Result
+from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
+
+TITLE: Final = "Epistemic uncertainty"
+HEADS: Final = {
+    "EU": "`epistemic` less `mean_epistemic`",
+    "GH": "`hartley` less `mean_epistemic`",
+    "TU": "`total` less `mean_total`",
+}
+NOTE: Final = (
+    "AUROC against unknown inputs, for every number of members and every set: in how many cells credal is better, and the\n"
+    "least and the greatest difference in points. Mutual information is `mean_epistemic`."
+)
+
+
+def tallies(results: Sequence[Result], measure: str, /) -> dict[str, Tally]:
+    """Network in plain words -> credal less averaged in AUROC against unknown inputs."""
+    differences: dict[str, list[float]] = {}
+    for entry in comparisons(results):
+        if (entry.keys.measure, entry.keys.metric, entry.place) == (measure, "AUROC", "unknown"):
+            differences.setdefault(network_words(entry.keys), []).append(entry.ours.mean)
+    return {network: Tally("AUROC", tuple(values)) for network, values in differences.items()}
+
+
+def total_of(by_network: dict[str, Tally], /) -> Tally:
+    """All networks together."""
+    return Tally("AUROC", tuple(value for tally in by_network.values() for value in tally.differences))
+
+
+def losing(by_network: dict[str, Tally], /) -> list[str]:
+    """The networks for which averaging is better."""
+    return [network for network, tally in by_network.items() if tally.pick("", "averaging", "")]
+
+
+def epistemic_advice(results: Sequence[Result], /) -> Advice | None:
+    """Credal epistemic uncertainty or mutual information, the networks where that turns round, and what helps there."""
+    by_network = tallies(results, "EU")
+    every, lost = total_of(by_network), losing(by_network)
+    if not every:
+        return None
+    do = every.pick(
+        "use the credal one (`epistemic`), not mutual information (`mean_epistemic`)",
+        "use mutual information (`mean_epistemic`), not the credal one (`epistemic`)",
+        "measure both the credal one (`epistemic`) and mutual information (`mean_epistemic`)",
+    )
+    because = f"The credal one wins in {every.share}. {_exceptions(lost)}{_hartley(results, lost)}{_ranks(results)}"
+    return Advice(
+        f"If you need epistemic uncertainty itself, {do}",
+        because.strip(),
+        (section(TITLE), section("Every comparison that credal loses")),
+    )
+
+
+def _exceptions(lost: Sequence[str]) -> str:
+    return f"It loses for {listed(lost)}. " if lost else ""
+
+
+def _hartley(results: Sequence[Result], lost: Sequence[str]) -> str:
+    """What the generalized Hartley measure does where credal epistemic uncertainty is worse, or else everywhere."""
+    by_network = tallies(results, "GH")
+    there = total_of({network: by_network[network] for network in lost if network in by_network})
+    found, where = (there, "there ") if there else (total_of(by_network), "")
+    if not found:
+        return ""
+    word = found.pick("beats", "loses to", "is no surer than")
+    text = f"{where}the generalized Hartley measure (`hartley`) {word} mutual information ({found.share}). "
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def _ranks(results: Sequence[Result]) -> str:
+    """Whether total uncertainty ranks unknown inputs better than epistemic."""
+    found = Tally("AUROC", tuple(cell["total"] - cell["epistemic"] for cell in catalogue(results).values()))
+    if not found:
+        return ""
+    word = found.pick("Do not rank by it", "Rank by it", "To rank, measure both")
+    return f"{word}: `total` ranks unknown inputs better in {found.share}."
+
+
+def epistemic_table(results: Sequence[Result], /) -> str:
+    """For every network in how many cells credal is better than averaging, by each measure."""
+    columns = {measure: tallies(results, measure) for measure in HEADS}
+    networks = dict.fromkeys(network for column in columns.values() for network in column)
+    rows = [[name, *(_cell(column.get(name)) for column in columns.values())] for name in networks]
+    return joined(markdown_table(["Network", *HEADS.values()], rows), NOTE) if rows else ""
+
+
+def _cell(tally: Tally | None) -> str:
+    return tally.text if tally else NONE

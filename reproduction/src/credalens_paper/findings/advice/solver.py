@@ -1,0 +1,61 @@
+"""Exactness: what a local solver misses, and whether class reduction as printed can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from credalens_paper.findings.advice.sentence import Advice, ends, section
+from credalens_paper.results.records import ExactnessResult, Result
+
+TITLE: Final = "What exactness changes"
+MANY: Final = 0.01
+"""The share of inputs from which on a mistake counts."""
+
+
+@dataclass(frozen=True)
+class Mistakes:
+    """Shares of inputs by run: unknown ones with a wrong lower entropy, known ones with an empty printed set."""
+
+    wrong: tuple[float, ...]
+    empty: tuple[float, ...]
+    size: float
+
+
+def solver_mistakes(result: ExactnessResult, /) -> Mistakes:
+    """The mistakes of all runs."""
+    runs = [run for part in result.parts for run in part.solver or ()]
+    wrong = tuple(errors.wrong[0] for run in runs for errors in list(run.sets.values())[1:])
+    reductions = [by_set for part in result.parts for run in part.reduction or () for by_set in run.J.values()]
+    empty = tuple(effect.inside_empty for by_set in reductions for effect in by_set.values())
+    return Mistakes(wrong, empty, result.wrong_sizes[0])
+
+
+def solver_advice(results: Sequence[Result], /) -> Advice | None:
+    """Whether a local solver and the printed reduction are good enough."""
+    found = [solver_mistakes(result) for result in results if isinstance(result, ExactnessResult)]
+    if not found or not found[0].wrong or not found[0].empty:
+        return None
+    mistakes = found[0]
+    local, printed = (max(shares) < MANY for shares in (mistakes.wrong, mistakes.empty))
+    do = (
+        "A local solver is good enough for the entropies"
+        if local
+        else "Compute the entropies exactly, not by a local solver"
+    )
+    reduce = (
+        "the paper's class reduction (PIA) can be used as printed"
+        if printed
+        else ("do not reduce classes as the paper prints it (PIA)")
+    )
+    because = (
+        f"The paper's solver misses the lowest entropy by more than {mistakes.size:g} bit on {_per_cent(mistakes.wrong)} of "
+        f"the unknown inputs; the printed reduction gives an empty set for {_per_cent(mistakes.empty)} of the known ones. "
+        "`wrap` is exact for any number of classes."
+    )
+    return Advice(f"{do}; {reduce}", because, (section(TITLE), section("What it costs")))
+
+
+def _per_cent(shares: Sequence[float]) -> str:
+    return f"{ends([100 * share for share in shares], '.0f')} %"

@@ -1,0 +1,71 @@
+"""Which score to rank unknown inputs by: overall, by the data, and for near and far unknowns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from credalens.core.scores import SCORES
+from credalens_paper.findings.advice.ranking import DATA, DISTANCES, TITLE, Ranking, catalogue, groups, ranking
+from credalens_paper.findings.advice.sentence import Advice, listed, page, section
+from credalens_paper.results.records import Result
+
+MEANINGS: Final = {
+    "total": "the highest entropy in the credal set",
+    "mean_total": "the entropy of the average",
+    "mean_aleatoric": "the mean entropy of the members",
+    "aleatoric": "the lowest entropy in the credal set",
+    "entropy": "the entropy of the intersection probability",
+}
+EQUAL: Final = 0.1
+"""Points of AUROC below which scores are as good as each other."""
+
+
+def which_score(results: Sequence[Result], /) -> Advice | None:
+    """The score of the best mean rank, overall and by the data."""
+    cells = catalogue(results)
+    overall = ranking(cells)
+    if not overall:
+        return None
+    best, rival = overall.best, "total" if overall.best == "epistemic" else "epistemic"
+    by_data = "; ".join(f"{words} {_beside(found, best)}" for words, found in groups(cells, DATA).items())
+    because = (
+        f"Of {len(overall.ranks)} scores it has the best mean rank over {len(cells)} pairs of network and unknown data: "
+        f"{overall.ranks[best]:.1f}, `{rival}` {overall.ranks[rival]:.1f}. Best by data: {by_data}."
+    )
+    return Advice(f"Rank inputs by {score_words(best)}", because, (section(TITLE),))
+
+
+def near_and_far(results: Sequence[Result], /) -> Advice | None:
+    """The scores of the best mean rank for near and for far unknowns."""
+    cells = catalogue(results)
+    overall, near = ranking(cells), groups(cells, DISTANCES)
+    if not overall or len(near) < len(DISTANCES):
+        return None
+    places: dict[str, list[str]] = {}
+    for words, found in near.items():
+        places.setdefault(found.best, []).append(words)
+    usual = overall.best
+    do = "; ".join(f"{score_words(name, known=usual)} for {listed(names)}" for name, names in places.items())
+    others = "".join(
+        f" `{usual}` less `{found.best}` for {words}: {found.less(usual, found.best):+.2f} points of AUROC."
+        for words, found in near.items()
+        if found.best != usual
+    )
+    counts = listed([str(len(found.cells)) for found in near.values()])
+    because = f"By mean rank on {counts} networks.{others} If you do not know what will come, use `{usual}`."
+    return Advice(f"Use {do}", because, (section(TITLE), page("NearOOD")))
+
+
+def score_words(name: str, /, *, known: str = "") -> str:
+    """The name of a score in code, and in words unless it is known already."""
+    return f"`{name}`" if name == known else f"`{name}` ({MEANINGS.get(name, SCORES[name].label)})"
+
+
+def _beside(found: Ranking, usual: str) -> str:
+    """The best score of a group; where it is another than the usual one, how the usual one compares."""
+    if found.best == usual:
+        return f"`{usual}`"
+    less = found.less(usual, found.best)
+    words = f"within {EQUAL} points of AUROC" if abs(less) < EQUAL else f"{less:+.2f} points of AUROC"
+    return f"`{found.best}` (`{usual}` {words})"

@@ -1,0 +1,94 @@
+"""Credal against classical in every cell that was measured: how often it wins, and every comparison that it loses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.display_names import display_name
+from credalens_paper.experiments.tables import C10
+from credalens_paper.findings.lookup import model_name, place_name
+from credalens_paper.results.records import Difference, PaperDifference, Result, TableResult
+from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
+from credalens_paper.results.rendering.values import difference_text, paper_difference_text
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Credal less classical, under the keys of what was measured."""
+
+    label: str
+    keys: CellKey
+    ours: Difference
+    paper: PaperDifference | None
+
+    @property
+    def place(self) -> str:
+        """Unknown inputs, corrupted ones, or the clean test set."""
+        return "unknown" if is_unknown(self.keys.ood_set) else "corrupted" if self.keys.ood_set else "clean"
+
+
+def is_unknown(ood_set: str | None, /) -> bool:
+    """Whether a set holds inputs of none of the classes; a corrupted test set does not."""
+    return bool(ood_set) and not str(ood_set).endswith("-c")
+
+
+def comparisons(results: Sequence[Result], /) -> list[Comparison]:
+    """Measured comparisons of models, those that two tables share only once."""
+    return list(_comparisons(results))
+
+
+def _comparisons(results: Sequence[Result]) -> Iterator[Comparison]:
+    seen = set()
+    for result in results:
+        if not isinstance(result, TableResult):
+            continue
+        measured = {cell.keys: CellKey(**{**cell.keys.as_dict(), **cell.substitutes}) for cell in result.cells}
+        for entry in result.improvements:
+            keys = measured[entry.keys]
+            given_as_trained = keys.preparation is None
+            if entry.ours and keys.id_set and given_as_trained and (keys, entry.ours.mean) not in seen:
+                seen.add((keys, entry.ours.mean))
+                yield Comparison(result.label, keys, entry.ours, entry.paper)
+
+
+def tally_table(compared: Sequence[Comparison], /) -> str:
+    """Wins and losses by measure, metric and set."""
+    counts: dict[tuple[str, str, str], Counter[str]] = {}
+    for entry in compared:
+        keys = entry.keys
+        where = "OOD sets" if is_unknown(keys.ood_set) else place_name(keys.as_dict())
+        counts.setdefault((keys.measure or "prediction", keys.metric, where), Counter())[entry.ours.better] += 1
+    rows = [
+        [*kind, *(str(sides[side]) for side in ("credal", "classical", "equal"))]
+        for kind, sides in sorted(counts.items())
+    ]
+    better = Counter(entry.ours.better for entry in compared)
+    cells = f"Of {len(compared)} comparisons credal wins {better['credal']} and loses {better['classical']}."
+    return joined(markdown_table(["Measured by", "Metric", "Set", "Won", "Lost", "Equal"], rows), cells)
+
+
+def losses_table(compared: Sequence[Comparison], /) -> str:
+    """Every comparison that credal loses."""
+    rows = [
+        [
+            f"`{entry.label}`",
+            _trained_model(entry.keys),
+            place_name(entry.keys.as_dict()),
+            entry.keys.measure or NONE,
+            entry.keys.metric,
+            difference_text(entry.ours, entry.keys.metric),
+            paper_difference_text(entry.paper, entry.keys.metric),
+        ]
+        for entry in compared
+        if entry.ours.better == "classical"
+    ]
+    return markdown_table(["Table", "Model", "Set", "By", "Metric", "Difference", "Paper"], rows) or "None."
+
+
+def _trained_model(keys: CellKey) -> str:
+    """The model, with its training set where that is not CIFAR-10."""
+    name = model_name(keys.as_dict())
+    return name if keys.id_set == C10 else f"{name}, on {display_name(keys.id_set)}"
