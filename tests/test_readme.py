@@ -75,10 +75,10 @@ def test_the_findings_are_generated_from_the_result_files():
 
 def test_the_page_of_entries_measured_twice_is_generated_from_the_result_files():
     pytest.importorskip("torch")
+    from credalens_paper.findings.results_pages import render_twice
     from credalens_paper.results.records import read_results
-    from credalens_paper.results.rendering.pages import render_result
 
     folder = Path(__file__).parents[1] / "results"
     first = {result.label for result in read_results(folder / "fast")}
     twice = [result for result in read_results(folder / "scratch") if result.label in first]
-    assert (folder / "scratch.md").read_text() == "".join(f"{render_result(result)}\n\n" for result in twice)
+    assert (folder / "scratch.md").read_text() == f"{render_twice(twice)}\n"

@@ -59,6 +59,13 @@ def test_densities_show_the_number_of_their_runs(results, label):
     assert {row[-2].strip() for row in rows[1:]} == {str(results[label].panels[0].n)} == {"3"}
 
 
+@pytest.mark.parametrize("label", LABELS)
+def test_no_column_is_empty(results, label):
+    for table in re.findall(r"(?:^\|.*\n)+", render_result(results[label]), flags=re.MULTILINE):
+        columns = zip(*(line.split("|")[1:-1] for line in table.splitlines()), strict=True)
+        assert all({cell.strip() for cell in column[2:]} - {"–", ""} for column in columns)
+
+
 def test_another_measure_is_named_where_it_stands_alone(results):
     rows = [line for line in render_result(results["OODMainTU"]).splitlines() if "| GH " in line]
     alone = [cell for cell in results["OODMainTU"].cells if cell.keys.measure == "GH"]
@@ -182,7 +189,7 @@ def test_lines_against_severity_are_the_tables_corrupted_numbers_averaged(result
 def test_rendering_shows_every_number_of_the_paper_and_of_ours(results, label):
     result = results[label]
     text = render_result(result)
-    assert text.startswith(f"# {label}: ")
+    assert text.startswith(f"# {label}\n\n{result.description}\n")
     assert "Preset smoke, schedule smoke" in text
     for cell in result.cells if isinstance(result, TableResult) else ():
         if cell.keys.metric in HIGHER and cell.paper:
@@ -224,10 +231,12 @@ def test_a_cell_that_was_not_measured_keeps_its_row_beside_the_papers_numbers(re
 
 def test_the_index_lists_every_entry_with_its_status_and_a_page(results):
     pages = render_pages(list(results.values()))
-    links = re.findall(r"^\| \[`(.*)`\]\((.*)\) +\| (\w+) +\| ([\w ]+?) +\|", pages["README.md"], flags=re.MULTILINE)
-    assert [(label, status) for label, _, _, status in links] == [(r.label, r.status) for r in results.values()]
-    for label, path, _, _ in links:
-        assert pages[path].startswith(f"# {label}: ")
+    links = re.findall(r"^- \[`(.*)`\]\((.*?)\): (.*)", pages["README.md"], flags=re.MULTILINE)
+    assert sorted(label for label, _, _ in links) == sorted(results)
+    for label, path, text in links:
+        assert text.startswith(results[label].description)
+        assert text.endswith("*Partly measured.*") == (results[label].status == "partly measured")
+        assert pages[path].startswith(f"# {label}\n")
         assert "](../README.md)" in pages[path]
         assert f"[`{label}`]({path})" in pages["machines.md"]
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from credalens.storage import atomic_file
 from credalens_paper.experiments.index import file_name
+from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
 from credalens_paper.findings.headline import headline_table
 from credalens_paper.results.records import Result
-from credalens_paper.results.rendering.markdown import joined, markdown_table
+from credalens_paper.results.rendering.markdown import joined
 from credalens_paper.results.rendering.origin_lines import absent_line, machine_of, substitutes_text
 from credalens_paper.results.rendering.pages import render_result
 
@@ -32,7 +33,11 @@ probability interval approximation, which leaves J classes: the J - 1 most proba
 HEADLINE: Final = """## Deep ensembles of five networks
 
 Means over the runs, from OODMain and OODMainTU:"""
-CONTENTS: Final = "## All tables and figures"
+CONTENTS: Final = ("Tables of the paper", "Figures of the paper", "Not in the paper")
+TWICE: Final = """# Entries that were measured twice
+
+The pages of these entries are about the small networks that stand in for the paper's. Here are the larger ones, or smaller
+ensembles: [how they were made](scratch/HOW.md). [All results, and what the abbreviations mean](README.md)."""
 MACHINES: Final = "# Where the results were put together"
 
 
@@ -40,6 +45,11 @@ def render_pages(results: Sequence[Result], /) -> dict[str, str]:
     """Markdown by path: the index, the machines, and each result. They belong into the folder that holds the presets'."""
     pages = {_path(result): render_result(result, root="../") for result in results}
     return {INDEX: _index(results), "machines.md": _machines(results), **pages}
+
+
+def render_twice(results: Sequence[Result], /) -> str:
+    """One page of results that others with the same labels have pages of their own for."""
+    return joined(TWICE, *(render_result(result, level=2) for result in results))
 
 
 def write_pages(results: Sequence[Result], index: Path, /) -> None:
@@ -60,17 +70,27 @@ def _link(result: Result) -> str:
 
 
 def _index(results: Sequence[Result]) -> str:
-    rows = [[_link(result), result.kind, result.status, _shown(result)] for result in results]
-    contents = markdown_table(["Label", "Kind", "Status", "What it shows"], rows)
     headline = headline_table(results)
     return joined(
-        HEADING, ABBREVIATIONS, HEADLINE if headline else "", headline, CONTENTS, contents, absent_line(results)
+        HEADING, ABBREVIATIONS, HEADLINE if headline else "", headline, *_contents(results), absent_line(results)
     )
+
+
+def _contents(results: Sequence[Result]) -> Iterator[str]:
+    for heading in CONTENTS:
+        if lines := [f"- {_link(result)}: {_shown(result)}" for result in results if _heading(result.label) == heading]:
+            yield from (f"## {heading}", "\n".join(lines))
+
+
+def _heading(label: str) -> str:
+    return CONTENTS[0 if label in PAPER_TABLES else 1 if label in PAPER_FIGURES else 2]
 
 
 def _shown(result: Result) -> str:
     substitutes = substitutes_text(result)
-    return f"{result.description} Here {substitutes}." if substitutes else result.description
+    here = f" Here {substitutes}." if substitutes else ""
+    status = "" if result.status == "measured" else f" *{result.status.capitalize()}.*"
+    return f"{result.description}{here}{status}"
 
 
 def _machines(results: Sequence[Result]) -> str:
@@ -78,7 +98,8 @@ def _machines(results: Sequence[Result]) -> str:
     links: dict[tuple[str, str, str], list[str]] = {}
     for result in results:
         links.setdefault(machine_of(result.provenance), []).append(_link(result))
-    rows = [
-        [hardware, versions, commit[:12], ", ".join(labels)] for (hardware, versions, commit), labels in links.items()
+    lines = [
+        f"- **{hardware}**, commit {commit}: {', '.join(labels)}. With {versions}."
+        for (hardware, versions, commit), labels in links.items()
     ]
-    return joined(MACHINES, markdown_table(["Evaluated on", "With", "Commit", "Results"], rows))
+    return joined(MACHINES, "\n".join(lines))

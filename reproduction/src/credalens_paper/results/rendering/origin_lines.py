@@ -32,17 +32,17 @@ def machine_line(provenance: Provenance, /) -> str:
 
 
 def machine_of(provenance: Provenance, /) -> tuple[str, str, str]:
-    """Hardware, versions and commit, each as text."""
+    """Hardware, versions and the beginning of the commit, each as text."""
     hardware, device = provenance.hardware, (provenance.engine or {}).get("device", "cpu")
     beside = "" if device == "cpu" else f", {device}"
     packages = ", ".join(f"{name} {version}" for name, version in provenance.versions.items())
-    return f"{hardware.cpu} ({hardware.cores} cores{beside})", packages, str(provenance.commit)
+    return f"{hardware.cpu} ({hardware.cores} cores{beside})", packages, str(provenance.commit)[:12]
 
 
 def _setting(provenance: Provenance) -> str:
     preset = provenance.preset
     corrupted = f"{len(preset.corruptions)} corruptions x {len(preset.severities)} severities"
-    return f"Preset {preset.name}, schedule {preset.schedule}, {corrupted}; measured {provenance.date}."
+    return f"Preset {preset.name}, schedule {preset.schedule}, {corrupted}; measured {provenance.date[:10]}."
 
 
 def _source(result: Result, root: str) -> str:

@@ -13,13 +13,18 @@ from credalens_paper.results.rendering.origin_lines import machine_line, provena
 from credalens_paper.results.rendering.table_parts import table_parts
 
 
-def render_result(result: Result, /, *, root: str = "") -> str:
-    """Heading, provenance, numbers, and what was not measured; `root` leads from the page to the folder of presets."""
-    title, more, _ = result.description.partition(":")
-    head = f"# {result.label}: {title.rstrip('.')}", result.description if more else ""
+def render_result(result: Result, /, *, root: str = "", level: int = 1) -> str:
+    """Heading, numbers, what was not measured, and where all comes from.
+
+    `root` leads from the page to the folder of presets; `level` is that of the heading.
+    """
+    mark = "#" * level
     back = f"[All results, and what the abbreviations mean]({root}README.md)." if root else ""
     source = f"{provenance_lines(result, root)}\n{machine_line(result.provenance)}"
-    return joined(*head, back, source, *_content(result, root), unmeasured_lines(result))
+    made = f"{mark}# How it was made", source
+    return joined(
+        f"{mark} {result.label}", result.description, back, *_content(result, root), unmeasured_lines(result), *made
+    )
 
 
 def _content(result: Result, root: str) -> list[str]:

@@ -27,8 +27,8 @@ def _compared(result: TableResult) -> str:
     improvements = [entry for entry in result.improvements if entry.ours or entry.paper]
     names = _row_names(result, improvements)
     rows = [_compared_row(entry, cells, names) for entry in _ordered(improvements, result.layout)]
-    head = ["Classical", "Credal", "Difference", "n", "Paper: classical", "Paper: credal", "Paper: difference"]
-    return markdown_table([*map(display_name, names), *head], rows)
+    head = ["Classical", "Credal", "Difference", "Paper: classical", "Paper: credal", "Paper: difference"]
+    return _table([*map(display_name, names), *head], rows)
 
 
 def _compared_row(entry: Improvement, cells: Mapping[CellKey, Cell], names: Sequence[str]) -> list[str]:
@@ -38,7 +38,6 @@ def _compared_row(entry: Improvement, cells: Mapping[CellKey, Cell], names: Sequ
         number_text(classical.ours, metric),
         number_text(credal.ours, metric),
         difference_text(entry.ours, metric) if entry.ours else NOT_MEASURED,
-        str(entry.ours.n) if entry.ours else NONE,
         number_text(classical.paper, metric),
         number_text(credal.paper, metric),
         paper_difference_text(entry.paper, metric),
@@ -59,7 +58,7 @@ def _alone(result: TableResult) -> str:
         ]
         for cell in _ordered(cells, result.layout)
     ]
-    return markdown_table([*map(display_name, names), "Ours", "n", "Paper"], rows)
+    return _table([*map(display_name, names), "Ours", "n", "Paper"], rows)
 
 
 def _solvers(comparisons: Sequence[SolverComparison]) -> str:
@@ -79,6 +78,12 @@ def _solvers(comparisons: Sequence[SolverComparison]) -> str:
     ]
     head = ["SLSQP on a subsample", "Inputs", "AUROC by EU, exact", "by SLSQP", "Wrong by > 0.001 bit", "Worst (bit)"]
     return markdown_table([*head, "ms"], rows)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table without the columns in which nothing stands."""
+    shown = [place for place in range(len(head)) if any(row[place] != NONE for row in rows)]
+    return markdown_table([head[place] for place in shown], [[row[place] for place in shown] for row in rows])
 
 
 def _row_names(result: TableResult, entries: Sequence[Cell | Improvement]) -> list[str]:
