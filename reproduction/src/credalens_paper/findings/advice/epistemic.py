@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from credalens_paper.findings.advice.ranking import catalogue
-from credalens_paper.findings.advice.sentence import Advice, listed, network_words, section
+from credalens_paper.findings.advice.sentence import Advice, Network, networks_text, section
 from credalens_paper.findings.comparisons import comparisons
 from credalens_paper.findings.tally import Tally
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
 
+Tallies = dict[Network, Tally]
 TITLE: Final = "Epistemic uncertainty"
 HEADS: Final = {
     "EU": "`epistemic` less `mean_epistemic`",
@@ -24,21 +25,21 @@ NOTE: Final = (
 )
 
 
-def tallies(results: Sequence[Result], measure: str, /) -> dict[str, Tally]:
-    """Network in plain words -> credal less averaged in AUROC against unknown inputs."""
-    differences: dict[str, list[float]] = {}
+def tallies(results: Sequence[Result], measure: str, /) -> Tallies:
+    """Credal less averaged in AUROC against unknown inputs, by network."""
+    differences: dict[Network, list[float]] = {}
     for entry in comparisons(results):
         if (entry.keys.measure, entry.keys.metric, entry.place) == (measure, "AUROC", "unknown"):
-            differences.setdefault(network_words(entry.keys), []).append(entry.ours.mean)
+            differences.setdefault(Network.of(entry.keys), []).append(entry.ours.mean)
     return {network: Tally("AUROC", tuple(values)) for network, values in differences.items()}
 
 
-def total_of(by_network: dict[str, Tally], /) -> Tally:
+def total_of(by_network: Tallies, /) -> Tally:
     """All networks together."""
     return Tally("AUROC", tuple(value for tally in by_network.values() for value in tally.differences))
 
 
-def losing(by_network: dict[str, Tally], /) -> list[str]:
+def losing(by_network: Tallies, /) -> list[Network]:
     """The networks for which averaging is better."""
     return [network for network, tally in by_network.items() if tally.pick("", "averaging", "")]
 
@@ -62,11 +63,11 @@ def epistemic_advice(results: Sequence[Result], /) -> Advice | None:
     )
 
 
-def _exceptions(lost: Sequence[str]) -> str:
-    return f"It loses for {listed(lost)}. " if lost else ""
+def _exceptions(lost: Sequence[Network]) -> str:
+    return f"It loses for {networks_text(lost)}. " if lost else ""
 
 
-def _hartley(results: Sequence[Result], lost: Sequence[str]) -> str:
+def _hartley(results: Sequence[Result], lost: Sequence[Network]) -> str:
     """What the generalized Hartley measure does where credal epistemic uncertainty is worse, or else everywhere."""
     by_network = tallies(results, "GH")
     there = total_of({network: by_network[network] for network in lost if network in by_network})
@@ -91,7 +92,7 @@ def epistemic_table(results: Sequence[Result], /) -> str:
     """For every network in how many cells credal is better than averaging, by each measure."""
     columns = {measure: tallies(results, measure) for measure in HEADS}
     networks = dict.fromkeys(network for column in columns.values() for network in column)
-    rows = [[name, *(_cell(column.get(name)) for column in columns.values())] for name in networks]
+    rows = [[networks_text([one]), *(_cell(column.get(one)) for column in columns.values())] for one in networks]
     return joined(markdown_table(["Network", *HEADS.values()], rows), NOTE) if rows else ""
 
 

@@ -7,7 +7,7 @@ from statistics import median
 from typing import Final
 
 from credalens_paper.findings.advice.epistemic import losing, tallies, total_of
-from credalens_paper.findings.advice.sentence import Advice, listed, section
+from credalens_paper.findings.advice.sentence import Advice, networks_text, section
 from credalens_paper.results.records import Result
 
 NEVER: Final = "Do without credal sets if you have one model, or need only the classes of clean inputs"
@@ -23,7 +23,7 @@ def limits_advice(results: Sequence[Result], /) -> Advice | None:
         return None
     gain = median(every.differences)
     small = ", or if a small gain is not worth it" if gain < SMALL else ""
-    worse = f"; averaging wins for {listed(lost)}" if lost else ""
+    worse = f"; averaging wins for {networks_text(lost)}" if lost else ""
     because = (
         f"`total` beats its averaged counterpart `mean_total` in {every.share}, by {gain:+.2f} points of AUROC in the "
         f"median{worse}."

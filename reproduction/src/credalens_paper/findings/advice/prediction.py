@@ -31,7 +31,8 @@ PLACES: Final = {
 NOTE: Final = (
     "The intersection probability against the average: in how many cells it is better, and the least and the greatest\n"
     "difference. The better one is better in calibration error (ECE) and in log loss (NLL), in four fifths of the cells or\n"
-    "more. Ten classes: CIFAR-10; 100: CIFAR-100; texts: CLINC150; corrupted: CIFAR-10-C; wrong labels: trained on CIFAR-10N."
+    "more. Ten classes: CIFAR-10; 100: CIFAR-100; texts: CLINC150; corrupted: CIFAR-10-C; wrong labels: trained on CIFAR-10N.\n"
+    "Corrupted images of 100 classes: [CIFAR-100](../results/cifar100/README.md)."
 )
 
 
@@ -83,14 +84,11 @@ def prediction_advice(results: Sequence[Result], /) -> Advice | None:
     by_choice: dict[str, list[str]] = {}
     for case in cases:
         by_choice.setdefault(case.better, []).append(case.words)
-    do = "; with ".join(f"{choice} for {listed(places)}" for choice, places in by_choice.items())
+    choices = "; with ".join(f"{choice} for {listed(places)}" for choice, places in by_choice.items())
     errors = "; ".join(f"{case.words} {_error(case)}" for case in cases)
     apart = max(abs(value) for case in cases for value in case.tallies["ACC"].differences)
-    because = (
-        f"Calibration error, intersection probability less average: {errors}. The classes hardly differ: accuracy by at most "
-        f"{apart:.2f} points."
-    )
-    return Advice(f"Predict with {do}", because, (section(TITLE), section("Against corruption severity")))
+    because = f"Calibration error, intersection probability less average: {errors}. Accuracy differs by at most {apart:.2f} points."
+    return Advice(f"Predict with {choices}", because, (section(TITLE), section("Against corruption severity")))
 
 
 def _error(case: Case) -> str:

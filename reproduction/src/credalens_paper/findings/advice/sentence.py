@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, NamedTuple
 
+from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.index import file_name
 from credalens_paper.experiments.tables import BAYESIAN
@@ -48,15 +49,34 @@ def page(label: str, folder: str = "tables", /) -> str:
     return f"[`{label}`](../results/{folder}/{file_name(label)}.md)"
 
 
-def network_words(keys: Any, /) -> str:
-    """A network and its data in plain words, from the keys of a cell."""
-    kind = "Bayesian " if keys.method in BAYESIAN else ""
-    return f"{kind}{plain(keys.backbone)} on {plain(keys.id_set)}"
+class Network(NamedTuple):
+    """A kind of network and the data that it was trained on, in plain words."""
+
+    kind: str
+    data: str
+
+    @classmethod
+    def of(cls, keys: CellKey, /) -> Network:
+        """The network of a cell."""
+        bayesian = "Bayesian " if keys.method in BAYESIAN else ""
+        return cls(f"{bayesian}{_plain(keys.backbone)}", _plain(keys.id_set))
 
 
-def plain(value: str, /) -> str:
-    """A name without abbreviations."""
-    return WORDS.get(value) or display_name(value)
+def _plain(value: str | None) -> str:
+    return WORDS.get(str(value)) or display_name(value)
+
+
+def networks_text(networks: Iterable[Network], /) -> str:
+    """Networks in a sentence, those of the same data together.
+
+    >>> networks_text([Network("VGG16", "CIFAR-10"), Network("MLP", "texts"), Network("ViT", "CIFAR-10")])
+    'VGG16 and ViT on CIFAR-10, and MLP on texts'
+    """
+    kinds: dict[str, list[str]] = {}
+    for network in networks:
+        kinds.setdefault(network.data, []).append(network.kind)
+    *most, last = [f"{listed(names)} on {data}" for data, names in kinds.items()]
+    return f"{', '.join(most)}, and {last}" if most else last
 
 
 def listed(names: Iterable[str], /) -> str:
