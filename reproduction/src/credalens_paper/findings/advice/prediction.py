@@ -87,7 +87,9 @@ def prediction_advice(results: Sequence[Result], /) -> Advice | None:
     choices = "; with ".join(f"{choice} for {listed(places)}" for choice, places in by_choice.items())
     errors = "; ".join(f"{case.words} {_error(case)}" for case in cases)
     apart = max(abs(value) for case in cases for value in case.tallies["ACC"].differences)
-    because = f"Calibration error, intersection probability less average: {errors}. Accuracy differs by at most {apart:.2f} points."
+    because = (
+        f"Calibration error, intersection probability less average: {errors}. Accuracy differs by at most {apart:.2f}."
+    )
     return Advice(f"Predict with {choices}", because, (section(TITLE), section("Against corruption severity")))
 
 

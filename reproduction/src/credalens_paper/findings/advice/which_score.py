@@ -52,7 +52,7 @@ def near_and_far(results: Sequence[Result], /) -> Advice | None:
         for words, found in near.items()
         if found.best != usual
     )
-    counts = listed([str(len(found.cells)) for found in near.values()])
+    counts = listed(dict.fromkeys(str(len(found.cells)) for found in near.values()))
     because = f"By mean rank on {counts} networks.{others} If you do not know what will come, use `{usual}`."
     return Advice(f"Use {do}", because, (section(TITLE), page("NearOOD")))
 
