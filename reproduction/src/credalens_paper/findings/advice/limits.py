@@ -22,7 +22,7 @@ def limits_advice(results: Sequence[Result], /) -> Advice | None:
     if not every:
         return None
     gain = median(every.differences)
-    small = ", or if a small gain is not worth it" if gain < SMALL else ""
+    small = ", or can forgo a small gain" if gain < SMALL else ""
     worse = f"; averaging wins for {networks_text(lost)}" if lost else ""
     because = (
         f"`total` beats its averaged counterpart `mean_total` in {every.share}, by {gain:+.2f} points of AUROC in the "

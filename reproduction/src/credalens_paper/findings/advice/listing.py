@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import indent
 from typing import Final
 
 from credalens_paper.findings.advice.epistemic import epistemic_advice
@@ -39,5 +40,5 @@ LEAD: Final = (
 def numbered_advice(results: Sequence[Result], /) -> str:
     """Markdown: the sentences that the results can answer, numbered."""
     found = [advice for write in ADVICE if (advice := write(results))]
-    lines = "\n".join(f"{number}. {advice.text}" for number, advice in enumerate(found, 1))
-    return joined(LEAD, lines) if found else ""
+    items = [indent(f"{number}. {advice.text}", "    ").lstrip() for number, advice in enumerate(found, 1)]
+    return joined(LEAD, *items) if found else ""

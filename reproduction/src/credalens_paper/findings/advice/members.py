@@ -45,22 +45,20 @@ def members_advice(results: Sequence[Result], /) -> Advice | None:
     enough = max(more.differences) < WORTH
     do = f"Train {USUAL} members; more add little" if enough else f"Train more than {USUAL} members if you can"
     then = f", and from {harmful} on predict with the average" if harmful else ""
-    gain = f"{MOST} instead of {USUAL} change AUROC by `total` by {more.spread} points. "
+    gain = f"Going from {USUAL} to {MOST} members changes the AUROC of `total` by {more.spread} points. "
     because = f"{gain}{_instead(results)}{_harm(results, harmful)}"
     return Advice(f"{do}{then}", because, (section(TITLE),))
 
 
 def _instead(results: Sequence[Result]) -> str:
     """Whether five credal members are better than many averaged ones, by either uncertainty."""
-    by_measure = {
-        name: added(results, measure, ("credal", USUAL), ("classical", MOST))
-        for name, measure in (("epistemic", "EU"), ("total", "TU"))
-    }
-    return "".join(
-        f"By {name} uncertainty {USUAL} credal members {tally.pick('beat', 'do not beat', 'sometimes beat')} {MOST} averaged "
-        f"ones ({tally.share}). "
-        for name, tally in by_measure.items()
-        if tally
+    epistemic, total = (added(results, measure, ("credal", USUAL), ("classical", MOST)) for measure in LABELS)
+    if not epistemic or not total:
+        return ""
+    return (
+        f"By epistemic uncertainty {USUAL} credal members {epistemic.pick('beat', 'do not beat', 'sometimes beat')} {MOST} "
+        f"averaged ones ({epistemic.share}); by total uncertainty they {total.pick('do', 'do not', 'sometimes do')} "
+        f"({total.share}). "
     )
 
 
@@ -71,7 +69,7 @@ def _harm(results: Sequence[Result], harmful: int | None) -> str:
     harm = f"From {harmful} on the intersection probability is worse calibrated than the average on mildly corrupted images"
     whole, averaged = (trim_tally(results, "ECE", against) for against in ("credal", "classical"))
     mend = (
-        f"; `trim=0.1` lowers its calibration error in {whole.share}, below the average's in {averaged.won}"
+        f"; `trim=0.1` lowers its calibration error in {whole.share}, to below the average's in {averaged.won}"
         if whole
         else ""
     )

@@ -40,8 +40,8 @@ def samples_advice(results: Sequence[Result], /) -> Advice | None:
         f"With a Bayesian network, averaging {MANY} samples beats wrapping {FEW}, even by epistemic uncertainty",
         f"With a Bayesian network, try {FEW} wrapped and {MANY} averaged samples if you use epistemic uncertainty",
     )
-    by_total = f", by total uncertainty in {total.text}" if total else ""
-    because = f"The {FEW} are better in {epistemic.text} points of AUROC{by_total}. {_prediction(results)}{_distilled(results)}"
+    by_total = f", by total uncertainty in {total.share}" if total else ""
+    because = f"The {FEW} find more in {epistemic.share}{by_total}. {_prediction(results)}{_distilled(results)}"
     return Advice(do, because.strip(), (page(LABEL), section("The paper's claims")))
 
 
@@ -56,4 +56,4 @@ def _distilled(results: Sequence[Result]) -> str:
     if not found:
         return ""
     word = found.pick("is worse than", "is better than", "is about as good as")
-    return f"One network distilled from an ensemble {word} five credal networks, which win in {found.text} points."
+    return f"One network distilled from an ensemble {word} five credal networks, which find more in {found.share}."

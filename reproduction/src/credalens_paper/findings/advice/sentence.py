@@ -30,8 +30,8 @@ class Advice:
 
     @property
     def text(self) -> str:
-        """Markdown."""
-        return f"**{self.do}.** {self.because} → {', '.join(self.evidence)}"
+        """Markdown: the instruction on a line of its own, then the rest."""
+        return f"**{self.do}.**\\\n{self.because} → {', '.join(self.evidence)}"
 
 
 def section(title: str, /) -> str:

@@ -47,7 +47,7 @@ def solver_advice(results: Sequence[Result], /) -> Advice | None:
     reduce = (
         "the paper's class reduction (PIA) can be used as printed"
         if printed
-        else ("do not reduce classes as the paper prints it (PIA)")
+        else ("do not use the paper's class reduction (PIA) as printed")
     )
     because = (
         f"The paper's solver misses the lowest entropy by more than {mistakes.size:g} bit on {_per_cent(mistakes.wrong)} of "

@@ -31,7 +31,7 @@ def which_score(results: Sequence[Result], /) -> Advice | None:
     by_data = "; ".join(f"{words} {_beside(found, best)}" for words, found in groups(cells, DATA).items())
     because = (
         f"Of {len(overall.ranks)} scores it has the best mean rank over {len(cells)} pairs of network and unknown data: "
-        f"{overall.ranks[best]:.1f}, `{rival}` {overall.ranks[rival]:.1f}. Best by data: {by_data}."
+        f"{overall.ranks[best]:.1f}; `{rival}` has {overall.ranks[rival]:.1f}. Best by data: {by_data}."
     )
     return Advice(f"Rank inputs by {score_words(best)}", because, (section(TITLE),))
 
@@ -48,7 +48,7 @@ def near_and_far(results: Sequence[Result], /) -> Advice | None:
     usual = overall.best
     do = "; ".join(f"{score_words(name, known=usual)} for {listed(names)}" for name, names in places.items())
     others = "".join(
-        f" `{usual}` less `{found.best}` for {words}: {found.less(usual, found.best):+.2f} points of AUROC."
+        f" For {words} `{usual}` is {_distance(found, usual)} `{found.best}`."
         for words, found in near.items()
         if found.best != usual
     )
@@ -66,6 +66,11 @@ def _beside(found: Ranking, usual: str) -> str:
     """The best score of a group; where it is another than the usual one, how the usual one compares."""
     if found.best == usual:
         return f"`{usual}`"
+    return f"`{found.best}` (`{usual}` is {_distance(found, usual)} it)"
+
+
+def _distance(found: Ranking, usual: str) -> str:
+    """How far the usual score is from the best one of a group in mean AUROC."""
     less = found.less(usual, found.best)
-    words = f"within {EQUAL} points of AUROC" if abs(less) < EQUAL else f"{less:+.2f} points of AUROC"
-    return f"`{found.best}` (`{usual}` {words})"
+    words = "behind" if less < 0 else "ahead of"
+    return f"within {EQUAL} points of AUROC of" if abs(less) < EQUAL else f"{abs(less):.2f} points of AUROC {words}"
