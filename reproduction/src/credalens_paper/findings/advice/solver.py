@@ -47,12 +47,12 @@ def solver_advice(results: Sequence[Result], /) -> Advice | None:
     reduce = (
         "the paper's class reduction (PIA) can be used as printed"
         if printed
-        else ("do not use the paper's class reduction (PIA) as printed")
+        else "do not use the paper's class reduction (PIA) as printed"
     )
     because = (
         f"The paper's solver misses the lowest entropy by more than {mistakes.size:g} bit on {_per_cent(mistakes.wrong)} of "
         f"the unknown inputs; the printed reduction gives an empty set for {_per_cent(mistakes.empty)} of the known ones. "
-        "`wrap` is exact for any number of classes."
+        "`wrap` is exact, and `approximate_intervals` the sound reduction."
     )
     return Advice(f"{do}; {reduce}", because, (section(TITLE), section("What it costs")))
 
