@@ -152,7 +152,7 @@ def test_epistemic_uncertainty_names_the_networks_for_which_it_loses():
     advice = epistemic_advice(results)
     assert "use the credal one (`epistemic`), not mutual information" in advice.do
     assert (
-        "wins in 6 of 7 cells, but loses for 1 of 2 kinds of network: ViT-Base on CIFAR-10. There the generalized"
+        "better in 6 of 7 cells, but loses for 1 of 2 kinds of network: ViT-Base on CIFAR-10. There the generalized"
         in advice.because
     )
     assert "beats mutual information (1 of 1 cells). Do not rank by it" in advice.because

@@ -56,7 +56,9 @@ def epistemic_advice(results: Sequence[Result], /) -> Advice | None:
         "measure both the credal one (`epistemic`) and mutual information (`mean_epistemic`)",
     )
     but = f", but loses for {len(lost)} of {len(by_network)} kinds of network: {networks_text(lost)}" if lost else ""
-    because = f"The credal one wins in {every.share}{but}. {_hartley(results, lost)}{_ranks(results)}"
+    because = (
+        f"The credal one finds unknown inputs better in {every.share}{but}. {_hartley(results, lost)}{_ranks(results)}"
+    )
     return Advice(
         f"If you need epistemic uncertainty itself, {do}",
         because.strip(),

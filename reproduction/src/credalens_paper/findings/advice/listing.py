@@ -31,9 +31,11 @@ ADVICE: Final = (
     guard_advice,
 )
 LEAD: Final = (
-    "For a classifier of several networks, or of several samples of one. Unknown inputs belong to none of the classes. AUROC\n"
-    "in per cent says how often a score is higher for an unknown input than for a known one: 50 is chance. Names in `code`\n"
-    "are scores of [the catalogue](scores.md#the-catalogue); a cell is one network on one data set."
+    "For a classifier of several networks, or several samples of one. The *average* is the mean of their probabilities. The\n"
+    "*credal set* keeps the lowest and the highest probability of every class, and the *intersection probability* is one\n"
+    "prediction inside it. *Unknown* inputs belong to none of the classes. *AUROC*, in per cent, says how often a score is\n"
+    "higher for an unknown input than for a known one; 50 is chance. Names in `code` are\n"
+    "[scores](scores.md#the-catalogue); a cell is one network on one data set."
 )
 
 

@@ -88,8 +88,8 @@ def prediction_advice(results: Sequence[Result], /) -> Advice | None:
     errors = "; ".join(f"{case.words} {_error(case)}" for case in cases)
     apart = max(abs(value) for case in cases for value in case.tallies["ACC"].differences)
     because = (
-        f"Calibration error of the intersection probability minus that of the average: {errors}. Accuracy differs by at most "
-        f"{apart:.2f} points."
+        "Calibration error (how far confidence is from accuracy) of the intersection probability minus that of the average: "
+        f"{errors}. Accuracy differs by at most {apart:.2f} points."
     )
     return Advice(f"Predict with {choices}", because, (section(TITLE), section("Against corruption severity")))
 
