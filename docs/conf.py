@@ -20,6 +20,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "mathml",
     "public_names",
+    "linked_names",
     "result_pages",
 ]
 html_math_renderer = "mathml"

@@ -15,6 +15,7 @@ logger = logging.getLogger(__name__)
 SPELLINGS = {
     r"frac(\d)(\d)": r"frac{\1}{\2}",
     r"\\dots": r"\\ldots",
+    r"(?<=\w)\\_": "_",
     r"\\Big(?=[(\[])": r"\\Bigl",
     r"\\Big(?=[)\]])": r"\\Bigr",
 }

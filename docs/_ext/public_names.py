@@ -16,8 +16,9 @@ def escape_stars(app: Sphinx, what: str, name: str, obj: object, options: object
 def hide_private(
     app: Sphinx, what: str, name: str, obj: object, options: object, signature: str | None, result: object
 ):
-    """Leave private fields out of the signature of a class: callers never pass them."""
-    return signature and re.sub(r"(, )?\b_\w+(=[^,()]*)?", "", signature), result
+    """Leave private fields out of the signature of a class: callers never pass them. Default values as they are written."""
+    signature = signature and re.sub(r"(, )?\b_\w+(=[^,()]*)?", "", signature)
+    return signature and re.sub(r"mappingproxy\((.*?)\)|<function (\w+)>", r"\1\2", signature), result
 
 
 IMPORTS = {"np": "import numpy as np", "nn": "from torch import nn", "torch": "import torch"}

@@ -1,11 +1,13 @@
 """The pages of measured results, copied from `results/` beside the sources when the site is built."""
 
+import re
 import shutil
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
 KEPT = {".md", ".json", ".svg", ""}
+PICTURE = "```{figure} \\2\n:alt: \\1\n:figclass: panels\n```"
 CONTENTS = "\n```{{toctree}}\n:hidden:\n\n{}\n```\n"
 
 
@@ -15,7 +17,8 @@ def copy_results(app: Sphinx) -> None:
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target, ignore=lambda _, names: [name for name in names if Path(name).suffix not in KEPT])
     for page in target.rglob("*.md"):
-        page.write_text(f"---\norphan: true\n---\n\n{page.read_text(encoding='utf-8')}", encoding="utf-8")
+        text = re.sub(r"^!\[(.*)\]\((.*)\)$", PICTURE, page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        page.write_text(f"---\norphan: true\n---\n\n{text}", encoding="utf-8")
     names = {folder: [page.stem for page in (target / folder).glob("*.md")] for folder in ("tables", "figures")}
     entries = [f"{name} <{folder}/{name}>" for folder in names for name in sorted(names[folder], key=str.lower)]
     with (target / "README.md").open("a", encoding="utf-8") as index:

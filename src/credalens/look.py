@@ -21,7 +21,7 @@ ROLES: Final = ("credal", "intersection", "averaged", "hull", "spare", "text")
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """Colours by role, for ``theme=`` of every plot; `palette` is the order in which named series take theirs."""
+    """Colours by role, for ``theme=`` of every plot; ``palette`` is the order in which named series take theirs."""
 
     name: str
     background: str
@@ -51,7 +51,7 @@ class Theme:
         return self.palette[3]
 
     def color(self, order: int, /) -> str:
-        """The colour of the series at place `order`."""
+        """The colour of the series at place ``order``."""
         return self.palette[order % len(self.palette)]
 
     def colors_of(self, names: Sequence[str], /) -> list[str]:
@@ -105,7 +105,7 @@ THEMES: Final[dict[str, Theme]] = {theme.name: theme for theme in (LIGHT, DARK)}
 
 
 def get_theme(theme: str | Theme, /) -> Theme:
-    """The theme of that name; a `Theme` is handed back as it is.
+    """The theme of that name; a ``Theme`` is handed back as it is.
 
     >>> get_theme("dark").background
     '#14181F'

@@ -124,7 +124,7 @@ class Guard(Signature):
         largest_set: int = 3,
         members: str = "",
     ) -> Guard:
-        """Fit from what `observe` keeps of the calibration data, which may come in parts."""
+        """Fit from a summary of the calibration data, which may come in parts."""
         check_fraction(confidence, "confidence")
         if false_alarm_rate is None and not risks:
             raise ValueError("nothing to promise: give a false_alarm_rate, a max_error with labels, or both.")

@@ -25,8 +25,8 @@ class DriftAlarm:
     r"""Raises an alarm when the scores of a stream become higher than those of the calibration data.
 
     While all scores are exchangeable, calibration and stream together, the probability that it is *ever* raised is at most
-    ``alpha``, however long the stream is. The value is a test martingale on p-values of the stream
-    (:mod:`credalens.guard.stream`), and the alarm is raised once it reaches ``1 / alpha`` (Ville's inequality). Correlated
+    ``alpha``, however long the stream is. The value is a test martingale on p-values of the stream,
+    and the alarm is raised once it reaches ``1 / alpha`` (Ville's inequality). Correlated
     inputs, such as the frames of a video, are not exchangeable and count as drift.
 
     - ``method="online"`` ranks each score among the calibration scores and the whole stream so far; a generator with ``seed``

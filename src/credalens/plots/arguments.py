@@ -15,7 +15,7 @@ from credalens.checks.member_array import read_distributions
 
 
 def as_numbers(values: Any, what: str, /) -> NDArray[np.float64]:
-    """`values` as a finite, non-empty float64 array of one dimension."""
+    """``values`` as a finite, non-empty float64 array of one dimension."""
     array = as_array(values, what)[0].astype(np.float64)
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"{what} must have shape (n,) with n >= 1, got shape {array.shape}.")
@@ -35,7 +35,7 @@ def as_members(members: Any, /) -> NDArray[np.float64]:
 
 
 def as_names(names: Sequence[str], count: int, what: str, /) -> list[str]:
-    """`count` names as strings."""
+    """``count`` names as strings."""
     if isinstance(names, str) or len(names) != count:
         came = f"the single string {names!r}" if isinstance(names, str) else f"{len(names)} names"
         raise ValueError(f"{what} must be a sequence of {count} names, got {came}.")
@@ -61,7 +61,7 @@ def as_mapping(named: Any, what: str, holds: str, /) -> dict[str, Any]:
 def as_pair(
     pair: Any, what: str, parts: tuple[str, str], /, *, read: Callable[[Any, str], NDArray[np.float64]] = as_numbers
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Two arrays of one length, such as the x and y of a curve, each checked by `read`."""
+    """Two arrays of one length, such as the x and y of a curve, each checked by ``read``."""
     if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
         raise ValueError(f"{what} must be a pair ({parts[0]}, {parts[1]}), got {type(pair).__name__}.")
     first, second = (read(part, f"{what}: {name}") for part, name in zip(pair, parts, strict=True))

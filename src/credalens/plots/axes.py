@@ -24,7 +24,7 @@ ABOVE = 22.0
 
 
 def new_figure(*, size: tuple[float, float] = (4.8, 3.6), theme: str | Theme = "light") -> Figure:
-    """An empty Figure in a theme, `size` in inches, free of pyplot's global state.
+    """An empty Figure in a theme, ``size`` in inches, free of pyplot's global state.
 
     >>> new_figure(size=(6, 3)).axes
     []

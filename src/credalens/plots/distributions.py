@@ -35,7 +35,7 @@ def plot_uncertainty_histograms(
 ) -> Axes:
     """Densities of a score on ID inputs and on each OOD set, name -> scores (paper, Figures entropy_plots).
 
-    All share the same `bins` of equal width, and each has area one, however many inputs it holds. `threshold`
+    All share the same ``bins`` of equal width, and each has area one, however many inputs it holds. ``threshold``
     marks the score above which an input counts as OOD.
 
     >>> ax = plot_uncertainty_histograms([0.0, 0.1, 0.2], {"SVHN": [0.3, 0.9]}, bins=10)

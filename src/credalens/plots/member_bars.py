@@ -43,7 +43,7 @@ def plot_member_bars(
     """Each member's probability of each class, the bounds, and both point predictions (paper, Figure ProbabilityPlot).
 
     Members, (members, classes), are thin bars, or dots when there are many. The filled marker of a point prediction
-    is the class it predicts. With more than `max_classes` classes those of highest upper probability are shown, most
+    is the class it predicts. With more than ``max_classes`` classes those of highest upper probability are shown, most
     probable first, and the last row adds up the rest.
 
     >>> weather = [[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]]

@@ -21,7 +21,7 @@ METADATA: Final[dict[str, dict[str, Any]]] = {
 
 
 def save_figure(fig: Figure, path: str | os.PathLike[str], /, *, dpi: float = 200) -> Path:
-    """Write a figure to `path`, in the format its suffix names: .png, .svg or .pdf.
+    """Write a figure to ``path``, in the format its suffix names: .png, .svg or .pdf.
 
     The file appears complete under its name, or, after an error, not at all; an older file of that name then stays.
 

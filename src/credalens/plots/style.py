@@ -14,13 +14,13 @@ LineStyle = str | tuple[float, tuple[float, ...]]
 
 
 def dash(order: int, /) -> LineStyle:
-    """The line style of the series at place `order`."""
+    """The line style of the series at place ``order``."""
     lengths = DASHES[order % len(DASHES)]
     return (0.0, lengths) if lengths else "solid"
 
 
 def marker(order: int, /) -> str:
-    """The marker of the series at place `order`."""
+    """The marker of the series at place ``order``."""
     return MARKERS[order % len(MARKERS)]
 
 

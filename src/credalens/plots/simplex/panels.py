@@ -46,9 +46,9 @@ def plot_simplex(
     """One input with three classes in the probability simplex (paper, Figure ACreNNStructure).
 
     Members, (members, 3), are dots; a pair of parallel lines for each class marks its lower and upper
-    probability; the lines enclose the credal polygon, which holds the convex hull of the members. `groups` names
+    probability; the lines enclose the credal polygon, which holds the convex hull of the members. ``groups`` names
     the group of each member (the first five, say, and the next twenty), which then has a marker of its own.
-    `zoom` adds a magnified view where the credal set is too small to read.
+    ``zoom`` adds a magnified view where the credal set is too small to read.
 
     >>> weather = [[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]]
     >>> ax = plot_simplex(weather, labels=("sun", "rain", "snow"))
@@ -77,8 +77,8 @@ def plot_simplex_panel(
 ) -> list[Axes]:
     """Several inputs side by side, title -> members, under one legend (paper, Figures OODEUTU...Rebuttal).
 
-    `columns` breaks the row, so that six samples make the paper's two by three; `intervals`, `polygon`, `hull`,
-    `points` and `zoom` choose what is shown, as in `plot_simplex`.
+    ``columns`` breaks the row, so that six samples make the paper's two by three; ``intervals``, ``polygon``, ``hull``,
+    ``points`` and ``zoom`` choose what is shown, as in ``plot_simplex``.
 
     >>> samples = {"agree": [[1, 0, 0]], "differ": [[1, 0, 0], [0, 1, 0]]}
     >>> left, right = plot_simplex_panel(samples, labels=("A", "B", "D"))
@@ -157,7 +157,7 @@ def _choices(shown: Mapping[str, bool]) -> dict[str, bool]:
 
 
 def _grid(count: int, columns: int | None) -> tuple[int, int]:
-    """Columns and rows for `count` panels."""
+    """Columns and rows for ``count`` panels."""
     across = count if columns is None else int(columns)
     if across < 1:
         raise ValueError(f"columns must be at least 1, got {columns}.")
