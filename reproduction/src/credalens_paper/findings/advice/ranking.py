@@ -19,11 +19,10 @@ from credalens_paper.results.rendering.markdown import joined, markdown_table
 
 LABELS: Final = ("ScoreCatalogue", "TextIntents")
 TITLE: Final = "Which score"
-SHOWN: Final = 3
 NOTE: Final = (
     "Mean rank by AUROC over pairs of network and set of unknown inputs, five members each; 1 is best. The last two columns:\n"
-    "by how many points of AUROC the score of the best mean rank over all pairs is behind the best score of each pair, and\n"
-    f"the rank of credal epistemic uncertainty. All scores: {page(LABELS[0])}, {page(LABELS[1])}."
+    "by how many points of AUROC the score that is best over all pairs is behind the best score of each pair, mean / worst,\n"
+    f"and the rank of credal epistemic uncertainty. All scores: {page(LABELS[0])}, {page(LABELS[1])}."
 )
 
 
@@ -107,11 +106,10 @@ def ranking_table(results: Sequence[Result], /) -> str:
     rows = []
     for words, found in {"all": overall, **groups(cells, {**DATA, **DISTANCES})}.items():
         behind = found.behind(overall.best)
-        best = [f"`{name}` {rank:.1f}" for name, rank in list(found.ranks.items())[:SHOWN]]
-        gaps = f"{np.mean(behind):.2f}, at most {max(behind):.2f}"
+        best = [f"`{name}` {rank:.1f}" for name, rank in list(found.ranks.items())[:2]]
+        gaps = f"{np.mean(behind):.2f} / {max(behind):.2f}"
         rows.append([words, str(len(found.cells)), *best, gaps, f"{found.ranks['epistemic']:.1f}"])
-    places = ["Best", "Second", "Third"][: min(SHOWN, len(overall.ranks))]
-    head = ["Unknown inputs", "Pairs", *places, f"`{overall.best}` behind", "`epistemic`"]
+    head = ["Unknown inputs", "Pairs", "Best", "Second", f"`{overall.best}` behind", "`epistemic`"]
     return joined(markdown_table(head, rows), NOTE, _all_ranks(cells, overall))
 
 
