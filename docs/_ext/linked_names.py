@@ -31,7 +31,7 @@ def result_names(env: BuildEnvironment) -> Iterator[tuple[str, Target]]:
 
 
 class LinkNames(SphinxPostTransform):
-    """Links the first mention of a name in a section or a description, but for the described name itself."""
+    """Links the first mention of a name in a paragraph, but for headings and the described name itself."""
 
     default_priority = 500
 
@@ -41,32 +41,24 @@ class LinkNames(SphinxPostTransform):
         seen = set()
         for literal in list(self.document.findall(nodes.literal)):
             name = re.sub(r"\(.*\)$", "", literal.astext(), flags=re.DOTALL).replace(" ", "_")
-            place = _place(literal)
-            if place is None or name not in targets or (id(place), name) in seen:
-                continue
-            seen.add((id(place), name))
-            page, anchor = targets[name]
-            if (page, anchor) != (self.env.docname, "") and anchor not in _described(literal):
-                literal.replace_self(make_refnode(self.app.builder, self.env.docname, page, anchor, literal.deepcopy()))
+            mention = id(literal.parent), name
+            if name in targets and mention not in seen and not _is_own(literal, *targets[name], self.env.docname):
+                seen.add(mention)
+                node = make_refnode(self.app.builder, self.env.docname, *targets[name], literal.deepcopy())
+                literal.replace_self(node)
+
+
+def _is_own(literal: nodes.literal, page: str, anchor: str, current: str) -> bool:
+    """Whether a literal is a link or heading already, or stands on the page or in the description that it names."""
+    parents = list(_parents(literal))
+    described = {place for node in parents if isinstance(node, addnodes.desc) for place in node[0]["ids"]}
+    linked = any(isinstance(node, (nodes.reference, nodes.title, addnodes.pending_xref)) for node in parents)
+    return linked or anchor in described or (page, anchor) == (current, "")
 
 
 def _parents(node: nodes.Node) -> Iterator[nodes.Node]:
     while node := node.parent:
         yield node
-
-
-def _place(literal: nodes.literal) -> nodes.Node | None:
-    """The table row, description or section that a literal is in; None in links and headings."""
-    parents = list(_parents(literal))
-    if any(isinstance(node, (nodes.reference, nodes.title, addnodes.pending_xref)) for node in parents):
-        return None
-    return next(node for node in parents if isinstance(node, (nodes.row, addnodes.desc, nodes.section, nodes.document)))
-
-
-def _described(literal: nodes.literal) -> set[str]:
-    """The anchors of the descriptions that a literal is in."""
-    descriptions = (node for node in _parents(literal) if isinstance(node, addnodes.desc))
-    return {anchor for node in descriptions for anchor in node[0]["ids"]}
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -18,13 +18,11 @@ def render_result(result: Result, /, *, root: str = "", level: int = 1) -> str:
 
     `root` leads from the page to the folder of presets; `level` is that of the heading.
     """
-    mark = "#" * level
+    heading = f"{'#' * level} {result.label}"
     back = f"[All results, and what the abbreviations mean]({root}README.md)." if root else ""
     source = f"{provenance_lines(result, root)}\n{machine_line(result.provenance)}"
-    made = f"{mark}# How it was made", source
-    return joined(
-        f"{mark} {result.label}", result.description, back, *_content(result, root), unmeasured_lines(result), *made
-    )
+    content = *_content(result, root), unmeasured_lines(result)
+    return joined(heading, result.description, back, *content, "**How it was made**", source)
 
 
 def _content(result: Result, root: str) -> list[str]:
