@@ -16,6 +16,8 @@ SPELLINGS = {
     r"frac(\d)(\d)": r"frac{\1}{\2}",
     r"\\dots": r"\\ldots",
     r"(?<=\w)\\_": "_",
+    r"\\bar (\w)_": r"{\\bar \1{}}_",
+    r"(?<![\w\\{])([A-Z]{2,})(?!\w)": r"\\mathrm{\1}",
     r"\\Big(?=[(\[])": r"\\Bigl",
     r"\\Big(?=[)\]])": r"\\Bigr",
 }

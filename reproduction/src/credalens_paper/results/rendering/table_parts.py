@@ -22,11 +22,12 @@ def table_parts(result: TableResult, /) -> list[str]:
 
 
 def _compared(result: TableResult) -> str:
-    """Classical beside credal, ours and the paper's, with sign and size of the improvement in both."""
+    """Classical beside credal, ours and the paper's, with sign and size of the improvement in both; what was measured first."""
     cells = {cell.keys: cell for cell in result.cells}
     improvements = [entry for entry in result.improvements if entry.ours or entry.paper]
     names = _row_names(result, improvements)
-    rows = [_compared_row(entry, cells, names) for entry in _ordered(improvements, result.layout)]
+    ordered = sorted(_ordered(improvements, result.layout), key=lambda entry: entry.ours is None)
+    rows = [_compared_row(entry, cells, names) for entry in ordered]
     head = ["Classical", "Credal", "Difference", "Paper: classical", "Paper: credal", "Paper: difference"]
     return _table([*map(display_name, names), *head], rows)
 
