@@ -72,7 +72,7 @@ def _catalogue() -> Table:
     models = {"method": "DE", "N": 5, "metric": "AUROC"}
     sets = (
         (C10, ("resnet18", *LARGE, LITE), (*OOD, C100)),
-        (C100, ("resnet18", LITE), (*OOD, C10)),
+        (C100, ("resnet18", "efficientnet_b2", "vit_base", LITE), (*OOD, C10)),
     )
     return Table(
         "ScoreCatalogue",
