@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from credalens_paper.backbones import TEXT
+from credalens_paper.backbones import LARGE, LITE, TEXT
 from credalens_paper.experiments.beyond import INTENTS, OUTSIDE
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.tables import C10, WRAPPED
@@ -54,7 +54,7 @@ _IN_ORDER: Final[tuple[EstimatesEntry, ...]] = (
         "labels (CIFAR-10H) on clean test images, and the share of people's label distributions that the intervals hold.",
         tuple(
             CellKey(metric="", backbone=backbone, method="DE", N=5, id_set=C10)
-            for backbone in ("resnet18", "resnet50", "vit_base")
+            for backbone in ("resnet18", *LARGE, LITE)
         ),
     ),
 )
