@@ -2,12 +2,13 @@
 
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
 KEPT = {".md", ".json", ".svg", ""}
-PICTURE = "```{figure} \\2\n:alt: \\1\n:figclass: panels\n```"
+PICTURE = "```{{figure}} {}\n:alt: {}\n:figclass: {}\n```"
 CONTENTS = "\n```{{toctree}}\n:hidden:\n\n{}\n```\n"
 
 
@@ -17,12 +18,20 @@ def copy_results(app: Sphinx) -> None:
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target, ignore=lambda _, names: [name for name in names if Path(name).suffix not in KEPT])
     for page in target.rglob("*.md"):
-        text = re.sub(r"^!\[(.*)\]\((.*)\)$", PICTURE, page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        figure = partial(as_figure, page.parent)
+        text = re.sub(r"^!\[(.*)\]\((.*\.svg)\)$", figure, page.read_text(encoding="utf-8"), flags=re.MULTILINE)
         page.write_text(f"---\norphan: true\n---\n\n{text}", encoding="utf-8")
     names = {folder: [page.stem for page in (target / folder).glob("*.md")] for folder in ("tables", "figures")}
     entries = [f"{name} <{folder}/{name}>" for folder in names for name in sorted(names[folder], key=str.lower)]
     with (target / "README.md").open("a", encoding="utf-8") as index:
         index.write(CONTENTS.format("\n".join([*entries, "Machines <machines>"])))
+
+
+def as_figure(folder: Path, picture: re.Match[str]) -> str:
+    """A figure for a picture; one with several panels in a row has room to scroll on a phone."""
+    name, path = picture.groups()
+    width = re.search(r'width="([\d.]+)pt"', (folder / path).read_text(encoding="utf-8"))
+    return PICTURE.format(path, name, "panels" if width and float(width[1]) > 500 else "panel")
 
 
 def link_into_site(app: Sphinx, docname: str, source: list[str]) -> None:
