@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-KEPT = {".md", ".json", ".svg", ""}
+KEPT = {".md", ".json", ".jsonl", ".svg", ""}
 PICTURE = "```{{figure}} {}\n:alt: {}\n:figclass: {}\n```"
 CONTENTS = "\n```{{toctree}}\n:hidden:\n\n{}\n```\n"
 
