@@ -46,12 +46,18 @@ def test_images_are_resized():
     np.testing.assert_allclose(probabilities[0], logits(network(), size=16).softmax(-1), rtol=1e-5)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("estimator", ["reparameterization", "flipout"])
-def test_samples_differ_and_come_from_the_seed(estimator):
+def test_samples_differ_and_come_from_the_seed(estimator, compiled, monkeypatch):
+    shapes = set()
+    monkeypatch.setattr(torch, "compile", lambda network, **options: lambda x: (shapes.add(len(x)), network(x))[1])
+    monkeypatch.setitem(PIXELS, "cpu", 8 * 8 * 7)
     torch.manual_seed(3)
     state = torch.get_rng_state()
     model = to_bayesian(network(), estimator=estimator)
-    one, again, other = (predict_members(model, IMAGES, **OPTIONS, samples=4, seed=seed) for seed in (0, 0, 1))
+    options = {**OPTIONS, "samples": 4, "compile": compiled}
+    one, again, other = (predict_members(model, IMAGES, **options, seed=seed) for seed in (0, 0, 1))
+    assert shapes == ({7} if compiled else set())  # of 20 images the last 6 are not worth another compilation
     assert one.shape == (4, 20, 3)
     np.testing.assert_array_equal(one, again)
     assert (one != other).any(axis=(1, 2)).all()

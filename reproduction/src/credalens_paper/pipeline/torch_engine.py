@@ -24,8 +24,9 @@ Pixels = NDArray[np.uint8]
 class TorchEngine:
     """The training loop of `credalens_paper.training` on one device; by default CUDA where there is one.
 
-    `compile` fuses the steps of training with torch.compile: half a minute for each kind of network, once, and less
-    time for each of many. A `pool` of workers trains, predicts and evaluates in other processes.
+    `compile` fuses the steps of training, and the predictions of Bayesian networks, with torch.compile: half a minute for
+    each kind of network, once, and less time for each of many. A `pool` of workers trains, predicts and evaluates in other
+    processes.
     """
 
     def __init__(
@@ -84,7 +85,9 @@ class TorchEngine:
 
         given = PREPARATIONS[preparation or TRAINED]
         options = self._options(spec, given)
-        return predict_members(network, given.arrange(images), samples=samples, seed=seed, **options)
+        return predict_members(
+            network, given.arrange(images), samples=samples, seed=seed, compile=self.compile, **options
+        )
 
     def concentrations(
         self, network: Any, spec: TrainSpec, images: Pixels, /, *, preparation: str = ""

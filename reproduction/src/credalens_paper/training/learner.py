@@ -62,10 +62,11 @@ class Learner:
         self._mixed = partial(mixed, precision, images.device)
         self._randomness = Randomness(spec.seed, images.device)
         self._optimizer = make_optimizer(model, schedule, images.device)
-        # Random weights are drawn outside of what can be compiled. A graph's output would not outlive the next teacher's.
-        self._apply = compile_network(model, graph=True) if compile and not spec.bayesian else model
-        if compile:
+        self._apply = compile_network(model, graph=not spec.bayesian) if compile else model
+        if compile:  # without a graph, whose output would not outlive the next teacher's
             teachers = tuple(compile_network(teacher) for teacher in teachers)
+        if spec.bayesian:  # compiled code draws from torch's global generators, which `active` sets
+            use_generator(model, None if compile else self._randomness.generator)
         self._objective = self._choose_objective(teachers)
         self._tally = Tally(images.device)
         self._order: Tensor | None = None
@@ -124,7 +125,6 @@ class Learner:
 
     def _choose_objective(self, teachers: tuple[nn.Module, ...]) -> Objective:
         if self.spec.bayesian:
-            use_generator(self.model, self._randomness.generator)
             return evidence_bound(self.model, self.schedule, len(self._images))
         if self.spec.distilled:
             return distillation(teachers, self.schedule, len(self._images), self._mixed)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Final
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from credalens.bayes import BayesianLayer, use_generator
 from credalens_paper.training.device_images import Normalization, check_images, on_device
-from credalens_paper.training.devices import find_device, find_precision, mixed, placed
+from credalens_paper.training.devices import compile_network, find_device, find_precision, mixed, placed
 from credalens_paper.training.dirichlet import concentration
 
 PIXELS: Final = {"cuda": 2**21, "cpu": 2**18}
@@ -32,11 +32,13 @@ def predict_members(
     device: str | torch.device | None = None,
     precision: str = "auto",
     seed: int = 0,
+    compile: bool = False,  # noqa: A002  (torch's word for it)
 ) -> NDArray[np.float32]:
     """Class distributions (samples, n, classes) of images (n, h, w, 3) of bytes, the softmax in float32.
 
     A standard network is one member. Each sample of a Bayesian one draws its weights anew, all from ``seed`` and batch by
     batch. ``image_size`` resizes the images for the network, which is moved to ``device`` and left in evaluation mode.
+    ``compile`` fuses the full batches of a Bayesian network, whose draws are then others.
 
     >>> network = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
     >>> images = np.zeros((5, 8, 8, 3), np.uint8)
@@ -46,9 +48,9 @@ def predict_members(
     bayesian = any(isinstance(module, BayesianLayer) for module in model.modules())
     _check_samples(samples, bayesian)
     scale = Normalization(mean, std, find_device(device))
-    generator = torch.Generator(scale.device).manual_seed(seed)
-    with use_generator(model, generator) if bayesian else nullcontext():
-        return _predict(model, images, _softmax, scale, samples, image_size, precision)
+    fused = compile and bayesian
+    with _drawing(model, seed, scale.device, fused) if bayesian else nullcontext():
+        return _predict(model, images, _softmax, scale, samples, image_size, precision, fused)
 
 
 def predict_concentrations(
@@ -81,19 +83,31 @@ def _predict(
     samples: int,
     image_size: int | None,
     precision: str,
+    fused: bool = False,
 ) -> NDArray[np.float32]:
     check_images(images)
     device, precision = scale.device, find_precision(precision, scale.device)
     model = placed(model, device).eval()
+    full = compile_network(model) if fused else model
     pixels = (image_size or max(images.shape[1:3])) ** 2 if images.ndim == 4 else images.shape[1]
     size = max(1, PIXELS.get(device.type, PIXELS["cpu"]) // pixels)
     batches = []
     with torch.inference_mode():
         for start in range(0, len(images), size):
             x = scale(on_device(images[start : start + size], device), size=image_size)
-            draws = [output(_logits(model, x, precision)).cpu().numpy() for _ in range(samples)]
+            apply = full if len(x) == size else model  # one shape is compiled, the rest of a set is not
+            draws = [output(_logits(apply, x, precision)).cpu().numpy() for _ in range(samples)]
             batches.append(np.stack(draws))
     return _check_finite(np.concatenate(batches, axis=1))
+
+
+@contextmanager
+def _drawing(model: nn.Module, seed: int, device: torch.device, fused: bool) -> Iterator[None]:
+    """Let the samples depend on the seed alone; compiled code draws from torch's global generators."""
+    own = None if fused else torch.Generator(device).manual_seed(seed)
+    with use_generator(model, own), torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
 
 
 def _logits(model: nn.Module, x: Tensor, precision: str) -> Tensor:
