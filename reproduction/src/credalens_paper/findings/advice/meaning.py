@@ -13,6 +13,7 @@ from credalens_paper.findings.people import GAP, LABEL, NEAR
 from credalens_paper.results.records import Result
 
 TITLE: Final = "People and wrong labels"
+PEOPLE: Final = "what people disagree about"
 RISES: Final = 1.5
 """The factor from which on an uncertainty is said to rise."""
 
@@ -35,20 +36,12 @@ def meaning_advice(results: Sequence[Result], /) -> Advice | None:
         return None
     people = sum(known) > len(known) / 2
     rises = means[NOISY] > RISES * means[C10]
+    read, not_read = "Read aleatoric uncertainty", "Do not read aleatoric uncertainty"
     verbs = {
-        (
-            True,
-            False,
-        ): "Read aleatoric uncertainty as what people disagree about, and epistemic as apart from wrong labels",
-        (
-            True,
-            True,
-        ): "Read aleatoric uncertainty as what people disagree about, but not epistemic as what the labels leave open",
-        (False, False): "Do not read aleatoric uncertainty as what people disagree about",
-        (
-            False,
-            True,
-        ): "Do not read aleatoric uncertainty as what people disagree about, nor epistemic as free of label noise",
+        (True, False): f"{read} as {PEOPLE}, and epistemic as apart from wrong labels",
+        (True, True): f"{read} as {PEOPLE}, but not epistemic as what the labels leave open",
+        (False, False): f"{not_read} as {PEOPLE}",
+        (False, True): f"{not_read} as {PEOPLE}, nor epistemic as free of label noise",
     }
     because = (
         f"Aleatoric follows people's disagreement about CIFAR-10 clearly more closely than epistemic does in {sum(known)} of "
