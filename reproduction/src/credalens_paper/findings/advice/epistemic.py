@@ -53,7 +53,7 @@ def epistemic_advice(results: Sequence[Result], /) -> Advice | None:
     do = every.pick(
         "use the credal one (`epistemic`), not mutual information (`mean_epistemic`)",
         "use mutual information (`mean_epistemic`), not the credal one (`epistemic`)",
-        "measure both the credal one (`epistemic`) and mutual information (`mean_epistemic`)",
+        "measure both the credal one (`epistemic`) and mutual information (`mean_epistemic`) with `credalens evaluate`",
     )
     but = f", but loses for {len(lost)} of {len(by_network)} kinds of network: {networks_text(lost)}" if lost else ""
     because = (
@@ -82,7 +82,7 @@ def _ranks(results: Sequence[Result]) -> str:
     found = Tally("AUROC", tuple(cell["total"] - cell["epistemic"] for cell in catalogue(results).values()))
     if not found:
         return ""
-    word = found.pick("Do not rank by it", "Rank by it", "To rank, measure both")
+    word = found.pick("Do not rank by `epistemic`", "Rank by `epistemic`", "To rank, measure both")
     return f"{word}: `total` ranks unknown inputs better in {found.share}."
 
 

@@ -87,9 +87,10 @@ def prediction_advice(results: Sequence[Result], /) -> Advice | None:
     choices = "; with ".join(f"{choice} for {listed(places)}" for choice, places in by_choice.items())
     errors = "; ".join(f"{case.words} {_error(case)}" for case in cases)
     apart = max(abs(value) for case in cases for value in case.tallies["ACC"].differences)
+    both = " If you expect several of these, `credalens evaluate` compares both on yours." if len(by_choice) > 1 else ""
     because = (
         "Calibration error (how far confidence is from accuracy) of the intersection probability minus that of the average: "
-        f"{errors}. Accuracy differs by at most {apart:.2f} points."
+        f"{errors}. Accuracy differs by at most {apart:.2f} points.{both}"
     )
     return Advice(f"Predict with {choices}", because, (section(TITLE), section("Against corruption severity")))
 

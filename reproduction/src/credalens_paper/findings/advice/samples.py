@@ -55,5 +55,5 @@ def _distilled(results: Sequence[Result]) -> str:
     found = distilled(results)
     if not found:
         return ""
-    word = found.pick("is worse than", "is better than", "is about as good as")
-    return f"One network distilled from an ensemble {word} five credal networks, which find more in {found.share}."
+    word = found.pick("is worse than", "is better than", "is sometimes as good as")
+    return f"One network distilled from an ensemble {word} five credal networks; these find more in {found.share}."

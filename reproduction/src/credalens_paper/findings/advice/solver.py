@@ -45,13 +45,14 @@ def solver_advice(results: Sequence[Result], /) -> Advice | None:
         else "Compute the entropies exactly, not by a local solver"
     )
     reduce = (
-        "the paper's class reduction (PIA) can be used as printed"
+        "the paper's class reduction (PIA, for many classes) can be used as printed"
         if printed
-        else "do not use the paper's class reduction (PIA) as printed"
+        else "do not use the paper's class reduction (PIA, for many classes) as printed"
     )
     because = (
         f"The paper's solver misses the lowest entropy by more than {mistakes.size:g} bit on {_per_cent(mistakes.wrong)} of "
-        f"the unknown inputs; the printed reduction gives an empty set for {_per_cent(mistakes.empty)} of the known ones. "
+        "the unknown inputs; the printed reduction gives bounds that no distribution meets for "
+        f"{_per_cent(mistakes.empty)} of the known ones. "
         "`wrap` is exact, and `approximate_intervals` the sound reduction."
     )
     return Advice(f"{do}; {reduce}", because, (section(TITLE), section("What it costs")))

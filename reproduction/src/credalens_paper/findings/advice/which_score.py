@@ -53,8 +53,11 @@ def near_and_far(results: Sequence[Result], /) -> Advice | None:
         if found.best != usual
     )
     counts = listed(dict.fromkeys(str(len(found.cells)) for found in near.values()))
-    because = f"By mean rank on {counts} networks.{others} If you do not know what will come, use `{usual}`."
-    return Advice(f"Use {do}", because, (section(TITLE), page("NearOOD")))
+    known = "" if set(places) == {usual} else f". If you do: {do}"
+    because = f"By mean rank on {counts} networks.{others}"
+    return Advice(
+        f"If you do not know what will come, use `{usual}`{known}", because, (section(TITLE), page("NearOOD"))
+    )
 
 
 def score_words(name: str, /, *, known: str = "") -> str:
