@@ -192,7 +192,7 @@ def _which_point(choice: PointChoice | None) -> str:
         return ""
     if choice.prediction == "mean":
         return "Averaging is clearly better calibrated here: use the mean as the point prediction."
-    return "Nothing speaks clearly for the mean: use the intersection probability as the point prediction."
+    return "Beyond chance the mean is not better calibrated: use the intersection probability as the point prediction."
 
 
 def _who_is_ahead(gains: dict[str, float]) -> str:
