@@ -22,7 +22,8 @@ GROUPS, GROUP_SIZE, FEWEST = 5, 5, 4  # of crude members; measured: python -m be
 
 # What to do if members are nearly one-hot.
 TOO_FEW = (
-    "Two or three trees or votes are too few for groups: train more, or give trees larger leaves (min_samples_leaf)."
+    "Two or three trees or votes are too few for groups: train more. Larger leaves of trees (min_samples_leaf) help "
+    "predict_proba, but predict may lose accuracy."
 )
 UNGROUPED = (
     "Average these trees or votes in groups: CredalClassifier.from_fitted(models, groups='auto') of the forest, or of the list "
