@@ -127,7 +127,7 @@ class CredalPrediction:
         if self._members is None:
             raise ValueError(
                 f"{what} needs the members themselves, and this prediction was made from a summary of them or from a file; "
-                "use wrap(probs)."
+                "pass hull=True to CredalWrapper or CredalClassifier, which then keep them, or use wrap(probs)."
             )
         return self._members
 

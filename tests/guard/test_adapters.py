@@ -3,7 +3,43 @@
 import numpy as np
 import pytest
 
+from credalens import wrap
 from credalens.guard import Guard
+
+NAMES_THE_REMEDY = (
+    r"mean_pairwise_kl needs the members themselves.*pass hull=True to CredalWrapper or CredalClassifier.*wrap\(probs\)"
+)
+
+
+def guard_with_pairwise_kl(members, classes):
+    """A guard as ``credalens evaluate`` writes it where this score is best."""
+    probs = np.random.default_rng(0).dirichlet(np.ones(classes), (members, 60))
+    return Guard.fit(wrap(probs), score="mean_pairwise_kl")
+
+
+def test_a_guard_that_needs_the_members_names_the_option_of_the_wrapper():
+    torch = pytest.importorskip("torch")
+    from credalens.torch import CredalWrapper
+
+    members, x = [torch.nn.Linear(4, 3) for _ in range(5)], torch.randn(6, 4)
+    guard = guard_with_pairwise_kl(5, 3)
+    with pytest.raises(ValueError, match=NAMES_THE_REMEDY):
+        CredalWrapper(members, guard=guard).decide(x)
+    assert CredalWrapper(members, guard=guard, hull=True).decide(x).accepted.shape == (6,)
+
+
+def test_a_guard_that_needs_the_members_names_the_option_of_the_classifier():
+    pytest.importorskip("sklearn")
+    from sklearn.datasets import load_iris
+    from sklearn.naive_bayes import GaussianNB
+
+    from credalens.sklearn import CredalClassifier
+
+    X, y = load_iris(return_X_y=True)
+    models, guard = [GaussianNB().fit(X[n::3], y[n::3]) for n in range(3)], guard_with_pairwise_kl(3, 3)
+    with pytest.raises(ValueError, match=NAMES_THE_REMEDY):
+        CredalClassifier.from_fitted(models).set_params(guard=guard).decide(X)
+    assert CredalClassifier.from_fitted(models, hull=True).set_params(guard=guard).decide(X).accepted.shape == (150,)
 
 
 def test_a_wrapper_decides_as_its_guard():
