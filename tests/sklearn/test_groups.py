@@ -61,6 +61,24 @@ def test_trees_and_votes_are_grouped_and_nothing_else(models, members):
     assert len(CredalClassifier.from_fitted(models, votes=True)._committee.groups) == members
 
 
+@pytest.mark.parametrize("around", [lambda credal: credal, make_pipeline], ids=["alone", "in a pipeline"])
+@pytest.mark.parametrize(
+    ("estimator", "members"),
+    [(TREE, 2), (make_pipeline(StandardScaler(), TREE), 2), (LinearSVC(), 2), (GaussianNB(), 10)],
+)
+def test_trees_and_votes_that_a_credal_classifier_trained_are_grouped(estimator, members, around):
+    trained = around(CredalClassifier(estimator, n_members=10, votes=True, random_state=0)).fit(X, Y)
+    assert len(CredalClassifier.from_fitted(trained)._committee.groups) == members
+    assert len(CredalClassifier.from_fitted(trained, groups=None)._committee.groups) == 10
+
+
+@pytest.mark.parametrize("groups", [1, 3, "auto"])
+@pytest.mark.filterwarnings("ignore:there is a single member")
+def test_groups_of_a_credal_classifier_are_kept(groups):
+    first = CredalClassifier.from_fitted(FOREST, groups=groups)
+    assert CredalClassifier.from_fitted(first)._committee.groups == first._committee.groups
+
+
 def splits():
     for load in (load_digits, load_wine, load_iris, load_breast_cancer):
         X, y = load(return_X_y=True)
@@ -119,6 +137,11 @@ FROM_FITTED = CredalClassifier.from_fitted
             lambda: digits_members(TREE),
             "of the list estimators_",
             lambda: FROM_FITTED(digits_members(TREE).estimators_, groups="auto"),
+        ),
+        (
+            lambda: digits_members(TREE),
+            "of the forest or CredalClassifier",
+            lambda: FROM_FITTED(digits_members(TREE), groups="auto"),
         ),
         (lambda: digits_members(TREE), "train forests", lambda: digits_members(RandomForestClassifier(10))),
         (

@@ -39,9 +39,9 @@ def test_a_fitted_pipeline_that_ends_in_a_credal_classifier():
 
 
 @pytest.mark.filterwarnings("ignore:the members are nearly one-hot")
-def test_its_members_stay_as_they_are():
+def test_without_groups_its_members_stay_as_they_are():
     pipeline = make_pipeline(StandardScaler(), CredalClassifier(DecisionTreeClassifier(), n_members=12)).fit(X, Y)
-    credal = CredalClassifier.from_fitted(pipeline)
+    credal = CredalClassifier.from_fitted(pipeline, groups=None)
     assert credal.credal_predict(X).n_members == 12
     np.testing.assert_array_equal(credal.predict_proba(X), pipeline.predict_proba(X))
     assert CredalClassifier.from_fitted(pipeline, groups=4).credal_predict(X).n_members == 4

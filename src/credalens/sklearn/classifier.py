@@ -147,10 +147,10 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
 
         Intervals reach from the lowest to the highest member. Trees with pure leaves say zero or one, so a hundred of them
         give intervals that say nothing: ``predict`` is that of the forest, but ``predict_proba`` becomes nearly uniform.
-        ``groups="auto"`` therefore averages trees (and votes) in five groups, five small forests, also if all models of a list
-        are trees. It makes fewer groups, but at least two, if a group would have less than five trees, and none if there are
-        less than four. A number sets the number of groups, None makes every model a member. Models of other kinds are left
-        alone, each a member.
+        ``groups="auto"`` therefore averages trees (and votes) in five groups, five small forests, also if all models of a
+        list or of a CredalClassifier are trees; groups that a CredalClassifier has already are kept. It makes fewer groups,
+        but at least two, if a group would have less than five trees, and none if there are less than four. A number sets the
+        number of groups, None leaves every model a member. Models of other kinds are left alone, each a member.
 
         Why five: measured on digits, wine, iris and breast cancer (``python -m benchmarks.forests``,
         results/forests.json), the accuracy of ``predict`` with 20, 100 or 500 trees is within 0.3 points of the

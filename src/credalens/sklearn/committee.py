@@ -26,8 +26,8 @@ TOO_FEW = (
     "predict_proba, but predict may lose accuracy."
 )
 UNGROUPED = (
-    "Average these trees or votes in groups: CredalClassifier.from_fitted(models, groups='auto') of the forest, or of the list "
-    "estimators_. Or train forests instead of trees."
+    "Average these trees or votes in groups: CredalClassifier.from_fitted(models, groups='auto') of the forest or "
+    "CredalClassifier, or of the list estimators_. Or train forests instead of trees."
 )
 GROUPED = (
     "The groups average too few trees or votes: take fewer groups, but at least two, train more, or give trees larger leaves "
@@ -132,11 +132,14 @@ class Committee:
     def grouped_if_crude(self) -> Committee:
         """``GROUPS`` groups if every model is a tree or votes; fewer, but two, if that left them less than ``GROUP_SIZE``.
 
-        The point prediction of two members is their mean, so two groups of the same size predict as the ensemble does.
+        The point prediction of two members is their mean, so two groups of the same size predict as the ensemble does. Groups
+        that a CredalClassifier has already are kept.
         """
         models = self.models
-        is_crude = self.origin is None and len(models) >= FEWEST and all(model.is_crude for model in models)
-        return self.grouped(max(2, min(GROUPS, len(models) // GROUP_SIZE))) if is_crude else self
+        is_single = len(self.groups) == len(models) >= FEWEST
+        if not (is_single and all(model.is_crude for model in models)):
+            return self
+        return self.grouped(max(2, min(GROUPS, len(models) // GROUP_SIZE)))
 
     def grouped(self, count: Any, /) -> Committee:
         """The models, in their order, as this many groups of (nearly) the same size."""
