@@ -38,8 +38,8 @@ def test_a_guard_that_needs_the_members_names_the_option_of_the_classifier():
     X, y = load_iris(return_X_y=True)
     models, guard = [GaussianNB().fit(X[n::3], y[n::3]) for n in range(3)], guard_with_pairwise_kl(3, 3)
     with pytest.raises(ValueError, match=NAMES_THE_REMEDY):
-        CredalClassifier.from_fitted(models).set_params(guard=guard).decide(X)
-    assert CredalClassifier.from_fitted(models, hull=True).set_params(guard=guard).decide(X).accepted.shape == (150,)
+        CredalClassifier.from_fitted(models, guard=guard).decide(X)
+    assert CredalClassifier.from_fitted(models, hull=True, guard=guard).decide(X).accepted.shape == (150,)
 
 
 def test_a_wrapper_decides_as_its_guard():

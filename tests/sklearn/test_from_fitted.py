@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from credalens import wrap
+from credalens.guard import Guard
 from credalens.sklearn import CredalClassifier
 
 X, NUMBERS = load_iris(return_X_y=True)
@@ -226,6 +227,15 @@ def test_the_hull_needs_the_members_and_keeps_the_intervals():
     assert (hull <= kept.predict_uncertainty(ROWS).total + 1e-9).all()
     with pytest.raises(ValueError, match="hull needs the members"):
         _ = CredalClassifier.from_fitted(model).credal_predict(ROWS).hull
+
+
+def test_it_decides_by_the_guard_it_is_given():
+    guard = Guard.fit(CredalClassifier.from_fitted(forest()).credal_predict(X[::2]), NUMBERS[::2], max_error=0.2)
+    credal = CredalClassifier.from_fitted(forest(), guard=guard)
+    expected = guard.decide(credal.credal_predict(X))
+    np.testing.assert_array_equal(credal.decide(X).accepted, expected.accepted)
+    with pytest.raises(ValueError, match="there is no guard to decide with"):
+        CredalClassifier.from_fitted(credal).decide(X)  # a guard belongs to its members; groups can change them
 
 
 def test_base_changes_only_the_unit():

@@ -135,6 +135,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         votes: bool = False,
         hull: bool | None = None,
         base: float | None = None,
+        guard: Guard | None = None,
         n_jobs: int | None = None,
     ) -> CredalClassifier:
         """Wrap fitted models without training: a list of classifiers, or an ensemble whose parts become the members.
@@ -159,6 +160,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         to 93 %, with single trees 69 to 81 %. Epistemic uncertainty alone finds them worse (52 to 70 %).
 
         ``hull`` and ``base`` are by default those of a CredalClassifier that is wrapped, else False and 2 (bits).
+        Its guard is not taken over, since groups can change the members: pass ``guard``.
 
         Fitting the result again, or its ``clone``, trains clones of the ensemble, or of the first model in the list.
         """
@@ -172,6 +174,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
             votes=votes,
             hull=origin.hull if hull is None else hull,
             base=origin.base if base is None else check_base(base),
+            guard=guard,
             n_jobs=n_jobs,
         )
         for attribute in ("n_features_in_", "feature_names_in_"):
