@@ -60,6 +60,9 @@ def test_bad_sources_are_refused(tmp_path):
         ValueError, match=r"a.parquet: predictions are looked for under 'probs', or in the only array; found none"
     ):
         score_folder(tmp_path / "in", tmp_path / "out")
+    pq.write_table(pa.table({"image": ["a"], "probs": [[0.5, 0.5]]}), tmp_path / "in" / "a.parquet")
+    with pytest.raises(ValueError, match=r"a.parquet: probs .*list<.*double>.*fixed-size.*column\.cast\(pa\.list_"):
+        score_folder(tmp_path / "in", tmp_path / "out", id_column="image")
     assert not (tmp_path / "out").exists()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import re
 import zipfile
 
 import numpy as np
@@ -162,9 +163,6 @@ def test_which_array_is_meant_must_be_clear(tmp_path):
     np.savez(tmp_path / "labels.npz", labels=np.arange(3))
     with pytest.raises(ValueError, match="found 'labels'"):
         open_predictions(tmp_path / "labels.npz")
-    pq.write_table(pa.table({"probs": [[0.5, 0.5]]}), tmp_path / "variable.parquet")
-    with pytest.raises(ValueError, match="found none"):
-        open_predictions(tmp_path / "variable.parquet")
 
 
 def parquet_columns(path, **columns):
@@ -180,9 +178,48 @@ def test_member_columns_must_fit_together(tmp_path):
     uneven = parquet_columns(tmp_path / "uneven.parquet", member_0=four, member_1=three)
     with pytest.raises(ValueError, match="one length and one type"):
         open_predictions(uneven)
-    variable = parquet_columns(tmp_path / "variable.parquet", member_0=pa.array(VALUES[0].tolist()))
-    with pytest.raises(ValueError, match="fixed-size lists"):
-        open_predictions(variable)
+    with pytest.raises(ValueError, match=r"must be fixed-size lists.*got member_0: double"):
+        open_predictions(parquet_columns(tmp_path / "scalars.parquet", member_0=pa.array([0.5])))
+
+
+ROWS = VALUES.transpose(1, 0, 2).astype(np.float64)
+LISTS = pa.list_(pa.list_(pa.float64()))
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ({"probs": pa.array(ROWS.tolist(), LISTS)}, "probs"),
+        ({"probs": pa.array(ROWS.tolist(), LISTS), "label": pa.array([0] * len(ROWS))}, "probs"),
+        ({"probs": pa.array(ROWS.tolist(), pa.large_list(pa.list_(pa.float64(), 4)))}, "probs"),
+        ({"probs": pa.array(ROWS.tolist(), pa.list_(pa.list_(pa.float64()), 3))}, "probs"),
+        ({"image": pa.array(["a"] * len(ROWS)), "probs": pa.array(ROWS[:, 0].tolist())}, "probs"),
+        ({f"member_{n}": pa.array(ROWS[:, n].tolist()) for n in range(len(VALUES))}, "member_."),
+    ],
+)
+def test_lists_of_variable_size_are_named_with_the_line_that_converts_them(tmp_path, columns, named):
+    path = parquet_columns(tmp_path / "variable.parquet", **columns)
+    with pytest.raises(ValueError, match=rf"variable\.parquet: array '{named}'.*list<.*double.*fixed-size") as raised:
+        open_predictions(path)
+    line = re.search(r"column\.cast\(.*\)(?= converts)", str(raised.value)).group()
+    names = {"pa": pa, "MEMBERS": len(VALUES), "CLASSES": VALUES.shape[2]}
+    fixed = {
+        name: eval(line, names, {"column": column}) if pa.types.is_nested(column.type) else column  # noqa: S307
+        for name, column in columns.items()
+    }
+    converted = open_predictions(parquet_columns(tmp_path / "fixed.parquet", **fixed))
+    np.testing.assert_array_equal(converted.read(), VALUES[: len(converted.read())])
+
+
+def test_lists_of_words_are_no_predictions(tmp_path):
+    words = parquet_columns(tmp_path / "words.parquet", tags=pa.array([["a", "b"]]))
+    with pytest.raises(ValueError, match="found none"):
+        open_predictions(words)
+
+
+def test_labels_are_read_next_to_lists_of_variable_size(tmp_path):
+    path = parquet_columns(tmp_path / "m.parquet", probs=pa.array(ROWS.tolist()), label=pa.array([1] * len(ROWS)))
+    assert read_labels(path).tolist() == [1] * len(ROWS)
 
 
 @pytest.mark.skipif(not can_write_null_lists(), reason="this pyarrow cannot write a missing list")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,6 +177,8 @@ def check_predictions(shape: tuple[int, ...], dtype: str, what: str, /) -> tuple
             f"{what} must have shape (members, rows, classes); got {shape}. "
             "For a single member save array[None]; merge other axes with reshape(members, -1, classes)."
         )
+    if re.search("(?<!fixed_size_)list<", dtype):
+        _raise_variable_lists(dtype, what)
     if dtype not in NUMBERS:
         raise ValueError(f"{what} must hold one of {', '.join(NUMBERS)}; got {dtype}.")
     members, rows, classes = shape
@@ -185,6 +188,15 @@ def check_predictions(shape: tuple[int, ...], dtype: str, what: str, /) -> tuple
         raise ValueError(f"{what} has no rows (shape {shape}).")
     check_classes(classes, what, shape)
     return members, rows, classes
+
+
+def _raise_variable_lists(kind: str, what: str) -> NoReturn:
+    classes = "pa.list_(pa.float32(), CLASSES)"
+    needed = f"pa.list_({classes}, MEMBERS)" if kind.count("list<") > 1 else classes
+    raise ValueError(
+        f"{what} has lists of variable size ({kind}), as pandas writes them; Arrow's fixed-size lists are needed. With "
+        f"import pyarrow as pa, column.cast({needed}) converts a column of a table; write it with pyarrow.parquet.write_table."
+    )
 
 
 def renormalised(probs: NDArray, /) -> NDArray:

@@ -61,6 +61,7 @@ def member_columns(schema: Any, /) -> dict[str, MemberColumns]:
 
     They are a column of lists (members) of lists (classes), or columns ``member_0``, ``member_1``, ... of lists (classes),
     under the name ``member_*``. Where there is neither, each column of flat lists is the prediction of one member.
+    Lists of variable size are never read: their type becomes the ``dtype``, which ``check_predictions`` refuses.
     """
     if (
         set(schema.names) >= SCORED
@@ -73,7 +74,7 @@ def member_columns(schema: Any, /) -> dict[str, MemberColumns]:
         side_by_side = {SIDE_BY_SIDE: _side_by_side(numbered)} if numbered else {}
         found = {field.name: _nested(field) for field in nested} | side_by_side
     else:
-        found = {field.name: _flat((field.name,), field.type) for field in lists}
+        found = {field.name: _flat((field.name,), field.type) for field in lists or _variable_lists(schema)}
     return {name: replace(columns, label=label_column(schema)) for name, columns in found.items()}
 
 
@@ -87,7 +88,14 @@ def _nested(field: Any) -> MemberColumns:
     return MemberColumns((field.name,), field.type.list_size, lists.list_size, _dtype_name(lists.value_type))
 
 
+def _variable_lists(schema: Any) -> list[Any]:
+    lists = [field for field in schema if pa.types.is_list(field.type) or pa.types.is_large_list(field.type)]
+    return [field for field in lists if any(f": {kind}" in str(field.type) for kind in FLOATS)]
+
+
 def _flat(names: tuple[str, ...], lists: Any) -> MemberColumns:
+    if not pa.types.is_fixed_size_list(lists) or pa.types.is_nested(lists.value_type):
+        return MemberColumns(names, len(names), 1, str(lists))
     return MemberColumns(names, len(names), lists.list_size, _dtype_name(lists.value_type))
 
 
@@ -96,7 +104,7 @@ def _side_by_side(fields: Sequence[Any]) -> MemberColumns:
     if names != tuple(f"member_{n}" for n in range(len(names))):
         expected = f"member_0 to member_{len(names) - 1}"
         raise UnsuitableError(f"its {len(names)} member columns must be {expected}; got {', '.join(names)}.")
-    if len({field.type for field in fields}) > 1 or not pa.types.is_fixed_size_list(fields[0].type):
+    if len({field.type for field in fields}) > 1 or not pa.types.is_nested(fields[0].type):
         described = ", ".join(f"{field.name}: {field.type}" for field in fields)
         raise UnsuitableError(f"member columns must be fixed-size lists of one length and one type; got {described}.")
     return _flat(names, fields[0].type)
