@@ -39,6 +39,12 @@ def test_a_folder_is_scored_and_told(capsys, tmp_path, source):
     assert "3 parts, 3 of them by an earlier run; 0 workers; 0 retries." in out
 
 
+def test_one_part_is_counted_in_the_singular(capsys, tmp_path):
+    write_table(tmp_path / "in", VALUES, (40,))
+    _, out, _ = run(capsys, "score", tmp_path / "in", "-o", tmp_path / "out")
+    assert "\n1 part; 1 worker, " in out
+
+
 def test_rows_that_tables_do_not_share_are_told(capsys, tmp_path):
     ids = pa.array(range(40))
     write_model(tmp_path / "a", VALUES[0], ids, [np.r_[0:30, 7]])

@@ -212,9 +212,10 @@ def _score(predictions: list[str], output: str, *, folders: bool, on_ray: bool, 
 def _print_work(summary: FolderSummary) -> None:
     speed = "" if summary.rows_a_second is None else f", {summary.rows_a_second:,.0f} rows a second for each worker"
     earlier = f", {summary.resumed_parts} of them by an earlier run" if summary.resumed_parts else ""
+    parts = f"{summary.parts} part{'s' * (summary.parts != 1)}"
     workers = f"{summary.workers} worker{'s' * (summary.workers != 1)}"
     retries = f"{summary.retries} retr{'y' if summary.retries == 1 else 'ies'}"
-    typer.echo(f"{summary.parts} parts{earlier}; {workers}{speed}; {retries}.")
+    typer.echo(f"{parts}{earlier}; {workers}{speed}; {retries}.")
     if summary.repeated_ids:
         typer.echo(f"{summary.repeated_ids} rows repeat an id of an earlier row.", err=True)
     for table, rows in summary.left_out_rows.items():
