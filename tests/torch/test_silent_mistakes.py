@@ -85,3 +85,10 @@ def test_numpy_arrays_name_the_way_to_tensors():
     with pytest.raises(TypeError, match=r"got a NumPy array.*inputs=torch.as_tensor"):
         wrapper.predict([X.numpy()], progress=False)
     assert len(wrapper.predict([X.numpy()], inputs=torch.as_tensor, progress=False)) == len(X)
+
+
+@pytest.mark.parametrize("texts", ["a text", ["a text", "another"]])
+def test_text_is_sent_to_the_tokenizer(texts):
+    wrapper = CredalWrapper([linear(), linear()])
+    with pytest.raises(TypeError, match=r"got text.*tokenizer\(texts"):
+        wrapper(texts)

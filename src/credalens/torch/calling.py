@@ -61,6 +61,8 @@ def _remedy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         )
     if isinstance(batch, np.ndarray):
         return "a NumPy array. Give it a tensor, torch.from_numpy(x), or predict(loader, inputs=torch.as_tensor)."
+    if isinstance(batch, str) or (isinstance(batch, list | tuple) and any(isinstance(text, str) for text in batch)):
+        return "text. Give it the tensors of its tokenizer: tokenizer(texts, padding=True, return_tensors='pt')."
     return ""
 
 
