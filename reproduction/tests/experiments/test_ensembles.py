@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from credalens_paper.experiments.ensembles import (
     ensembles,
     evaluation_sets,
 )
+from credalens_paper.experiments.preparations import EVERY
 from credalens_paper.experiments.presets import get_preset
 
 FAST = get_preset("fast")
@@ -111,3 +113,12 @@ def test_sets_are_named_for_files_and_substituted():
     assert EvaluationSet("digits-c", "contrast", 5) in evaluation_sets("cifar10-c", smoke)
     assert {one.severity for one in evaluation_sets("cifar10-c", smoke, severity=1)} == {1}
     assert len(evaluation_sets("cifar10-c", FAST, severity=3)) == 15
+
+
+def test_every_fifth_image_of_corrupted_sets_is_taken_where_the_preset_says_so():
+    few = replace(FAST, few_corrupted=True)
+    [clean] = evaluation_sets("svhn", few)
+    assert clean.rows == slice(None)
+    assert {images.rows.step for images in evaluation_sets("cifar10-c", few)} == {EVERY}
+    assert {images.rows.step for images in evaluation_sets("cifar10-c", FAST)} == {None}
+    assert {images.preparation for images in evaluation_sets("cifar10-c", few, preparation="bgr")} == {"bgr"}

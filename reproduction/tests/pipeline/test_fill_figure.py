@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from credalens_paper.experiments.preparations import EVERY
 from credalens_paper.experiments.presets import get_preset
 from credalens_paper.pipeline.fill.single_inputs import VISIBLE, _confused, _median
 from credalens_paper.pipeline.measure_entries import reproduce
@@ -104,3 +105,17 @@ def test_every_file_that_the_pages_of_results_link_to_is_there():
     ]
     assert {".svg", ".json", ".md"} <= {path.suffix for path in linked}
     assert [path for path in linked if not path.is_file()] == []
+
+
+def test_figures_of_corrupted_images_may_take_every_fifth_of_them(tmp_path):
+    few = replace(TINY, few_corrupted=True)
+    labels = ["ece_cifar10_full", "ProbabilityPlot"]
+    lines, bars = reproduce(labels, preset=few, out=tmp_path, engine=FakeEngine()).results
+    assert all(panel.series for panel in lines.panels)
+    assert "every 5th image of each" in render_result(lines)
+    for path in (tmp_path / "smoke" / "images").glob("digits-c.*.npy"):
+        assert len(np.load(path)) == TINY.test_images // EVERY
+    test, corrupted = bars.panels
+    assert test.index == corrupted.index  # of the whole test set
+    assert corrupted.index % EVERY == 0
+    assert np.shape(corrupted.members) == np.shape(test.members)

@@ -63,6 +63,7 @@ def evaluation_sets(
     if not substitute.endswith("-c"):
         return (EvaluationSet(substitute, preparation=preparation),)
     severities = preset.severities if severity is None else (severity,)
+    preparation = preparation or (TRAINED if preset.few_corrupted else "")
     return tuple(
         EvaluationSet(substitute, kind, level, preparation) for kind in preset.corruptions for level in severities
     )

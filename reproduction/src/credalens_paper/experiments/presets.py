@@ -30,6 +30,7 @@ class Preset:
     :ivar many_members: networks trained for the ablation on N.
     :ivar substitutes: for a key of the paper's cells what stands in its place, such as ResNet-18 for ResNet-50.
     :ivar image_sizes: pixels of single backbones, where they differ from `image_size`.
+    :ivar few_corrupted: whether every fifth image of a corrupted set is enough; None means all images.
     :ivar left_out: backbones, sets and methods that this preset does not measure, with the reason.
     :ivar focus: the methods, backbones and training sets to train, predict and evaluate now; empty for all.
     :ivar draws: samples of a Bayesian network drawn at a time under one seed.
@@ -53,6 +54,7 @@ class Preset:
     test_images: int | None = None
     corruptions: tuple[str, ...] = CORRUPTIONS
     severities: tuple[int, ...] = SEVERITIES
+    few_corrupted: bool | None = optional()
     substitutes: Substitutes = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     focus: tuple[str, ...] = ()
@@ -175,6 +177,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
         members=6,
         many_members=10,
         image_sizes={"resnet50": 64, "efficientnet_b2": 64, "vit_base": 32},
+        few_corrupted=True,
         left_out={"imagenet": "ImageNet is left to the full preset"},
     ),
     "text": Preset(

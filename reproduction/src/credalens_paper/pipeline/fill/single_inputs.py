@@ -105,7 +105,8 @@ def bars_panels(work: Workbench, figure: declared.BarsFigure, /) -> Measured:
         return [plan], [Panel(title=figure.label, reason=plan.reason)], None
     run = plan.available[0]
     labels = np.asarray(work.job.images.labels(run.id_set))
-    corrupted, index = _most_telling(work, run, plan.sets, labels)
+    corrupted, row = _most_telling(work, run, plan.sets, labels)
+    index = range(len(labels))[corrupted.rows][row]
     corruption = f"{corrupted.corruption.replace('_', ' ')}, severity {corrupted.severity}"
     panels = [
         Panel(
@@ -114,9 +115,9 @@ def bars_panels(work: Workbench, figure: declared.BarsFigure, /) -> Measured:
             index=index,
             true_class=int(labels[index]),
             class_names=work.job.images.class_names(run.id_set),
-            members=_rows(members_of(work.job, run, images)[:, index]),
+            members=_rows(members_of(work.job, run, images)[:, at]),
         )
-        for title, images in (("Test image", run.inside), (corruption, corrupted))
+        for title, images, at in (("Test image", run.inside, index), (corruption, corrupted, row))
     ]
     return [plan], panels, drawing.draw_bars(panels)
 
@@ -128,14 +129,14 @@ def _most_telling(
 
     Rescued: the intersection probability is right, the averaged one wrong, and both were right before.
     """
-    place = np.arange(len(labels))
     before = [point.argmax(axis=-1) == labels for point in assess(work.job, run, run.inside).points.values()]
     candidates: list[tuple[bool, float, EvaluationSet, int]] = []
     for images in sets:
-        points = assess(work.job, run, images).points
-        gain = points["credal"][place, labels] - points["classical"][place, labels]
-        rescued = (points["credal"].argmax(-1) == labels) & (points["classical"].argmax(-1) != labels)
-        rescued &= before[0] & before[1]
+        points, true = assess(work.job, run, images).points, labels[images.rows]
+        place = np.arange(len(true))
+        gain = points["credal"][place, true] - points["classical"][place, true]
+        rescued = (points["credal"].argmax(-1) == true) & (points["classical"].argmax(-1) != true)
+        rescued &= (before[0] & before[1])[images.rows]
         index = int((gain + 2 * rescued).argmax())
         candidates.append((bool(rescued[index]), float(gain[index]), images, index))
     *_, images, index = max(candidates, key=lambda candidate: candidate[:2])

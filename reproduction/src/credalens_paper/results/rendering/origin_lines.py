@@ -8,6 +8,7 @@ from typing import Final
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.index import LABELS, file_name
+from credalens_paper.experiments.preparations import EVERY
 from credalens_paper.results.records import Panel, Provenance, Result, TableResult, TrainedModels
 from credalens_paper.results.rendering.values import count_text
 
@@ -42,6 +43,7 @@ def machine_of(provenance: Provenance, /) -> tuple[str, str, str]:
 def _setting(provenance: Provenance) -> str:
     preset = provenance.preset
     corrupted = f"{len(preset.corruptions)} corruptions x {len(preset.severities)} severities"
+    corrupted += f", every {EVERY}th image of each" if preset.few_corrupted else ""
     return f"Preset {preset.name}, schedule {preset.schedule}, {corrupted}; measured {provenance.date[:10]}."
 
 
