@@ -12,6 +12,7 @@ from credalens_paper.findings.lookup import Gap, Kind, gaps, is_better, spread_t
 from credalens_paper.findings.notes import weak_models
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import NONE, markdown_table
+from credalens_paper.results.rendering.origin_lines import substitutes_text
 
 SAME: Final = ("backbone", "method", "N", "id_set", "ood_set", "measure", "metric")
 ABSENT: Final = None
@@ -98,10 +99,16 @@ def _row(results: Sequence[Result], claim: Claim) -> list[str]:
     compared = gaps(results, claim.first, claim.second, on=claim.on)
     counts = sorted({gap.n for gap in compared if gap.ours is not None})
     runs = " to ".join(dict.fromkeys((str(counts[0]), str(counts[-1])))) if counts else NONE
-    labels = ", ".join(f"`{label}`" for label in dict.fromkeys((claim.first.label, claim.second.label)))
+    labels = ", ".join(_named(results, label) for label in dict.fromkeys((claim.first.label, claim.second.label)))
     caution = _caution(results, claim) if counts else ""
     shares = [_share(claim, compared, source) for source in ("paper", "ours")]
     return [claim.text, labels, *shares, runs, f"{verdict(results, claim)}{caution}"]
+
+
+def _named(results: Sequence[Result], label: str) -> str:
+    """The label, and which network was measured in place of the paper's."""
+    substitutes = "".join(substitutes_text(result) for result in results if result.label == label)
+    return f"`{label}` ({substitutes})" if substitutes else f"`{label}`"
 
 
 def _caution(results: Sequence[Result], claim: Claim) -> str:

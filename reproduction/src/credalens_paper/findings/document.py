@@ -47,6 +47,8 @@ READING: Final = """\
 - EU, AU, TU: epistemic, aleatoric, total uncertainty; OOD: unknown (out of distribution); DE: deep ensemble; N: members.
   Others, such as BNNR, EDD or PIA, are explained in [results/README.md](../results/README.md), where every number stands
   with its runs, hardware and command; the seeds are in the files.
+- A result that was measured in several folders counts once, with the networks of the first: what ResNet-50 itself gave, where
+  ResNet-18 stands in for it, its losses too, is in [entries measured twice](../results/scratch.md).
 - Runs of deep ensembles are distinct choices among the same networks, so the larger N is, the more members they share, and the
   less their spread says about other networks.
 - Which networks were trained where, how often, and what is missing: [results/fast/HOW.md](../results/fast/HOW.md); for large

@@ -74,7 +74,11 @@ def _hartley(results: Sequence[Result], lost: Sequence[Network]) -> str:
     if not found:
         return ""
     word = found.pick("beats", "loses to", "is no surer than")
-    return f"{where} generalized Hartley measure (`hartley`, slow above 16 classes) {word} mutual information ({found.share}). "
+    gaps = [network for network in lost if network not in by_network] if there else []
+    share = f"{found.share}; not measured for {networks_text(gaps)}" if gaps else found.share
+    return (
+        f"{where} generalized Hartley measure (`hartley`, slow above 16 classes) {word} mutual information ({share}). "
+    )
 
 
 def _ranks(results: Sequence[Result]) -> str:

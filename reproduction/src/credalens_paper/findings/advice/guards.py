@@ -42,10 +42,13 @@ def guard_advice(results: Sequence[Result], /) -> Advice | None:
     shares = caught(results)
     if not shares:
         return None
-    (best, most), *_, (worst, least) = shares.items()
+    best, *others = shares
+    rest = "".join(
+        f", {ends(shares[name], '.0f')} % by `{name}`" for name in dict.fromkeys((*others[:1], *others[-1:]))
+    )
     because = (
-        f"With 5 % false alarms such a guard caught {ends(most, '.0f')} % of the unknown texts by `{best}`, "
-        f"{ends(least, '.0f')} % by `{worst}`. {_corrupted(results)}"
+        f"With 5 % false alarms such a guard caught {ends(shares[best], '.0f')} % of the unknown texts by `{best}`{rest}. "
+        f"{_corrupted(results)}"
     )
     do = f"Do not copy a threshold from here: fit a guard on inputs of your own, with `{best}` as its score"
     links = (page(LABEL, "figures"), page(CORRUPTED, "figures"), "[guards for images](guard.md#decisions)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
+from statistics import fmean, median
 from typing import Final
 
 from credalens_paper.findings.advice.epistemic import losing, tallies, total_of
@@ -26,7 +26,7 @@ def limits_advice(results: Sequence[Result], /) -> Advice | None:
     worse = f"; averaging wins for {networks_text(lost)}" if lost else ""
     because = (
         f"`total` beats its averaged counterpart `mean_total` in {every.share}, by {gain:+.2f} points of AUROC in the "
-        f"median{worse}. Averaging gives no intervals and no sets of classes."
+        f"median, {fmean(every.differences):+.2f} in the mean{worse}. Averaging gives no intervals and no sets of classes."
     )
     links = (section("Wins and losses"), "[when not to use credal sets](scores.md#when-not-to-use-credal-sets)")
     return Advice(f"{NEVER}{small}", because, links)

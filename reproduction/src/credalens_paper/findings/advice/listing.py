@@ -34,8 +34,9 @@ LEAD: Final = (
     "For a classifier of several networks, or several samples of one. The *average* is the mean of their probabilities. The\n"
     "*credal set* keeps the lowest and the highest probability of every class, and the *intersection probability* is one\n"
     "prediction inside it. *Unknown* inputs belong to none of the classes. *AUROC*, in per cent, says how often a score is\n"
-    "higher for an unknown input than for a known one; 50 is chance. Names in `code` are\n"
-    "[scores](scores.md#the-catalogue); a cell is one network on one data set."
+    "higher for an unknown input than for a known one; 50 is chance. Names in `code` are [scores](scores.md#the-catalogue). A\n"
+    "cell is one kind of network, with one number of members, on one data set; one of two ways wins or loses for a kind of\n"
+    "network or data if it does so in four fifths of the cells."
 )
 
 

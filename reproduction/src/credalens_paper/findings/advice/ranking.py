@@ -20,8 +20,9 @@ from credalens_paper.results.rendering.markdown import joined, markdown_table
 LABELS: Final = ("ScoreCatalogue", "TextIntents")
 TITLE: Final = "Which score"
 NOTE: Final = (
-    "Mean rank by AUROC over pairs of network and set of unknown inputs, five members each; 1 is best. The last two columns:\n"
-    "by how many points of AUROC the score that is best over all pairs is behind the best score of each pair, mean / worst,\n"
+    "Mean rank by AUROC over pairs of network and set of unknown inputs, five members each; 1 is best, and of equal\n"
+    "ranks the one of the higher mean AUROC comes first. The last two columns: by how many points of AUROC the score that is\n"
+    "best over all pairs is behind the best score of each pair, mean / worst,\n"
     f"and the rank of credal epistemic uncertainty. All scores: {page(LABELS[0])}, {page(LABELS[1])}."
 )
 
@@ -52,7 +53,7 @@ DISTANCES: Final[Mapping[str, Group]] = {
 
 @dataclass(frozen=True)
 class Ranking:
-    """The scores by their mean rank on some pairs, the best first."""
+    """The scores by their mean rank on some pairs, the best first; of equal ranks the one of the higher mean AUROC."""
 
     cells: Cells
     ranks: Mapping[str, float]
@@ -65,6 +66,11 @@ class Ranking:
     def behind(self, name: str, /) -> list[float]:
         """By how many points of AUROC a score is behind the best one of each pair."""
         return [max(cell.values()) - cell[name] for cell in self.cells.values()]
+
+    @property
+    def leader(self) -> str:
+        """The score of the highest mean AUROC."""
+        return max(self.ranks, key=lambda name: self.less(name, self.best))
 
     def less(self, first: str, second: str, /) -> float:
         """Mean AUROC of a score less that of another."""
@@ -89,7 +95,8 @@ def ranking(cells: Cells, chosen: Group = lambda _: True, /) -> Ranking | None:
     if not some:
         return None
     ranks = mean_ranks({name: np.array([cell[name] for cell in some.values()]) for name in next(iter(some.values()))})
-    return Ranking(some, dict(sorted(ranks.items(), key=lambda item: item[1])))
+    aurocs = {name: float(np.mean([cell[name] for cell in some.values()])) for name in ranks}
+    return Ranking(some, dict(sorted(ranks.items(), key=lambda item: (item[1], -aurocs[item[0]]))))
 
 
 def groups(cells: Cells, chosen: Mapping[str, Group], /) -> dict[str, Ranking]:

@@ -56,4 +56,7 @@ def _distilled(results: Sequence[Result]) -> str:
     if not found:
         return ""
     word = found.pick("is worse than", "is better than", "is sometimes as good as")
-    return f"One network distilled from an ensemble {word} five credal networks; these find more in {found.share}."
+    return (
+        f"One network distilled from an ensemble {word} five credal networks by epistemic uncertainty; these find more in "
+        f"{found.share}."
+    )

@@ -16,9 +16,13 @@ MANY: Final = 0.01
 
 @dataclass(frozen=True)
 class Mistakes:
-    """Shares of inputs by run: unknown ones with a wrong lower entropy, known ones with an empty printed set."""
+    """Shares of inputs by run: unknown ones with a wrong lower entropy, known ones with an empty printed set.
+
+    `gains`: by how many points of AUROC by epistemic uncertainty exact values are better, by run.
+    """
 
     wrong: tuple[float, ...]
+    gains: tuple[float, ...]
     empty: tuple[float, ...]
     size: float
 
@@ -29,7 +33,8 @@ def solver_mistakes(result: ExactnessResult, /) -> Mistakes:
     wrong = tuple(errors.wrong[0] for run in runs for errors in list(run.sets.values())[1:])
     reductions = [by_set for part in result.parts for run in part.reduction or () for by_set in run.J.values()]
     empty = tuple(effect.inside_empty for by_set in reductions for effect in by_set.values())
-    return Mistakes(wrong, empty, result.wrong_sizes[0])
+    gains = tuple(effect.difference for run in runs for effect in run.pairs.values())
+    return Mistakes(wrong, gains, empty, result.wrong_sizes[0])
 
 
 def solver_advice(results: Sequence[Result], /) -> Advice | None:
@@ -51,11 +56,15 @@ def solver_advice(results: Sequence[Result], /) -> Advice | None:
     )
     because = (
         f"The paper's solver misses the lowest entropy by more than {mistakes.size:g} bit on {_per_cent(mistakes.wrong)} of "
-        "the unknown inputs; the printed reduction gives bounds that no distribution meets for "
+        f"the unknown inputs{_gains(mistakes.gains)}; the printed reduction gives bounds that no distribution meets for "
         f"{_per_cent(mistakes.empty)} of the known ones. "
         "`wrap` is exact, and `approximate_intervals` the sound reduction."
     )
     return Advice(f"{do}; {reduce}", because, (section(TITLE), section("What it costs")))
+
+
+def _gains(gains: Sequence[float]) -> str:
+    return f"; exact values change the AUROC of `epistemic` by {ends(gains, '+.2f')} points" if gains else ""
 
 
 def _per_cent(shares: Sequence[float]) -> str:

@@ -29,11 +29,19 @@ def which_score(results: Sequence[Result], /) -> Advice | None:
         return None
     best, rival = overall.best, "total" if overall.best == "epistemic" else "epistemic"
     by_data = "; ".join(f"{words} {_beside(found, best)}" for words, found in groups(cells, DATA).items())
+    others = dict.fromkeys((*list(overall.ranks)[1:2], rival))
+    ranks = ", ".join(f"`{name}` {'has ' if not at else ''}{overall.ranks[name]:.1f}" for at, name in enumerate(others))
     because = (
         f"Of {len(overall.ranks)} scores it has the best mean rank over {len(cells)} pairs of network and unknown data: "
-        f"{overall.ranks[best]:.1f}; `{rival}` has {overall.ranks[rival]:.1f}. Best by data: {by_data}."
+        f"{overall.ranks[best]:.1f}; {ranks}.{_leader(overall)} Best by data: {by_data}."
     )
     return Advice(f"Rank inputs by {score_words(best)}", because, (section(TITLE),))
+
+
+def _leader(overall: Ranking) -> str:
+    """The score of the highest mean AUROC, where that is another than the one of the best mean rank."""
+    ahead = overall.less(overall.leader, overall.best)
+    return f" By mean AUROC `{overall.leader}` is {ahead:.2f} points ahead of it." if ahead else ""
 
 
 def near_and_far(results: Sequence[Result], /) -> Advice | None:
