@@ -211,6 +211,13 @@ def test_lists_of_variable_size_are_named_with_the_line_that_converts_them(tmp_p
     np.testing.assert_array_equal(converted.read(), VALUES[: len(converted.read())])
 
 
+def test_lists_inside_other_types_are_not_told_to_be_cast(tmp_path):
+    kind = pa.struct({"values": pa.list_(pa.float64())})
+    path = parquet_columns(tmp_path / "struct.parquet", member_0=pa.array([{"values": [0.5, 0.5]}], kind))
+    with pytest.raises(ValueError, match=r"struct\.parquet: array 'member_.*must hold one of float16.*got struct<"):
+        open_predictions(path)
+
+
 def test_lists_of_words_are_no_predictions(tmp_path):
     words = parquet_columns(tmp_path / "words.parquet", tags=pa.array([["a", "b"]]))
     with pytest.raises(ValueError, match="found none"):

@@ -114,7 +114,8 @@ def _columns_in(schema: Any, path: ArrowPath, logits: bool, id_column: str | Non
         columns = candidates[choose_predictions(candidates, logits=logits)]
         if id_column is not None and id_column not in schema.names:
             raise UnsuitableError(f"has no column {id_column!r} of row ids; it has {', '.join(schema.names)}.")
-    check_predictions((columns.members, 1, columns.classes), columns.dtype, f"{path}: {', '.join(columns.names)}")
+    what = f"{path}: {', '.join(columns.names)}"
+    check_predictions((columns.members, 1, columns.classes), columns.dtype, what, problem=columns.problem)
     return columns
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,7 +140,7 @@ def open_predictions(
         name = choose_predictions(arrays, logits=logits)
     stored, labels = arrays[name], arrays.get(LABELS)
     what = f"{source}: array {name!r}" if name else f"{source}: the array"
-    first, second, classes = check_predictions(stored.shape, stored.dtype, what)
+    first, second, classes = check_predictions(stored.shape, stored.dtype, what, problem=stored.problem)
     _check_member_axis(member_axis, stored, what)
     shape = (second, first, classes) if member_axis else (first, second, classes)
     with readable(source):
@@ -170,15 +169,15 @@ def _check_member_axis(member_axis: int | None, stored: Stored, what: str) -> No
         )
 
 
-def check_predictions(shape: tuple[int, ...], dtype: str, what: str, /) -> tuple[int, int, int]:
-    """Members, rows and classes of an array that can hold predictions."""
+def check_predictions(shape: tuple[int, ...], dtype: str, what: str, /, *, problem: str = "") -> tuple[int, int, int]:
+    """Members, rows and classes of an array that can hold predictions; ``problem`` is why its format says it cannot."""
+    if problem:
+        raise ValueError(f"{what} {problem}")
     if len(shape) != 3:
         raise ValueError(
             f"{what} must have shape (members, rows, classes); got {shape}. "
             "For a single member save array[None]; merge other axes with reshape(members, -1, classes)."
         )
-    if re.search("(?<!fixed_size_)list<", dtype):
-        _raise_variable_lists(dtype, what)
     if dtype not in NUMBERS:
         raise ValueError(f"{what} must hold one of {', '.join(NUMBERS)}; got {dtype}.")
     members, rows, classes = shape
@@ -188,15 +187,6 @@ def check_predictions(shape: tuple[int, ...], dtype: str, what: str, /) -> tuple
         raise ValueError(f"{what} has no rows (shape {shape}).")
     check_classes(classes, what, shape)
     return members, rows, classes
-
-
-def _raise_variable_lists(kind: str, what: str) -> NoReturn:
-    classes = "pa.list_(pa.float32(), CLASSES)"
-    needed = f"pa.list_({classes}, MEMBERS)" if kind.count("list<") > 1 else classes
-    raise ValueError(
-        f"{what} has lists of variable size ({kind}), as pandas writes them; Arrow's fixed-size lists are needed. With "
-        f"import pyarrow as pa, column.cast({needed}) converts a column of a table; write it with pyarrow.parquet.write_table."
-    )
 
 
 def renormalised(probs: NDArray, /) -> NDArray:

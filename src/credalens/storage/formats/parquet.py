@@ -34,6 +34,7 @@ class MemberColumns:
     """The columns ``names`` that hold ``members`` distributions over ``classes`` classes for each row.
 
     :ivar label: the column of true classes, if there is one.
+    :ivar problem: why they cannot be read, if they cannot.
     """
 
     names: tuple[str, ...]
@@ -41,6 +42,7 @@ class MemberColumns:
     classes: int
     dtype: str
     label: str | None = None
+    problem: str = ""
 
     @property
     def row_bytes(self) -> int:
@@ -61,7 +63,7 @@ def member_columns(schema: Any, /) -> dict[str, MemberColumns]:
 
     They are a column of lists (members) of lists (classes), or columns ``member_0``, ``member_1``, ... of lists (classes),
     under the name ``member_*``. Where there is neither, each column of flat lists is the prediction of one member.
-    Lists of variable size are never read: their type becomes the ``dtype``, which ``check_predictions`` refuses.
+    Lists of variable size are never read: their ``problem`` says how to convert them.
     """
     if (
         set(schema.names) >= SCORED
@@ -89,14 +91,36 @@ def _nested(field: Any) -> MemberColumns:
 
 
 def _variable_lists(schema: Any) -> list[Any]:
-    lists = [field for field in schema if pa.types.is_list(field.type) or pa.types.is_large_list(field.type)]
+    lists = [field for field in schema if _is_variable(field.type)]
     return [field for field in lists if any(f": {kind}" in str(field.type) for kind in FLOATS)]
 
 
 def _flat(names: tuple[str, ...], lists: Any) -> MemberColumns:
     if not pa.types.is_fixed_size_list(lists) or pa.types.is_nested(lists.value_type):
-        return MemberColumns(names, len(names), 1, str(lists))
+        return MemberColumns(names, len(names), 1, str(lists), problem=_variable_size(lists))
     return MemberColumns(names, len(names), lists.list_size, _dtype_name(lists.value_type))
+
+
+def _variable_size(lists: Any) -> str:
+    """How to convert lists of which some have no fixed size; empty for other types."""
+    levels = _levels(lists)
+    if not any(map(_is_variable, levels)):
+        return ""
+    classes = "pa.list_(pa.float32(), CLASSES)"
+    needed = f"pa.list_({classes}, MEMBERS)" if len(levels) > 1 else classes
+    return (
+        f"has lists of variable size ({lists}), as pandas writes them; Arrow's fixed-size lists are needed. With "
+        f"import pyarrow as pa, column.cast({needed}) converts a column of a table; write it with pyarrow.parquet.write_table."
+    )
+
+
+def _levels(kind: Any) -> list[Any]:
+    """The types of lists in lists, from the outermost."""
+    return [kind, *_levels(kind.value_type)] if pa.types.is_fixed_size_list(kind) or _is_variable(kind) else []
+
+
+def _is_variable(kind: Any) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
 
 
 def _side_by_side(fields: Sequence[Any]) -> MemberColumns:
@@ -138,7 +162,7 @@ def _stored(path: Path, rows: int, columns: MemberColumns) -> Stored:
         with readable(path):
             return columns.values(reader.read(start, stop), start=start)
 
-    return Stored((columns.members, rows, columns.classes), columns.dtype, STREAMED, read)
+    return Stored((columns.members, rows, columns.classes), columns.dtype, STREAMED, read, columns.problem)
 
 
 def _stored_labels(path: Path, rows: int, name: str, dtype: str) -> Stored:

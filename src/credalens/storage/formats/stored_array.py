@@ -24,12 +24,14 @@ class Stored:
     """An array that was found but not read; ``read(start, stop)`` gives its rows (axis -2, or 0 for a list of labels).
 
     Arrays of files that are not tables have ``read(start, stop, 0)`` too, where rows are on the first axis.
+    ``problem`` is what makes it unfit for predictions, in the words of its format.
     """
 
     shape: tuple[int, ...]
     dtype: str
     access: str
     read: Callable[..., NDArray]
+    problem: str = ""
 
     @property
     def rows(self) -> int:
