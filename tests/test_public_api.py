@@ -124,3 +124,14 @@ PLOTS = ("axes", "distributions", "member_bars", "saving", "simplex.panels", "st
 def test_modules_keep_their_examples(name):
     """Which pytest runs, as --doctest-modules is set."""
     assert ">>> " in (Path(credalens.__path__[0]) / f"{name.replace('.', '/')}.py").read_text()
+
+
+def test_a_wrapped_network_adds_few_names_to_a_module():
+    pytest.importorskip("torch")
+    from torch import nn
+
+    from credalens.torch import CredalWrapper
+
+    methods = {"predict", "predict_batch", "decide", "summarise"}
+    facts = {"each_member", "n_members", "vectorised_bytes"}
+    assert {name for name in set(dir(CredalWrapper)) - set(dir(nn.Module)) if name[0] != "_"} == methods | facts

@@ -92,7 +92,7 @@ def predict(
         if folder:
             folder.finish(len(results))
     prediction = _joined(results, wrapper.base, wrapper.n_members, returns)
-    wrapper.warn_crude_members(prediction)
+    wrapper._warn_crude_members(prediction)
     return prediction
 
 

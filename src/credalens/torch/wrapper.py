@@ -123,7 +123,7 @@ class CredalWrapper(nn.Module):
             prediction = self.predict_batch(*args, **kwargs)
             waits = _runs_ahead(prediction.lower.device)  # nobody waits for a GPU here; predict() looks at its results
             if not (waits or torch.compiler.is_compiling()):
-                self.warn_crude_members(prediction, stacklevel=4)
+                self._warn_crude_members(prediction, stacklevel=4)
             return prediction
         outputs = list(self._each_output((args, kwargs)))
         self._warn_doubtful(outputs[0], stacklevel=4)
@@ -165,7 +165,7 @@ class CredalWrapper(nn.Module):
                 del output  # released before the next member runs
         return summary
 
-    def warn_crude_members(self, prediction: CredalPrediction, /, *, stacklevel: int = 2) -> None:
+    def _warn_crude_members(self, prediction: CredalPrediction, /, *, stacklevel: int = 2) -> None:
         """Warn of a single member, or of several that are the same or nearly one-hot; not of what sampling has told."""
         if not self._warned:
             warn_of_members(prediction, stacklevel=stacklevel + 1)
