@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from credalens.arrays import NUMPY, ArrayKind, gpu_tensor, to_numpy, top_class
 from credalens.checks.bad_rows import raise_bad_rows
+from credalens.checks.counted import count_text
 from credalens.checks.doubtful_logits import warn_doubtful_logits
 from credalens.checks.intervals import computed_intervals, trusted_intervals
 from credalens.checks.member_array import (
@@ -320,8 +321,8 @@ def _left_out(trim: float, members: int) -> int:
     out = left_out(trim, members)
     if trim and not out:
         warnings.warn(
-            f"trim={trim:g} of {members} members leaves out none, so the intervals are as wide as without it. It needs at "
-            f"least {math.ceil(1 / trim)} members; the share of one of {members} is {1 / members:.3g}.",
+            f"trim={trim:g} of {count_text(members, 'member')} leaves out none, so the intervals are as wide as without it. "
+            f"It needs at least {math.ceil(1 / trim)} members; the share of one of {members} is {1 / members:.3g}.",
             stacklevel=4,
         )
     return out

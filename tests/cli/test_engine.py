@@ -50,10 +50,10 @@ def test_rows_that_tables_do_not_share_are_told(capsys, tmp_path):
     write_model(tmp_path / "a", VALUES[0], ids, [np.r_[0:30, 7]])
     write_model(tmp_path / "b", VALUES[1], ids, [np.arange(40)])
     args = ("score", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out")
-    assert "a: 1 rows repeat an id of an earlier row, such as 7." in refused(capsys, *args)
+    assert "a: 1 row with the id of an earlier row, such as 7." in refused(capsys, *args)
     code, _, err = run(capsys, *args, "--join", "first")
     assert code == 0
-    assert "1 rows repeat an id of an earlier row.\n" in err
+    assert "1 row with the id of an earlier row.\n" in err
     assert f"left out: 10 rows of {tmp_path}/b that the first table does not have.\n" in err
 
 

@@ -51,7 +51,7 @@ def test_logits_give_what_their_softmax_gives():
         ({"ood": {"o": np.full((5, 3, 5), 0.2)}}, "o has 5 classes and in-distribution has 4"),
         ({"ood": {"o": np.full((4, 3, CLASSES), 0.25)}}, "o has 4 members and in-distribution has 5"),
         ({"ood": {"o": np.full((5, CLASSES), 0.25)}}, r"\(members, rows, classes\); got \(5, 4\)"),
-        ({"ood": {"o": np.full((5, 1, CLASSES), 0.25)}}, "o: 1 rows of predictions; an evaluation needs at least 2"),
+        ({"ood": {"o": np.full((5, 1, CLASSES), 0.25)}}, "o: 1 row of predictions; an evaluation needs at least 2"),
         ({"ood": {"o": np.full((5, 3, CLASSES), 0.3)}}, "o: row 0, member 0: it sums to"),
         ({"labels": np.zeros(3, int)}, "labels must have shape"),
         ({"labels": np.full(ROWS, CLASSES)}, "out of range"),

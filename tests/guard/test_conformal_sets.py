@@ -127,7 +127,7 @@ def test_an_input_has_the_same_set_in_every_batch_and_after_loading(method, tmp_
 def test_an_infinite_threshold_can_be_saved(tmp_path):
     prediction, labels = labelled(20, 3, seed=6)
     with pytest.warns(
-        UserWarning, match="there are 20 samples, fewer than the 99 that a coverage of 0.99 needs: every class"
+        UserWarning, match="got 20 samples, fewer than the 99 that a coverage of 0.99 needs: every class"
     ):
         sets = ConformalSets.fit(prediction, labels, alpha=0.01)
     sets.save(tmp_path / "sets.json")

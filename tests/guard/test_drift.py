@@ -197,7 +197,7 @@ def test_several_streams_share_the_false_alarms():
         (lambda: DriftAlarm([1.0], alpha=0), "alpha"),
         (lambda: DriftAlarm([1.0], method="best"), "method must be one of 'online', 'fixed'"),
         (lambda: DriftAlarm([1.0], seed=-1), "seed"),
-        (lambda: DriftAlarm(np.arange(5), method="fixed"), "5 calibration scores are too few.*At least 14"),
+        (lambda: DriftAlarm(np.arange(5), method="fixed"), "5 calibration scores: too few.*At least 14"),
         (lambda: DriftAlarm([1.0]).update([]), "scores holds 0 samples"),
         (lambda: DriftAlarm([1.0]).update(math.nan), "NaN"),
         (lambda: DriftAlarm([1.0]).update([[1.0]]), "one-dimensional"),

@@ -50,5 +50,5 @@ def test_trends_refuse_what_they_cannot_show():
         plot_against_severity(one, "ECE", severities=[5, 2])
     with pytest.raises(ValueError, match=r"std of series 'a' are negative, the first at index \(1,\): -1"):
         plot_against_severity({"a": ([0.8, 0.9], [0, -1])}, "ECE")
-    with pytest.raises(ValueError, match="series 'b' has 1 values for 2 severities"):
+    with pytest.raises(ValueError, match="series 'b' has 1 value; the number of severities is 2"):
         plot_against_severity(one | {"b": ([0.1], [0])}, "ECE")

@@ -73,11 +73,11 @@ def test_the_first_part_may_be_the_bad_one(tmp_path, source):
 def test_nothing_but_bad_parts_is_an_error(tmp_path, source):
     for path in parts(source):
         spoil(path)
-    with pytest.raises(ValueError, match=r"all 3 parts were left out; the first: .*part-0.parquet: row 11"):
+    with pytest.raises(ValueError, match=r"nothing was scored, 3 parts left out; the first: .*part-0.parquet: row 11"):
         score_folder(source, tmp_path / "out", on_error="skip")
     for path in parts(source):
         truncate(path)
-    with pytest.raises(ValueError, match=r"none of its 3 parts can be read; the first: .*part-0.parquet"):
+    with pytest.raises(ValueError, match=r"nothing can be read of its 3 parts; the first: .*part-0.parquet"):
         score_folder(source, tmp_path / "out2", on_error="skip")
 
 

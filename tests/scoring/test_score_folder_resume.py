@@ -61,7 +61,7 @@ def test_other_options_are_refused_until_restarted(tmp_path, source):
 def test_parts_of_a_vanished_input_are_not_left_among_the_output(tmp_path, source):
     score_folder(source, tmp_path / "out")
     (source / "part-1.parquet").unlink()
-    with pytest.raises(ValueError, match=r"1 parts that the input no longer has, such as part-1.parquet"):
+    with pytest.raises(ValueError, match=r"1 part that the input no longer has, such as part-1.parquet"):
         score_folder(source, tmp_path / "out")
     assert score_folder(source, tmp_path / "out", restart=True).parts == 2
     assert names(tmp_path / "out") == ["_credalens.json", "part-0.parquet", "part-2.parquet"]

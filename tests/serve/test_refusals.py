@@ -105,7 +105,8 @@ def test_a_bad_request_is_told_what_is_wrong(case):
 def test_binary_data_must_fit():
     message = request({"probs": PROBS}, ["total"], binary=True)
     for content, words in (
-        (message.content[:-8], "binary_data_size is 480, and 472 bytes are left"),
+        (message.content[:-8], "binary_data_size is 480, with 472 bytes left"),
+        (message.content[:-479], "binary_data_size is 480, with 1 byte left"),
         (message.content + b"12345678", "holds 488 bytes of binary data; the inputs account for 480"),
         (message.content.replace(b"[3, 4, 5]", b"[3, 4, 6]"), "takes 576 bytes; binary_data_size is 480"),
     ):

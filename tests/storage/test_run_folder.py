@@ -47,7 +47,7 @@ def test_the_same_settings_go_on(run):
     begin(run, SETTINGS, parts=["part-1", "part-2"])
     assert run.parts() == ["part-1"]
     write(run, "part-2")
-    with pytest.raises(ValueError, match=r"holds 1 parts that the input no longer has, such as part-2.*--restart"):
+    with pytest.raises(ValueError, match=r"holds 1 part that the input no longer has, such as part-2.*--restart"):
         begin(run, SETTINGS, parts=["part-1"])
     assert (run.path / "part-1").read_bytes() == b"done"
 

@@ -73,7 +73,7 @@ def test_a_million_equal_labels_in_a_few_bytes(tmp_path):
     with pytest.raises(ValueError, match="unfold to 8,000,000"):
         read_labels(path, max_bytes=1_000_000)
     before = pa.total_allocated_bytes()
-    with pytest.raises(ValueError, match="1000000 labels for 5 rows"):
+    with pytest.raises(ValueError, match="1,000,000 labels for 5 rows"):
         read_labels(path, rows=5)
     assert pa.total_allocated_bytes() - before < 1_000_000
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from credalens.arrays import ArrayKind, array_kind_of, in_own_library, namespace, to_float32
 from credalens.checks.arrays import as_array, check_classes, read_array, row_tolerance
 from credalens.checks.bad_rows import raise_bad_logits, raise_bad_rows
+from credalens.checks.counted import count_text
 from credalens.checks.options import shown
 
 HALF = ("float16", "bfloat16")
@@ -200,7 +201,8 @@ def check_axis(axis: Any, option: str, ndim: int, name: str) -> int:
         raise TypeError(f"{option} must be an integer; got {axis!r}.")
     if not -ndim <= axis < ndim:
         raise ValueError(
-            f"{option}={shown(axis)} is out of range for {name} with {ndim} axes; use {-ndim} to {ndim - 1}."
+            f"{option}={shown(axis)} is out of range for {name} with {count_text(ndim, 'axis', 'axes')}; use {-ndim} to "
+            f"{ndim - 1}."
         )
     return int(axis) % ndim
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from credalens.checks.arrays import as_array
 from credalens.checks.bad_values import refuse_values
+from credalens.checks.counted import count_text
 
 
 def read_scores(x: Any, name: str, /) -> NDArray[np.float64]:
@@ -28,7 +29,7 @@ def read_sample_scores(x: Any, name: str, /, *, least: int = 1) -> NDArray[np.fl
             "Did you pass probabilities instead of an uncertainty? Flatten batches with .ravel()."
         )
     if array.size < least:
-        raise ValueError(f"{name} holds {array.size} samples; this evaluation needs at least {least}.")
+        raise ValueError(f"{name} holds {count_text(array.size, 'sample')}; this evaluation needs at least {least}.")
     return array
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from credalens.checks.control_characters import escaped
+from credalens.checks.counted import count_text
 from credalens.cli.engine import MaxBytes, MemberAxis
 from credalens.cli.progress import progress_bar
 from credalens.cli.score import parse_base
@@ -219,7 +220,7 @@ def _class_names(path: Path | None, classes: int) -> list[str] | None:
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: is not UTF-8 text ({error}).") from error
     if len(names) != classes:
-        raise ValueError(f"{path}: {len(names)} names for {classes} classes; write one name per line.")
+        raise ValueError(f"{path}: {count_text(len(names), 'name')} for {classes} classes; write one name per line.")
     return names
 
 

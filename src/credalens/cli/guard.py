@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from credalens.checks.control_characters import escaped
+from credalens.checks.counted import count_text
 from credalens.cli.app import OneCommand, OneGroup
 from credalens.cli.engine import MaxBytes, MemberAxis
 from credalens.cli.evaluate import labels_of
@@ -213,7 +214,7 @@ def _print_counts(counts: DecisionCounts, where: str) -> None:
     offered = f", {counts.offered:,} offered as a set" if counts.offered else ""
     errors = ""
     if counts.errors is not None and counts.accepted:
-        errors = f"; {counts.errors:,} errors among the accepted ({counts.errors / counts.accepted:.2%})"
+        errors = f"; {count_text(counts.errors, 'error')} among the accepted ({counts.errors / counts.accepted:.2%})"
     typer.echo(f"{where}: {accepted}{offered}{errors}.")
 
 

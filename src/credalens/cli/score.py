@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from credalens.checks.control_characters import escaped
+from credalens.checks.counted import count_text
 from credalens.cli.engine import PANEL, Address, Engine, MaxBytes, MemberAxis, check_engine
 from credalens.cli.progress import progress_bar
 
@@ -212,14 +213,14 @@ def _score(predictions: list[str], output: str, *, folders: bool, on_ray: bool, 
 def _print_work(summary: FolderSummary) -> None:
     speed = "" if summary.rows_a_second is None else f", {summary.rows_a_second:,.0f} rows a second for each worker"
     earlier = f", {summary.resumed_parts} of them by an earlier run" if summary.resumed_parts else ""
-    parts = f"{summary.parts} part{'s' * (summary.parts != 1)}"
-    workers = f"{summary.workers} worker{'s' * (summary.workers != 1)}"
-    retries = f"{summary.retries} retr{'y' if summary.retries == 1 else 'ies'}"
-    typer.echo(f"{parts}{earlier}; {workers}{speed}; {retries}.")
+    parts, workers = count_text(summary.parts, "part"), count_text(summary.workers, "worker")
+    typer.echo(f"{parts}{earlier}; {workers}{speed}; {count_text(summary.retries, 'retry', 'retries')}.")
     if summary.repeated_ids:
-        typer.echo(f"{summary.repeated_ids} rows repeat an id of an earlier row.", err=True)
+        typer.echo(f"{count_text(summary.repeated_ids, 'row')} with the id of an earlier row.", err=True)
     for table, rows in summary.left_out_rows.items():
-        typer.echo(escaped(f"left out: {rows} rows of {table} that the first table does not have."), err=True)
+        typer.echo(
+            escaped(f"left out: {count_text(rows, 'row')} of {table} that the first table does not have."), err=True
+        )
     for skipped in summary.skipped:
         typer.echo(escaped(f"left out: {skipped.error}"), err=True)
 
@@ -228,11 +229,10 @@ def _print(summary: ScoreSummary, seconds: float) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
-    members = "one member" if summary.members == 1 else f"{summary.members} members"
-    rows = f"{summary.rows:,} rows of {members} and {summary.classes} classes in {seconds:.1f} s"
+    members, rows = count_text(summary.members, "member"), count_text(summary.rows, "row")
     resumed = f", {summary.resumed_rows:,} of them by an earlier run" if summary.resumed_rows else ""
     loaded = " A compressed .npz cannot be read in part and was loaded whole." if "whole" in summary.access else ""
-    console.print(f"Scored {rows}{resumed}.{loaded}")
+    console.print(f"Scored {rows} of {members} and {summary.classes} classes in {seconds:.1f} s{resumed}.{loaded}")
     console.print(_table(summary))
     console.print(
         f"Set ({summary.rule}): {summary.mean_set_size:.2f} classes on average, a single one in "

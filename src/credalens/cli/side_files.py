@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from credalens.checks.counted import count_text
+
 
 def read_images(path: Path, /) -> Any:
     """The arrays of an .npz by name, or the one array of an .npy."""
@@ -39,7 +41,10 @@ def read_groups(path: Path, /) -> dict[str, list[Any]]:
         raise ValueError(f"--groups {path}: the first line must name every column, each once; got {heading}.")
     bad = next((n for n, row in enumerate(rows, start=2) if len(row) != len(heading)), None)
     if bad is not None:
-        raise ValueError(f"--groups {path}: line {bad} has {len(rows[bad - 2])} values for {len(heading)} columns.")
+        raise ValueError(
+            f"--groups {path}: line {bad} has {count_text(len(rows[bad - 2]), 'value')} for "
+            f"{count_text(len(heading), 'column')}."
+        )
     return {name: [row[place] for row in rows] for place, name in enumerate(heading)}
 
 

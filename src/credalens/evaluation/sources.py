@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from credalens.arrays import to_numpy
+from credalens.checks.counted import count_text
 from credalens.checks.doubtful_logits import are_distributions
 from credalens.storage import Predictions
 from credalens.storage.source import Source
@@ -32,7 +33,7 @@ def _source(name: str, predictions: Any, logits: bool) -> Source:
             f"{tuple(source.predictions.shape)}."
         )
     if source.rows < 2:
-        raise ValueError(f"{name}: {source.rows} rows of predictions; an evaluation needs at least 2.")
+        raise ValueError(f"{name}: {count_text(source.rows, 'row')} of predictions; an evaluation needs at least 2.")
     return source
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import array_kind_of, to_numpy
+from credalens.checks.counted import count_text
 from credalens.checks.labels import read_labels, warn_shifted_labels
 from credalens.checks.options import check_fraction
 from credalens.guard.nonconformity import SetScore
@@ -119,9 +120,8 @@ def _warn_too_few(sizes: list[int], alpha: float, by_class: bool) -> None:
     if min(sizes) >= least:
         return
     scarce = ", ".join(str(k) for k, n in enumerate(sizes) if n < least)
-    who, kept = (
-        (f"classes {scarce} have", "they are") if by_class else (f"there are {sizes[0]} samples,", "every class is")
-    )
+    given = f"got {count_text(sizes[0], 'sample')},"
+    who, kept = (f"classes {scarce} have", "they are") if by_class else (given, "every class is")
     warnings.warn(
         f"{who} fewer than the {least} that a coverage of {1 - alpha:g} needs: {kept} in every set.", stacklevel=3
     )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from credalens.arrays import to_numpy
 from credalens.checks.arrays import as_array
 from credalens.checks.bad_values import refuse_values
+from credalens.checks.counted import count_text
 from credalens.checks.intervals import trusted_intervals
 from credalens.checks.options import check_fraction
 from credalens.core.intervals import ProbabilityIntervals, tightened
@@ -70,8 +71,8 @@ class CoveringIntervals:
         least = least_samples(rate)
         if len(violations) < least:
             warnings.warn(
-                f"there are {len(violations)} samples, fewer than the {least} that a coverage of {1 - rate:g} needs: every "
-                "interval becomes [0, 1].",
+                f"got {count_text(len(violations), 'sample')}, fewer than the {least} that a coverage of {1 - rate:g} needs: "
+                "every interval becomes [0, 1].",
                 stacklevel=2,
             )
         margin, raw = min(MOST, conformal_quantile(violations, rate)), float((violations == 0).mean())

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.checks.counted import count_text
 from credalens.checks.options import check_choice, check_count, check_fraction
 from credalens.checks.scores import read_sample_scores, read_scores
 from credalens.guard.saved import SavedFormat, number, numbers
@@ -139,7 +140,7 @@ def _reference(scores: NDArray[np.float64], method: str, alpha: float) -> Ranked
         return RankedScores(scores)
     if (least := FixedReference.least(alpha / 2)) > len(scores):
         raise ValueError(
-            f"{len(scores)} calibration scores are too few for a fixed reference at alpha = {alpha:g}: no score could "
-            f"raise the value. At least {least} are needed; pass more, or use method='online'."
+            f"{count_text(len(scores), 'calibration score')}: too few for a fixed reference at alpha = {alpha:g}, no score "
+            f"could raise the value. At least {least} are needed; pass more, or use method='online'."
         )
     return FixedReference.of(scores, alpha / 2)

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.checks.counted import count_text
 from credalens.guard.quantile import conformal_quantile, least_samples
 
 SHIFT: Final = 39  # 8192 steps for every factor of two
@@ -61,6 +62,7 @@ def alarm_threshold(ordered: NDArray, rate: float, /) -> float:
     """The calibration score t such that s > t exactly where the p-value of s is at most ``rate``."""
     if len(ordered) < (least := least_samples(rate)):
         raise ValueError(
-            f"{len(ordered)} samples cannot promise a false-alarm rate of {rate:g} on new data; at least {least} are needed."
+            f"{count_text(len(ordered), 'sample')} cannot promise a false-alarm rate of {rate:g} on new data; at least "
+            f"{least} are needed."
         )
     return conformal_quantile(ordered, rate)

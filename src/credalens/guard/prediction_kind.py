@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from credalens.checks.counted import count_text
 from credalens.prediction import CredalPrediction
 
 
@@ -36,6 +37,7 @@ class PredictionKind:
             )
         if other.n_members != self.n_members:
             raise ValueError(
-                f"this was fitted with {self.n_members} members and the prediction has {other.n_members}: intervals depend "
-                f"on the number of members, so that no promise would hold. Fit it again with {other.n_members} members."
+                f"this was fitted with {count_text(self.n_members, 'member')} and the prediction has {other.n_members}: "
+                "intervals depend on the number of members, so that no promise would hold. Fit it again with "
+                f"{count_text(other.n_members, 'member')}."
             )

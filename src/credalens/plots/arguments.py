@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from credalens.checks.arrays import as_array
 from credalens.checks.bad_values import refuse_values
 from credalens.checks.control_characters import escaped
+from credalens.checks.counted import count_text
 from credalens.checks.member_array import read_distributions
 
 
@@ -37,8 +38,8 @@ def as_members(members: Any, /) -> NDArray[np.float64]:
 def as_names(names: Sequence[str], count: int, what: str, /) -> list[str]:
     """``count`` names as strings."""
     if isinstance(names, str) or len(names) != count:
-        came = f"the single string {names!r}" if isinstance(names, str) else f"{len(names)} names"
-        raise ValueError(f"{what} must be a sequence of {count} names, got {came}.")
+        came = f"the single string {names!r}" if isinstance(names, str) else count_text(len(names), "name")
+        raise ValueError(f"{what} must be a sequence of {count_text(count, 'name')}, got {came}.")
     return [as_text(name) for name in names]
 
 

@@ -12,6 +12,7 @@ from matplotlib.colors import to_rgba
 from numpy.typing import NDArray
 
 from credalens.checks.bad_values import refuse_values
+from credalens.checks.counted import count_text
 from credalens.look import Theme
 from credalens.plots.arguments import as_mapping, as_numbers, as_pair
 from credalens.plots.axes import add_legend, name_axes, open_axes
@@ -65,7 +66,7 @@ def _read_places(values: Any, bands: Bands, what: str) -> Array:
         raise ValueError(f"{what} must increase, got {x.tolist()}. Sort them, without repeats.")
     for name, (mean, _) in bands.items():
         if len(mean) != len(x):
-            raise ValueError(f"series {name!r} has {len(mean)} values for {len(x)} {what}.")
+            raise ValueError(f"series {name!r} has {count_text(len(mean), 'value')}; the number of {what} is {len(x)}.")
     return x
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from credalens.checks.counted import count_text
 from credalens.core.scores import SCORES
 from credalens.evaluation.model_comparison import ModelComparison, ModelDifference, recommended_point
 from credalens.evaluation.results import TOO_FEW, Comparison
@@ -19,7 +20,7 @@ from credalens.report.charts.chart import HIDDEN, SQUARE, Chart, Spec, by_series
 from credalens.report.charts.detection import X_AXES, gain_row, gains
 from credalens.report.figures import Figures, stem
 from credalens.report.files import write_report
-from credalens.report.footer import facts, files_read, footer, members, now
+from credalens.report.footer import facts, files_read, footer, now
 from credalens.report.page import Entry, render_page
 from credalens.report.tables import Cell, Column, Table, mark_best
 from credalens.storage.atomic_folder import atomic_folder
@@ -89,7 +90,8 @@ def sentence(comparison: ModelComparison, one: ModelDifference, /) -> str:
     }
     parts = [f"{words[side].format(baseline)} {joined(names)}" for side, names in said.items() if names]
     ours, theirs = (comparison.evaluations[name].data.members for name in (one.model, baseline))
-    cost = f"Both have {members(ours)}." if ours == theirs else f"It has {members(ours)}, {baseline} has {theirs}."
+    members = count_text(ours, "member")
+    cost = f"Both have {members}." if ours == theirs else f"It has {members}, {baseline} has {theirs}."
     return f"{one.model} {'; '.join(parts)}. {cost}"
 
 

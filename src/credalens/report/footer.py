@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from credalens.checks.counted import count_text
 from credalens.evaluation.outcome import DataSets, Evaluation
 from credalens.evaluation.words.numbers import percent, unit
 
@@ -18,16 +19,11 @@ def facts(data: DataSets, who: str = "", /) -> str:
     labels = "" if data.id.labelled else " (without labels)"
     ood = ", ".join(f"{one.rows:,} of {one.name}" for one in data.ood[:MOST_NAMED]) or "no data given"
     if len(data.ood) > MOST_NAMED:
-        ood += f" and {len(data.ood) - MOST_NAMED} more data sets"
+        ood += f" and {count_text(len(data.ood) - MOST_NAMED, 'more data set')}"
     return (
-        f"{who or members(data.members)}, {data.classes} classes. In distribution: {data.id.rows:,} inputs of "
+        f"{who or count_text(data.members, 'member')}, {data.classes} classes. In distribution: {data.id.rows:,} inputs of "
         f"{data.id.name}{labels}. Out of distribution: {ood}."
     )
-
-
-def members(count: int, /) -> str:
-    """So many members."""
-    return f"{count} members" if count > 1 else "1 member"
 
 
 def now() -> str:
@@ -45,7 +41,7 @@ def footer(evaluation: Evaluation, /) -> list[str]:
     made = (
         f"Made by credalens {evaluation.version}, Python {platform.python_version()}, NumPy {np.__version__} from "
         f"{'logits' if settings.logits else 'probabilities'}. Uncertainty is in {unit(settings.base)}; the ECE has "
-        f"{settings.bins} bins of equal width. {intervals if evaluation.ood else ''}"
+        f"{count_text(settings.bins, 'bin')} of equal width. {intervals if evaluation.ood else ''}"
         "All numbers are in report.json next to this page."
     )
     return [made, *([read] if (read := files_read(data)) else [])]

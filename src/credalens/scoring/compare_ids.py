@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from credalens.checks.counted import count_text
 from credalens.scoring.parquet_folders import ParquetTable, readable_part, row_batches
 
 JOINS: Final = ("exact", "first")
@@ -38,13 +39,16 @@ def compare_ids(tables: Sequence[ParquetTable], id_column: str | None, join: str
     repeated = len(ids) - ids.null_count - len(counts) + (ids.null_count > 0)
     if repeated and join == "exact":
         example = counts.filter(pc.greater(counts.field("counts"), 1)).field("values").drop_null()[0]
-        raise ValueError(f"{tables[0]}: {repeated} rows repeat an id of an earlier row, such as {example}. {REMEDY}")
+        raise ValueError(
+            f"{tables[0]}: {count_text(repeated, 'row')} with the id of an earlier row, such as {example}. {REMEDY}"
+        )
     left_out = {}
     for table in tables[1:] if complete else ():
         extra = _unmatched(table, str(id_column), ids, len(ids) - repeated)
         if len(extra) and join == "exact":
             raise ValueError(
-                f"{table}: has {len(extra)} rows that {tables[0]} lacks, such as the one with id {extra[0]}. {REMEDY}"
+                f"{table}: has {count_text(len(extra), 'row')} that {tables[0]} lacks, such as the one with id {extra[0]}. "
+                f"{REMEDY}"
             )
         if len(extra):
             left_out[str(table)] = len(extra)

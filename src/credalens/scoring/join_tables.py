@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.checks.counted import count_text
 from credalens.scoring.inputs import Chunk
 from credalens.scoring.parquet_folders import ParquetTable, columns_of_part, readable_part, row_batches
 from credalens.scoring.rows_by_id import gather
@@ -139,7 +140,8 @@ class TableInput:
             predictions = 0 if values is None else values.shape[1]
             if predictions != rows:
                 raise ValueError(
-                    f"{table}: holds {predictions} predictions for {rows} rows of {path}; one of the two is damaged."
+                    f"{table}: holds {count_text(predictions, 'prediction')} for {count_text(rows, 'row')} of {path}; one of "
+                    "the two is damaged."
                 )
 
     def _check_columns(self, path: ArrowPath, expected: MemberColumns) -> None:
@@ -163,6 +165,5 @@ def _labels_of(batch: Any, columns: MemberColumns, start: int) -> NDArray:
 
 def _described(columns: MemberColumns) -> str:
     label = "" if columns.label is None else f", and labels in {columns.label}"
-    return (
-        f"{columns.members} members of {columns.classes} classes, {columns.dtype}, in {', '.join(columns.names)}{label}"
-    )
+    members = count_text(columns.members, "member")
+    return f"{members} of {columns.classes} classes, {columns.dtype}, in {', '.join(columns.names)}{label}"

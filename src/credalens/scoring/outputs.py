@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from credalens.checks.counted import count_text
 from credalens.scoring.columns import ENCODED, values_of
 from credalens.scoring.merge_parts import Merger
 from credalens.scoring.settings import ScoringSettings
@@ -226,8 +227,8 @@ class FileOutput:
         if not complete:
             return StoppedError(f"cannot write {self}: {reason}.")
         return StoppedError(
-            f"cannot write {self}: {reason}. {complete} finished parts are kept in {self.run.path}; make room and run the "
-            "same command again to resume from there."
+            f"cannot write {self}: {reason}. {self.run.path} keeps {count_text(complete, 'finished part')}; make room and "
+            "run the same command again to resume from there."
         )
 
     def _given_up(self, reason: str) -> StoppedError:

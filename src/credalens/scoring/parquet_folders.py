@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from credalens.checks.counted import count_text
 from credalens.storage.arrays_in_file import choose_predictions
 from credalens.storage.arrow_path import ArrowPath, FileState, arrow_path
 from credalens.storage.formats.limits import check_unfolded
@@ -89,7 +90,9 @@ def _columns_of_table(table: ParquetTable, logits: bool, id_column: str | None) 
             problem = problem or error
             continue
         return _columns_in(schema, table.path(part), logits, id_column)
-    raise ValueError(f"{table}: none of its {len(table.parts)} parts can be read; the first: {problem}")
+    raise ValueError(
+        f"{table}: nothing can be read of its {count_text(len(table.parts), 'part')}; the first: {problem}"
+    )
 
 
 def columns_of_part(path: ArrowPath, /, *, logits: bool, id_column: str | None, max_bytes: int | None) -> MemberColumns:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
+from credalens.checks.counted import count_text
 from credalens.scoring.parquet_folders import ParquetTable, readable_part
 from credalens.storage.formats.parquet import MemberColumns
 from credalens.storage.formats.suffixes import UnsuitableError
@@ -75,7 +76,7 @@ def _dataset(table: ParquetTable) -> tuple[Any, tuple[str, ...]]:
             continue
         fragments.append(fragment)
     if not fragments:
-        raise ValueError(f"{table}: none of its {len(table.parts)} files can be read.")
+        raise ValueError(f"{table}: nothing can be read of its {count_text(len(table.parts), 'file')}.")
     return ds.FileSystemDataset(fragments, fragments[0].physical_schema, form), tuple(unreadable)
 
 
@@ -95,7 +96,8 @@ def _check_once(ids: Any, id_column: str) -> None:
     twice = counts.filter(pc.greater(counts.field("counts"), 1))
     if len(twice):
         raise UnsuitableError(
-            f"has {len(twice)} ids more than once in {id_column!r}, such as {twice[0]['values']}; an id names one row."
+            f"has {count_text(len(twice), 'id')} more than once in {id_column!r}, such as {twice[0]['values']}; an id names "
+            "one row."
         )
 
 

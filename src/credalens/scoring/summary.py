@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from credalens.checks.counted import count_text
 from credalens.guard.decisions import DECISIONS
 from credalens.scoring.compare_ids import IdDifferences
 from credalens.scoring.job import PartReport, ScoringJob
@@ -115,7 +116,7 @@ def summarise_folder(
     scored = [report for report in attempted.values() if not report.error]
     bad = sorted((report for report in attempted.values() if report.error), key=lambda report: report.part)
     if not _rows([*finished.values(), *scored]):
-        why = f"all {len(bad)} parts were left out; the first: {bad[0].error}" if bad else "no part has a row."
+        why = f"{count_text(len(bad), 'part')} left out; the first: {bad[0].error}" if bad else "no part has a row."
         raise ValueError(f"{job.input}: nothing was scored, {why}")
     seconds = sum(report.seconds for report in scored)
     return FolderSummary(

@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from credalens.checks.counted import count_text
 from credalens.sklearn.committee import Committee, FittedModel, fitted_model
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
@@ -69,7 +70,9 @@ def _classes_of(name: str, model: Any) -> NDArray[Any]:
             "each output."
         )
     if len(classes) < 2:
-        raise ValueError(f"{name} knows {len(classes)} class ({list(classes)}); a prediction needs at least two.")
+        raise ValueError(
+            f"{name} knows {count_text(len(classes), 'class', 'classes')} ({list(classes)}); a prediction needs at least two."
+        )
     return np.asarray(classes)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.checks.counted import count_text
 from credalens.storage.arrays_in_file import LABELS, arrays_in
 from credalens.storage.formats.limits import check_unfolded
 from credalens.storage.formats.stored_array import Stored
@@ -39,8 +39,7 @@ def read_labels(
     with readable(source):
         stored = _choose(arrays_in(source))
         check_unfolded(stored.unfolded_bytes, source.stat().st_size, max_bytes)
-    _check_rows(stored.rows, rows, source)
-    with readable(source):
+        check_rows(stored.rows, rows)
         return checked_labels(stored.read(0, stored.rows), classes)
 
 
@@ -61,9 +60,12 @@ def _check_form(dtype: str, shape: tuple[int, ...]) -> None:
         )
 
 
-def _check_rows(labels: int, rows: int | None, path: Path) -> None:
+def check_rows(labels: int, rows: int | None, /) -> None:
+    """As many labels as rows of predictions, where their number is known; call it in ``readable``."""
     if rows is not None and labels != rows:
-        raise ValueError(f"{path}: {labels} labels for {rows} rows of predictions; every row needs one.")
+        raise UnsuitableError(
+            f"{count_text(labels, 'label')} for {count_text(rows, 'row')} of predictions; every row needs one."
+        )
 
 
 def checked_labels(labels: NDArray, classes: int | None, /, *, start: int = 0) -> NDArray[np.int64]:

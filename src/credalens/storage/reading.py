@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.arrays import check_classes, row_tolerance
+from credalens.checks.counted import count_text
 from credalens.checks.member_array import raise_no_members
 from credalens.storage.arrays_in_file import LABELS, arrays_in, choose_predictions
 from credalens.storage.formats.limits import check_unfolded
 from credalens.storage.formats.stored_array import BFLOAT16, STREAMED, Stored
-from credalens.storage.formats.suffixes import UnsuitableError, readable, source_file
-from credalens.storage.labels import checked_labels
+from credalens.storage.formats.suffixes import readable, source_file
+from credalens.storage.labels import check_rows, checked_labels
 
 NUMBERS = ("float16", BFLOAT16, "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
 """What all formats can hold: probabilities and logits, and votes of members that are certain, which are zeros and ones."""
@@ -84,10 +85,7 @@ class Predictions:
         if self._labels is None:
             raise ValueError(f"{self.path} holds no labels.")
         with readable(self.path):
-            if self._labels.rows != self.rows:
-                raise UnsuitableError(
-                    f"{self._labels.rows} labels for {self.rows} rows of predictions; every row needs one."
-                )
+            check_rows(self._labels.rows, self.rows)
             return checked_labels(self._labels.read(start, stop), self.classes, start=start)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -163,8 +161,9 @@ def _check_member_axis(member_axis: int | None, stored: Stored, what: str) -> No
     members, rows, classes = stored.shape
     if member_axis is None and members > rows and not table:
         warnings.warn(
-            f"{what} is read as (members, rows, classes): {members} members, more than its {rows} rows, and {classes} classes. "
-            "If the rows come first, pass member_axis=1 (--member-axis 1); member_axis=0 confirms that members come first.",
+            f"{what} is read as (members, rows, classes): {members} members, more than its {count_text(rows, 'row')}, and "
+            f"{classes} classes. If the rows come first, pass member_axis=1 (--member-axis 1); member_axis=0 confirms that "
+            "members come first.",
             stacklevel=3,
         )
 

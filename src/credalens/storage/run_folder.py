@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, final
 
+from credalens.checks.counted import count_text
 from credalens.storage.atomic import PARTIAL, atomic_file
 from credalens.storage.lock import LOCK, Lock, locked
 
@@ -206,8 +207,8 @@ class RunFolder:
         extra = sorted(set(self.parts()) - set(parts))
         if extra:
             raise ValueError(
-                f"{self.path} holds {len(extra)} parts that the input no longer has, such as {extra[0]}; begin anew with "
-                "--restart, or put the input's part back."
+                f"{self.path} holds {count_text(len(extra), 'part')} that the input no longer has, such as {extra[0]}; begin "
+                "anew with --restart, or put the input's part back."
             )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
+from credalens.checks.counted import count_text
 from credalens.checks.doubtful_logits import are_distributions, few_rows
 from credalens.checks.packages import needing
 from credalens.storage.arrays_in_file import LABELS
@@ -57,8 +58,8 @@ def _labels(labels: Any, rows: int) -> NDArray:
     truth, _ = to_numpy(labels)
     if truth.shape != (rows,) or truth.dtype.kind not in "iu":
         raise ValueError(
-            f"labels must be {rows} integers, one class index for each row of predictions; got {truth.dtype} of shape "
-            f"{truth.shape}. Turn one-hot labels into indices with argmax(-1)."
+            f"labels must be {count_text(rows, 'integer')}, one class index for each row of predictions; got {truth.dtype} "
+            f"of shape {truth.shape}. Turn one-hot labels into indices with argmax(-1)."
         )
     return truth
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from credalens.arrays import ArrayKind, array_kind_of
 from credalens.checks.bad_rows import BadRowError
+from credalens.checks.counted import count_text
 from credalens.checks.member_array import check_axis, raise_bad_member, read_distributions, read_logits
 from credalens.core.members import MemberSummary
 
@@ -76,7 +77,8 @@ class OutputForm:
         self.shape = self.shape or tensor.shape
         if tensor.shape[-1] != self.shape[-1]:
             raise ValueError(
-                f"{member} predicts {tensor.shape[-1]} classes and the members before it {self.shape[-1]}."
+                f"{member} predicts {count_text(tensor.shape[-1], 'class', 'classes')} and the members before it "
+                f"{self.shape[-1]}."
             )
         if tensor.shape != self.shape:
             raise ValueError(

@@ -10,6 +10,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.checks.counted import count_text
 from credalens.storage.lock import Lock
 from credalens.storage.run_folder import RunFolder
 
@@ -76,8 +77,8 @@ def read_results(folder: Path, /, *, partial: bool) -> tuple[dict[str, Any], lis
         batches = len(list(folder.glob("part-*.npz")))
         if not partial:
             raise ValueError(
-                f"{folder} holds an unfinished run, {batches} batches so far; repeat the call of predict to finish it, "
-                "or read what there is with partial=True."
+                f"{folder} holds an unfinished run, {count_text(batches, 'batch', 'batches')} so far; repeat the call of "
+                "predict to finish it, or read what there is with partial=True."
             )
     return manifest["settings"], [_read_part(_part_path(run, index)) for index in range(batches)]
 

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from torch import Tensor, nn
 
+from credalens.checks.counted import count_text
 from credalens_paper.backbones.depthwise import use_own_depthwise
 from credalens_paper.backbones.pretrained import FAMILIES, read_configuration
 
@@ -170,6 +171,6 @@ def _check_report(name: str, report: dict[str, Any], folder: Path) -> None:
     body = sorted(key for key in keys if not key.startswith("classifier"))
     if body:
         raise ValueError(
-            f"{len(body)} weights of {name} are missing from {folder} or have another shape there, first {body[0]}; "
+            f"{folder} lacks {count_text(len(body), 'weight')} of {name}, or holds another shape, first {body[0]}; "
             f"was it saved from another network?"
         )

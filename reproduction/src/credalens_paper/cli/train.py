@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from credalens.checks.counted import count_text
 from credalens.cli.engine import Address, Cpus, Device, Engine, Gpus, SideBySide, check_engine
 from credalens.storage import save_predictions
 from credalens.storage.targets import check_file, check_folder
@@ -225,8 +226,8 @@ def _print(summary: dict[str, Any], predictions: Path | None) -> None:
         table.add_row(row["key"] + ("" if row["trained"] else " (kept)"), *numbers, f"{row['seconds']:.1f}")
     console.print(table)
     if "workers" in summary:
-        retries = f"{summary['retries']} retr{'y' if summary['retries'] == 1 else 'ies'}"
-        console.print(f"{summary['workers']} workers; {retries}.")
+        workers, retries = count_text(summary["workers"], "worker"), count_text(summary["retries"], "retry", "retries")
+        console.print(f"{workers}; {retries}.")
     if "members" in summary:
         accuracy = f"{100 * summary['test_accuracy']:.2f} %"
         console.print(f"Averaged prediction of {summary['members']}: {accuracy} correct on the test split.")

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from credalens.checks.counted import count_text
 from credalens_paper.backbones import LITE
 from credalens_paper.backbones.pretrained import Pretrained
 from credalens_paper.data import DATA_SETS
@@ -115,7 +116,9 @@ def distinct_combinations(pool: Sequence[int], N: int, count: int, /, *, seed: i
     [(0, 1), (0, 2), (1, 2)]
     """
     if not 1 <= N <= len(pool):
-        raise ValueError(f"an ensemble of N = {N} needs at least {N} trained members, there are {len(pool)}")
+        raise ValueError(
+            f"an ensemble of N = {N} needs at least {count_text(N, 'trained member')}, there are {len(pool)}"
+        )
     if math.comb(len(pool), N) <= count:
         return list(combinations(sorted(pool), N))
     rng = np.random.default_rng([seed, len(pool), N])

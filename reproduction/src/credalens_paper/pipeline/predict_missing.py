@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import NUMPY
+from credalens.checks.counted import count_text
 from credalens.core.members import MemberSummary
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, spec_key
 from credalens_paper.pipeline.job import Job
@@ -68,7 +69,7 @@ def predict_network(job: Job, item: tuple[TrainSpec, Sets], /) -> None:
     job.deadline.check()
     network = job.engine.load(spec, job.store.models)
     job.store.write_json(_record(spec), job.engine.training_record(spec, job.store.models))
-    job.log(f"predicting {spec_key(spec)} on {len(sets)} sets")
+    job.log(f"predicting {spec_key(spec)} on {count_text(len(sets), 'set')}")
     if job.images.reason(spec.data, pixels=spec.image_size) is None:
         job.images.labels(spec.data)  # stored, so that predictions are evaluated where there are no data
     job.images.prepare(sets, spec.image_size)
@@ -163,7 +164,8 @@ def stored_members(job: Job, ensemble: Ensemble, images: EvaluationSet, /) -> Ar
         stored = job.store.predictions(spec_key(spec), images.key, ensemble.samples)
         if stored is None:
             raise FileNotFoundError(
-                f"no {ensemble.samples} predictions of {spec_key(spec)} on {images.key}; run without --only-train first"
+                f"no {count_text(ensemble.samples, 'prediction')} of {spec_key(spec)} on {images.key}; run without "
+                "--only-train first"
             )
         parts.append(stored)
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

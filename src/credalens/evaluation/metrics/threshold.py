@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.checks.counted import count_text
 from credalens.checks.options import check_base, check_choice, check_count, check_fraction, check_same_base
 from credalens.checks.scores import read_sample_scores, read_scores
 from credalens.core.scores import SCORES
@@ -120,7 +121,7 @@ def select_threshold(
     alarms = most_hits(rate, n + unseen) - unseen
     if alarms < 0:
         raise ValueError(
-            f"{n} samples cannot promise a false-alarm rate of {rate:g} on new data; "
+            f"{count_text(n, 'sample')} cannot promise a false-alarm rate of {rate:g} on new data; "
             f"at least {least_samples(rate)} are needed. Pass more, or guarantee='sample'."
         )
     value = float(ordered[n - 1 - alarms])

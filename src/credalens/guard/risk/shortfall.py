@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from credalens.checks.counted import count_text
 from credalens.guard.binomial import binomial_tail
 from credalens.guard.risk.control import TOLERANT, Limits, Tested
 
@@ -18,14 +19,15 @@ def shortfall(tested: Sequence[Tested], limits: Limits, score: str, /) -> str:
     wanted = f"{worst.risk.name} of at most {worst.risk.max_error:.3g} with {worst.confidence:.3g} confidence"
     if few:
         return (
-            f"{limits.of} calibration inputs cannot promise an {wanted}: it concerns at most {worst.most} accepted ones, "
-            f"and at least {worst.fewest} are needed, even if none of them is an error."
+            f"{count_text(limits.of, 'calibration input')} cannot promise an {wanted}: it concerns at most "
+            f"{count_text(worst.most, 'accepted one')}, and at least {worst.fewest} are needed, even if none of them is an "
+            "error."
         )
     accepted, errors = int(worst.accepted[worst.first]), int(worst.errors[worst.first])
     return (
-        f"no limit of {score!r} can promise an {wanted}: already the strictest that is tested has {errors} errors among "
-        f"{accepted} of the {limits.of} calibration inputs, which promise {worst.bound(worst.first):.3g}. "
-        f"{_advice(worst, errors / accepted, limits.of / worst.most)}"
+        f"no limit of {score!r} can promise an {wanted}: already the strictest that is tested has "
+        f"{count_text(errors, 'error')} among {accepted} of the {limits.of} calibration inputs, which promise "
+        f"{worst.bound(worst.first):.3g}. {_advice(worst, errors / accepted, limits.of / worst.most)}"
     )
 
 

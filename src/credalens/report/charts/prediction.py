@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from credalens.checks.counted import count_text
 from credalens.evaluation.members_needed import Trend
 from credalens.evaluation.metrics.calibration import FIRM, ReliabilityCurve, joined_bins
 from credalens.evaluation.metrics.selective import RejectionCurve
@@ -49,15 +50,11 @@ def _bins(name: str, curve: ReliabilityCurve) -> list[Row]:
             "inputs": int(curve.count[k]),
             "firm": bool(curve.count[k] >= FIRM),
             "joined": bool(joined[k]),
-            "text": f"{names_of([name])[name]}: {_inputs(int(curve.count[k]))}, confidence {percent(curve.confidence[k])}, "
-            f"accuracy {percent(curve.accuracy[k])}",
+            "text": f"{names_of([name])[name]}: {count_text(int(curve.count[k]), 'input')}, confidence "
+            f"{percent(curve.confidence[k])}, accuracy {percent(curve.accuracy[k])}",
         }
         for k in curve.count.nonzero()[0].tolist()
     ]
-
-
-def _inputs(count: int) -> str:
-    return f"{count} inputs" if count > 1 else "1 input"
 
 
 def _reliability(theme: Theme) -> Spec:

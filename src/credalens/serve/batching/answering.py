@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.bad_rows import BadRowError
+from credalens.checks.counted import count_text
 from credalens.guard import Decisions, Guard
 from credalens.prediction import CredalPrediction
 from credalens.serve.batching.jobs import Job, JoinedJobs
@@ -92,7 +93,9 @@ class Answering:
             raise RequestError(f"{name}: {error.fault}") from error
         rows, batch = next(iter(inputs.values())).shape[self.model.row_axis], tuple(prediction.total.shape)
         if batch != (rows,):
-            raise RequestError(f"the model's prediction has shape {batch} for inputs of {rows} rows.", status=500)
+            raise RequestError(
+                f"the model's prediction has shape {batch} for inputs of {count_text(rows, 'row')}.", status=500
+            )
         return prediction
 
     def _reply(self, job: Job, arrays: dict[str, NDArray], rows: slice) -> InferResponse:
@@ -109,9 +112,8 @@ def _decide(guard: Guard, prediction: CredalPrediction) -> Decisions:
     """What the guard decides; never about predictions of another kind than it was fitted on, where no promise holds."""
     fitted, given = (guard.n_members, guard.classes), (prediction.n_members, prediction.lower.shape[-1])
     if fitted != given:
-        message = (
-            f"the guard is for {fitted[0]} members and {fitted[1]} classes; the model has {given[0]} and {given[1]}."
-        )
+        kind = f"{count_text(fitted[0], 'member')} and {fitted[1]} classes"
+        message = f"the guard is for {kind}; the model has {given[0]} and {given[1]}."
         raise RequestError(message, status=500)
     return guard.decide(prediction)
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from numpy.typing import NDArray
 
+from credalens.checks.counted import count_text
 from credalens.checks.packages import needing
 from credalens.guard import Guard
 from credalens.prediction import CredalPrediction
@@ -137,7 +138,7 @@ def _listed(member: OnnxMember) -> str:
 def _check_guard(guard: Guard | None, members: int) -> None:
     if guard is not None and guard.n_members != members:
         raise ValueError(
-            f"the guard was fitted with {guard.n_members} members and there are {members}: intervals depend on "
+            f"the guard was fitted with {count_text(guard.n_members, 'member')} and there are {members}: intervals depend on "
             "their number, so that no promise would hold."
         )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.checks.counted import count_text
 from credalens.serve.protocol.datatypes import BYTES, DTYPES, datatype_of
 from credalens.serve.protocol.errors import RequestError
 
@@ -20,7 +21,7 @@ def tensor_from_bytes(raw: memoryview, name: str, datatype: str, shape: tuple[in
         return _words(raw, name, count).reshape(shape)
     dtype = DTYPES[datatype]
     if len(raw) != count * dtype.itemsize:
-        expected = f"shape {list(shape)} of {datatype} takes {count * dtype.itemsize} bytes"
+        expected = f"shape {list(shape)} of {datatype} takes {count_text(count * dtype.itemsize, 'byte')}"
         raise RequestError(f"input {name!r}: {expected}; binary_data_size is {len(raw)}.")
     if datatype == "BOOL" and (np.frombuffer(raw, np.uint8) > 1).any():
         raise RequestError(f"input {name!r}: a byte of BOOL must be 0 or 1.")
@@ -30,7 +31,9 @@ def tensor_from_bytes(raw: memoryview, name: str, datatype: str, shape: tuple[in
 def _words(raw: memoryview, name: str, count: int) -> NDArray:
     words = list(_each_word(raw, name))
     if len(words) != count:
-        raise RequestError(f"input {name!r}: its shape needs {count} elements; the binary data hold {len(words)}.")
+        raise RequestError(
+            f"input {name!r}: its shape needs {count_text(count, 'element')}; the binary data hold {len(words)}."
+        )
     values = np.empty(count, object)
     values[:] = words
     return values

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from numpy.typing import NDArray
 
+from credalens.checks.counted import count_text
 from credalens.serve.protocol.binary_tensors import tensor_from_bytes
 from credalens.serve.protocol.datatypes import check_datatype
 from credalens.serve.protocol.errors import RequestError
@@ -81,7 +82,9 @@ def _read_inputs(items: list[Any], tail: memoryview) -> dict[str, NDArray]:
         inputs[name], size = _read_tensor(item, name, tail[start:])
         start += size
     if start != len(tail):
-        raise RequestError(f"the body holds {len(tail)} bytes of binary data; the inputs account for {start}.")
+        raise RequestError(
+            f"the body holds {count_text(len(tail), 'byte')} of binary data; the inputs account for {start}."
+        )
     return inputs
 
 
@@ -94,7 +97,9 @@ def _read_tensor(item: dict[str, Any], name: str, tail: memoryview) -> tuple[NDA
     if "data" in item:
         raise RequestError(f"input {name!r} has both data and binary_data_size; give one of them.")
     if not _is_count(size) or size > len(tail):
-        raise RequestError(f"input {name!r}: binary_data_size is {size!r:.40}, and {len(tail)} bytes are left.")
+        raise RequestError(
+            f"input {name!r}: binary_data_size is {size!r:.40}, with {count_text(len(tail), 'byte')} left."
+        )
     return tensor_from_bytes(tail[:size], name, datatype, shape), size
 
 

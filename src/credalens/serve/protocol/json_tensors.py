@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.checks.counted import count_text
 from credalens.serve.protocol.datatypes import BYTES, DTYPES, datatype_of
 from credalens.serve.protocol.errors import RequestError
 
@@ -18,7 +19,9 @@ def tensor_from_json(data: Any, name: str, datatype: str, shape: tuple[int, ...]
     """The tensor of an input whose ``data`` came as JSON."""
     values = _array(data, name, datatype)
     if values.size != math.prod(shape):
-        raise RequestError(f"input {name!r}: shape {list(shape)} needs {math.prod(shape)} values; got {values.size}.")
+        raise RequestError(
+            f"input {name!r}: shape {list(shape)} needs {count_text(math.prod(shape), 'value')}; got {values.size}."
+        )
     return values.reshape(shape)
 
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from credalens.checks.counted import count_text
 from credalens_paper.experiments.tables import BAYESIAN
 from credalens_paper.findings.advice.sentence import Advice, listed, section
 from credalens_paper.findings.comparisons import Comparison, comparisons
 from credalens_paper.findings.tally import Tally
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import joined, markdown_table
-from credalens_paper.results.rendering.values import count_text
 
 TITLE: Final = "Which prediction"
 METRICS: Final = ("ACC", "ECE", "NLL")

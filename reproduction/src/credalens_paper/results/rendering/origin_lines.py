@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from credalens.checks.counted import count_text
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.index import LABELS, file_name
 from credalens_paper.experiments.preparations import EVERY
 from credalens_paper.results.records import Panel, Provenance, Result, TableResult, TrainedModels
-from credalens_paper.results.rendering.values import count_text
 
 SIZES: Final = {"DE": ("members", "many_members", "runs"), "BNN": ("bnn_runs",), "EDD": ("edd_runs",)}
 """Numbers of a preset that the command line can change, by the beginning of the methods they are about."""

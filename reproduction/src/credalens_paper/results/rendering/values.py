@@ -58,12 +58,3 @@ def paper_difference_text(difference: PaperDifference | None, metric: str, /) ->
 
 def _spread(number: Runs | PaperNumber | Difference, metric: str) -> str:
     return "" if number.std is None else f" ± {number.std:.{_digits(number.mean, metric)}f}"
-
-
-def count_text(number: int, word: str, /) -> str:
-    """A number of things.
-
-    >>> count_text(1, "run"), count_text(3, "run")
-    ('1 run', '3 runs')
-    """
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
