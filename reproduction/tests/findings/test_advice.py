@@ -241,11 +241,31 @@ def test_the_better_prediction_is_advised_for_each_kind_of_data(sign, choice):
     results = [compared(*clean, *corrupted)]
     advice = prediction_advice(results)
     assert advice.do.startswith(f"Predict with {choice} for clean images of 10 classes; with")
-    assert advice.do.endswith("for corrupted images")
+    assert advice.do.endswith("for corrupted images of 10 classes")
     assert f"clean images of 10 classes {sign * 0.01:+.3f} (1 cell)" in advice.because
     assert re.search(rf"clean images of 10 classes .*\| {choice} ", prediction_table(results))
     bayesian = compared(*((mean, {**keys, "method": "BNNR"}) for mean, keys in clean))
     assert prediction_advice([bayesian]) is None
+
+
+def drawn(metric, *means, id_set="cifar100"):
+    """A figure against severity: the averaged and the credal line of an ensemble."""
+    keys = CellKey(**ENSEMBLE, variant="classical", id_set=id_set, ood_set=f"{id_set}-c", metric=metric)
+    label = f"{metric.lower()}_cifar10_100_de"
+    return figure(label, Panel(title="P", keys=keys, substitutes={}, metric=metric, series=lines(*means, n=(1, 1))))
+
+
+def test_networks_that_only_figures_show_on_corrupted_images_count_and_those_of_tables_once():
+    figures = [drawn("ECE", [0.2, 0.4], [0.1, 0.3]), drawn("NLL", [1.0, 2.0], [1.0, 1.6])]
+    advice = prediction_advice(figures)
+    assert advice.do == "Predict with the intersection probability for corrupted images of 100 classes"
+    assert "corrupted images of 100 classes -0.100 (1 cell)." in advice.because
+    assert "Accuracy" not in advice.because
+    assert re.search(r"\| – +\| 1 of 1 cells, -0.100 +\| 1 of 1 cells, -0.200 +\|", prediction_table(figures))
+    metrics = {"ACC": 0.1, "ECE": -0.1, "NLL": -0.2}
+    in_table = compared(*((mean, {"metric": metric, "ood_set": "cifar10-c"}) for metric, mean in metrics.items()))
+    same = [drawn("ECE", [0.2, 0.4], [0.1, 0.3], id_set="cifar10")]
+    assert prediction_table([in_table, *same]) == prediction_table([in_table])
 
 
 def samples(credal, averaged, ensemble, distilled):

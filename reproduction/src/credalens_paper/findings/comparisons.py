@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isclose
 from typing import Final
@@ -55,12 +55,12 @@ def _comparisons(results: Sequence[Result]) -> Iterator[Comparison]:
             keys = measured[entry.keys]
             given_as_trained = keys.preparation is None
             others = seen.setdefault(keys, [])
-            if entry.ours and keys.id_set and given_as_trained and not _repeats(entry.ours, others):
+            if entry.ours and keys.id_set and given_as_trained and not repeats(entry.ours, others):
                 others.append(entry.ours)
                 yield Comparison(result.label, keys, entry.ours, entry.paper)
 
 
-def _repeats(ours: Difference, others: Sequence[Difference]) -> bool:
+def repeats(ours: Difference, others: Iterable[Difference], /) -> bool:
     """Whether one of the others is the same difference over as many runs."""
     return any(ours.n == other.n and isclose(ours.mean, other.mean, rel_tol=REPEATED) for other in others)
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Final
 
 from credalens.checks.counted import count_text
+from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.tables import BAYESIAN
 from credalens_paper.findings.advice.sentence import Advice, listed, section
-from credalens_paper.findings.comparisons import Comparison, comparisons
+from credalens_paper.findings.comparisons import Comparison, comparisons, repeats
+from credalens_paper.findings.lookup import compared_lines, is_better
 from credalens_paper.findings.tally import Tally
-from credalens_paper.results.records import Result
-from credalens_paper.results.rendering.markdown import joined, markdown_table
+from credalens_paper.results.records import Difference, Result
+from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
 
 TITLE: Final = "Which prediction"
 METRICS: Final = ("ACC", "ECE", "NLL")
+DECIDING: Final = METRICS[1:]
+CURVES: Final = ("ece_cifar10_100_de", "nll_cifar10_100_de")
+"""Figures against severity of networks that no table has on corrupted images."""
 FEW: Final = 10
 """Members, below which there are few."""
 CREDAL, AVERAGE, EITHER = "the intersection probability", "the average", "either"
@@ -24,15 +30,15 @@ PLACES: Final = {
     ("cifar10", "clean"): "clean images of 10 classes",
     ("cifar100", "clean"): "clean images of 100 classes",
     ("clinc150", "clean"): "texts",
-    ("cifar10", "corrupted"): "corrupted images",
+    ("cifar10", "corrupted"): "corrupted images of 10 classes",
     ("cifar100", "corrupted"): "corrupted images of 100 classes",
     ("cifar10n", "clean"): WRONG,
 }
 NOTE: Final = (
     "The intersection probability against the average: in how many cells it is better, and the least and the greatest\n"
     "difference. The better one is better in calibration error (ECE) and in log loss (NLL), in four fifths of the cells or\n"
-    "more. Ten classes: CIFAR-10; 100: CIFAR-100; texts: CLINC150; corrupted: CIFAR-10-C; wrong labels: trained on CIFAR-10N.\n"
-    "Corrupted images of 100 classes: [CIFAR-100](../results/cifar100/README.md)."
+    "more. Ten classes: CIFAR-10; 100: CIFAR-100; texts: CLINC150; corrupted: CIFAR-10-C and CIFAR-100-C, the mean over all\n"
+    "severities; wrong labels: trained on CIFAR-10N."
 )
 
 
@@ -48,21 +54,35 @@ class Case:
     @property
     def better(self) -> str:
         """The prediction that is better in ECE and in NLL."""
-        picks = {self.tallies[metric].pick(CREDAL, AVERAGE, EITHER) for metric in ("ECE", "NLL")}
+        picks = {self.tallies[metric].pick(CREDAL, AVERAGE, EITHER) for metric in DECIDING}
         return picks.pop() if len(picks) == 1 else EITHER
 
 
 def prediction_cases(results: Sequence[Result], /) -> list[Case]:
-    """Every case that was measured by all metrics."""
+    """Every case that was measured by the metrics that decide."""
     entries: dict[tuple[str, str, bool], list[Comparison]] = {}
-    for entry in comparisons(results):
+    for entry in (*comparisons(results), *_drawn(results)):
         if entry.keys.measure is None and entry.keys.metric in METRICS:
             words = PLACES.get((entry.keys.id_set or "", entry.place))
             kind = "Bayesian samples" if entry.keys.method in BAYESIAN else "ensembles"
             if words:
                 entries.setdefault((words, kind, (entry.keys.N or 0) < FEW), []).append(entry)
     cases = [Case(*key, _by_metric(entries[key])) for key in _in_order(entries)]
-    return [case for case in cases if all(case.tallies.values())]
+    return [case for case in cases if all(case.tallies[metric] for metric in DECIDING)]
+
+
+def _drawn(results: Sequence[Result]) -> Iterator[Comparison]:
+    """Point predictions on corrupted images that figures have and tables do not, a mean over all severities each."""
+    in_tables = comparisons(results)
+    for result in (result for result in results if result.label in CURVES):
+        for panel, averaged, credal in compared_lines(result):
+            found = panel.keys.as_dict() if panel.keys else {}
+            keys = CellKey(**{**found, **(panel.substitutes or {}), "variant": "credal"})
+            mean = fmean(credal.mean) - fmean(averaged.mean)
+            wins = is_better(keys.metric, mean)
+            ours = Difference(mean, None, min(credal.n), int(wins), "credal" if wins else "classical")
+            if not repeats(ours, (entry.ours for entry in in_tables if entry.keys == keys)):
+                yield Comparison(result.label, keys, ours, None)
 
 
 def _in_order(entries: Mapping[tuple[str, str, bool], Sequence[Comparison]]) -> list[tuple[str, str, bool]]:
@@ -86,11 +106,12 @@ def prediction_advice(results: Sequence[Result], /) -> Advice | None:
         by_choice.setdefault(case.better, []).append(case.words)
     choices = "; with ".join(f"{choice} for {listed(places)}" for choice, places in by_choice.items())
     errors = "; ".join(f"{case.words} {_error(case)}" for case in cases)
-    apart = max(abs(value) for case in cases for value in case.tallies["ACC"].differences)
+    apart = [abs(value) for case in cases for value in case.tallies["ACC"].differences]
+    accuracy = f" Accuracy differs by at most {max(apart):.2f} points." if apart else ""
     both = " If you expect several of these, `credalens evaluate` compares both on yours." if len(by_choice) > 1 else ""
     because = (
         "Calibration error (how far confidence is from accuracy) of the intersection probability minus that of the average: "
-        f"{errors}. Accuracy differs by at most {apart:.2f} points.{both}"
+        f"{errors}.{accuracy}{both}"
     )
     return Advice(f"Predict with {choices}", because, (section(TITLE), section("Against corruption severity")))
 
@@ -107,7 +128,7 @@ def prediction_table(results: Sequence[Result], /) -> str:
             case.words,
             case.method,
             f"below {FEW}" if case.few else f"{FEW} or more",
-            *(case.tallies[metric].text for metric in METRICS),
+            *(case.tallies[metric].text if case.tallies[metric] else NONE for metric in METRICS),
             case.better,
         ]
         for case in prediction_cases(results)
