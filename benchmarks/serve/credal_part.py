@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from benchmarks.provenance import provenance
 from benchmarks.serve.client import load
-from benchmarks.serve.load import members_probs, request, write_table
+from benchmarks.serve.load import members_probs, request
 from benchmarks.serve.networks import demo_network, resnet18, write_members
+from benchmarks.serve.publish import publish
 from benchmarks.serve.servers import Server, timed_credalens
 from credalens import wrap
 from credalens.checks.member_array import read_members
@@ -171,10 +172,7 @@ def main() -> None:
         "kernels_us": {f"{rows} x {classes}": kernels_us(rows, classes) for rows in (1, 256) for classes in (10, 100)},
         "cells": list(measure(options.seconds)),
     }
-    print(table(content))  # noqa: T201
-    if not options.dry:
-        RESULTS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        write_table(HEADINGS, table(content))
+    publish(content, table(content), RESULTS, dry=options.dry)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from benchmarks.provenance import provenance
 from benchmarks.serve.client import Counted, body, first_answer, load, post
+from benchmarks.serve.publish import publish
 from benchmarks.serve.servers import Server, running
 from credalens import wrap
 
@@ -31,7 +32,7 @@ FORMS: Final = {"1 row, JSON": (1, False), "256 rows, binary": (256, True)}
 PEERS: Final = ("mlserver", "kserve")
 PACKAGES: Final = ("mlserver", "kserve", "starlette", "uvicorn", "uvloop", "httptools", "orjson", "numpy", "numba")
 JSON_ONLY: Final = ("mlserver",)
-RESULTS, PAGE = Path("results/serve_load.json"), Path("docs/serving.md")
+RESULTS: Final = Path("results/serve_load.json")
 HEADINGS: Final = (
     "| request | clients | answers, times MLServer's | times KServe's | CPU time each | part of MLServer's "
     "| of KServe's |"
@@ -157,12 +158,6 @@ print(json.dumps(found))
     return dict(json.loads(run.stdout))
 
 
-def write_table(headings: str, lines: str) -> None:
-    """Put a table in the place of the one with the same headings in the document."""
-    document = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(re.sub(re.escape(headings) + r"(\n\|.*)*", lambda _: lines, document), encoding="utf-8")
-
-
 def main() -> None:
     """Measure, and write both."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -182,10 +177,7 @@ def main() -> None:
         "versions": versions,
         "cells": cells,
     }
-    print(table(content))  # noqa: T201
-    if not options.dry:
-        RESULTS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        write_table(HEADINGS, table(content))
+    publish(content, table(content), RESULTS, dry=options.dry)
 
 
 if __name__ == "__main__":
