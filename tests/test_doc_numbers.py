@@ -1,0 +1,71 @@
+"""Numbers of the hand-written guide are those of the result files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from credalens.core.hartley import EXACT_CLASSES
+from credalens.core.scores import SCORES
+from credalens.evaluation.advice.which_score import SPLITS
+
+ROOT = Path(__file__).parents[1]
+GUIDE = (ROOT / "docs" / "scores.md").read_text()
+NAMES = ("epistemic", "mean_epistemic", "hartley", "total", "mean_total")
+
+
+def result(name: str) -> dict[str, Any]:
+    return json.loads((ROOT / "results" / f"{name}.json").read_text())
+
+
+def measured(name: str, **keys: str) -> float | None:
+    """The mean of the cell that has these keys; nothing where there is none."""
+    means = [cell["mean"] for cell in result(name)["cells"] if keys.items() <= cell["keys"].items()]
+    assert len(means) <= 1, keys
+    return means[0] if means else None
+
+
+def row(network: str, values: dict[str, float | None]) -> tuple[str, list[str]]:
+    shown = ["–" if values.get(name) is None else f"{values[name]:.1f}" for name in NAMES]
+    return network, shown
+
+
+def label_noise() -> tuple[str, list[str]]:
+    kinds = {"epistemic": "EU", "mean_epistemic": "EU", "hartley": "GH", "total": "TU", "mean_total": "TU"}
+    keys = {"id_set": "cifar10n", "ood_set": "svhn", "metric": "AUROC"}
+    variants = {name: "classical" if name.startswith("mean_") else "credal" for name in NAMES}
+    values = {n: measured("scratch/LabelNoise", measure=kinds[n], variant=variants[n], **keys) for n in NAMES}
+    return row("ResNet-18, 40 % of the training labels wrong", values)
+
+
+def large(backbone: str, title: str, id_set: str, data: str) -> tuple[str, list[str]]:
+    keys = {"backbone": backbone, "id_set": id_set}
+    accuracy = measured("scratch/NearOOD", metric="ACC", variant="classical", **keys)
+    values = {n: measured("scratch/ScoreCatalogue", measure=n, ood_set="svhn", metric="AUROC", **keys) for n in NAMES}
+    return row(f"{title} on {data}, accuracy {accuracy:.0f} %", values)
+
+
+def texts() -> tuple[str, list[str]]:
+    panels = [panel for panel in result("text/TextScores")["panels"] if panel["title"] == "MLP DE"]
+    means = {
+        one["name"]: one["mean"] for panel in panels if panel["metric"] == "AUROC (%)" for one in panel["estimates"]
+    }
+    return row("MLPs on texts, 150 classes, underconfident", {name: means.get(SCORES[name].label) for name in NAMES})
+
+
+def test_where_epistemic_misleads_is_as_measured():
+    lines = GUIDE.partition("| five members |")[2].partition("\n\n")[0].splitlines()[2:]
+    cells = [line.strip("| ").split(" | ") for line in lines]
+    assert [(network.partition(" (")[0], values) for network, *values in cells] == [
+        label_noise(),
+        large("vit_base", "ViT-Base", "cifar10", "CIFAR-10"),
+        large("vit_base", "ViT-Base", "cifar100", "CIFAR-100"),
+        large("efficientnet_b2", "EfficientNet-B2", "cifar100", "CIFAR-100"),
+        texts(),
+    ]
+
+
+def test_settings_in_the_guide_are_those_of_the_code():
+    assert f"over {SPLITS} splits" in GUIDE
+    assert f"leaves out `hartley` beyond {EXACT_CLASSES} classes" in GUIDE
