@@ -30,6 +30,12 @@ def test_the_help_names_every_command(capsys):
         assert "--version" in out
 
 
+def test_a_command_of_commands_shows_its_help_too(capsys):
+    code, out, err = run(capsys, "guard")
+    assert (code, err) == (0, "")
+    assert "credalens guard check guard.json" in out
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_shows_examples(capsys, command):
     code, out, _ = run(capsys, command, "--help")

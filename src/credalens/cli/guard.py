@@ -21,12 +21,7 @@ if TYPE_CHECKING:
     from credalens.guard.observed import DecisionCounts
 
 BROKEN: Final = 3
-guard = typer.Typer(
-    cls=OneGroup,
-    add_completion=False,
-    rich_markup_mode="markdown",
-    no_args_is_help=True,
-)
+guard = typer.Typer(cls=OneGroup, add_completion=False, rich_markup_mode="markdown")
 Labels = Annotated[
     Path | None,
     typer.Option(
@@ -40,8 +35,8 @@ Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads."
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@guard.callback()
-def describe() -> None:
+@guard.callback(invoke_without_command=True)
+def describe(context: typer.Context) -> None:
     """Decide which predictions to accept, with a promise: fit a guard, or check one.
 
     **Examples**
@@ -52,6 +47,8 @@ def describe() -> None:
 
         credalens score new.npz -o scored.parquet --guard guard.json
     """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @guard.command(cls=OneCommand)
