@@ -16,21 +16,21 @@ def percent(value: float, digits: int = 1, /) -> str:
     >>> percent(0.9387).split(), percent(math.nan)
     (['93.9', '%'], '–')
     """
-    return "–" if math.isnan(value) else f"{100 * value:.{digits}f}{SPACE}%".replace("-", MINUS)
+    return "–" if math.isnan(value) else f"{100 * value:z.{digits}f}{SPACE}%".replace("-", MINUS)
 
 
 def points(value: float, /) -> str:
     """A difference of two fractions, with its sign, in percentage points.
 
-    >>> points(-0.0105)
-    '−1.05'
+    >>> points(-0.0105), points(-1e-9)
+    ('−1.05', '+0.00')
     """
-    return f"{100 * value:+.2f}".replace("-", MINUS)
+    return f"{100 * value:+z.2f}".replace("-", MINUS)
 
 
 def number(value: float, digits: int = 3, /) -> str:
     """A plain number with a typographic minus; a dash for NaN."""
-    return "–" if math.isnan(value) else f"{value:.{digits}f}".replace("-", MINUS)
+    return "–" if math.isnan(value) else f"{value:z.{digits}f}".replace("-", MINUS)
 
 
 def unit(base: float, /) -> str:
