@@ -45,7 +45,10 @@ def open_table(source: str | os.PathLike[str], /, filesystem: Any = None) -> Par
     path = arrow_path(source, filesystem)
     if path.is_file():
         if not path.name.lower().endswith(PARQUET):
-            raise ValueError(f"{path}: must be a folder of Parquet files, or one file that ends in .parquet.")
+            raise ValueError(
+                f"{path}: must be a folder of Parquet files, or one file that ends in .parquet. Arrays of several models are "
+                "scored as one file, without Ray: numpy.stack makes them (members, rows, classes)."
+            )
         return ParquetTable(path, path.parent, (path.state(),))
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such folder.")
