@@ -51,7 +51,7 @@ def test_bad_sources_are_refused(tmp_path):
         score_folder(tmp_path / "absent", tmp_path / "out")
     with pytest.raises(ValueError, match="holds no Parquet files"):
         score_folder(tmp_path / "in", tmp_path / "out")
-    with pytest.raises(ValueError, match="must be a folder of Parquet files.*as one file, without Ray: numpy.stack"):
+    with pytest.raises(ValueError, match=r"must be a folder of Parquet files.*as one file, without Ray: numpy\.stack"):
         score_folder(tmp_path / "in.npy", tmp_path / "out")
     with pytest.raises(ValueError, match="name at least one folder"):
         score_folder([], tmp_path / "out")
