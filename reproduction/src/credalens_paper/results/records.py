@@ -72,6 +72,7 @@ class Cell:
 
     :ivar substitutes: keys of which something else was measured than the paper has.
     :ivar missing: which of the runs lack, with the reason.
+    :ivar note: how it was measured, where that is not how the others were.
     """
 
     keys: CellKey
@@ -79,6 +80,7 @@ class Cell:
     paper: PaperNumber | None
     ours: Runs | None = inline()
     missing: Mapping[str, str] | None = optional()
+    note: str | None = optional()
     reason: str | None = optional()
 
 
@@ -156,7 +158,10 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """What one pair of axes shows: lines, quantiles, members of single inputs, estimates with intervals; or why nothing."""
+    """What one pair of axes shows: lines, quantiles, members of single inputs, estimates with intervals; or why nothing.
+
+    :ivar note: how it was measured, where that is not how the others were.
+    """
 
     title: str
     keys: CellKey | None = optional()
@@ -174,6 +179,7 @@ class Panel:
     class_names: tuple[str, ...] | None = optional()
     members: tuple[tuple[float, ...], ...] | None = optional()
     estimates: tuple[Estimate, ...] | None = optional()
+    note: str | None = optional()
     reason: str | None = optional()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from credalens.checks.counted import count_text
@@ -10,7 +10,7 @@ from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.index import LABELS, file_name
 from credalens_paper.experiments.preparations import EVERY
-from credalens_paper.results.records import Panel, Provenance, Result, TableResult, TrainedModels
+from credalens_paper.results.records import ExactnessPart, Panel, Part, Provenance, Result, TableResult, TrainedModels
 
 SIZES: Final = {"DE": ("members", "many_members", "runs"), "BNN": ("bnn_runs",), "EDD": ("edd_runs",)}
 """Numbers of a preset that the command line can change, by the beginning of the methods they are about."""
@@ -100,18 +100,25 @@ def substitutes_text(result: Result, /) -> str:
 
 
 def unmeasured_lines(result: Result, /) -> str:
-    """What was not measured, and why."""
-    places: dict[str, list[str]] = {}
-    for place, reason in unmeasured(result):
-        places.setdefault(reason, []).append(place)
+    """What was not measured, and why; and what was measured in another way than the rest."""
     word = "cell" if result.kind == "table" else "part"
-    return "\n".join(f"- Not measured ({_few(names, word)}): {reason}." for reason, names in places.items())
+    lines = [f"- Not measured ({_few(names, word)}): {why}." for why, names in _by_reason(unmeasured(result)).items()]
+    notes = [(_where(part), part.note) for part in result.parts if not isinstance(part, ExactnessPart) and part.note]
+    lines += [f"- {_few(names, word)}: {note}." for note, names in _by_reason(notes).items()]
+    return "\n".join(lines)
+
+
+def _by_reason(places: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    reasons: dict[str, list[str]] = {}
+    for place, reason in places:
+        reasons.setdefault(reason, []).append(place)
+    return reasons
 
 
 def unmeasured(result: Result, /) -> Iterator[tuple[str, str]]:
     """Every place of a result that has no number, or not of all runs, with the reason."""
     for part in result.parts:
-        place = part.title if isinstance(part, Panel) else _place(part.keys)
+        place = _where(part)
         if part.reason is not None:
             yield place, part.reason
         else:
@@ -123,6 +130,10 @@ def absent_line(results: Sequence[Result], /) -> str:
     present = {result.label for result in results}
     absent = [f"`{label}`" for label in LABELS if label not in present]
     return f"Without a result file: {', '.join(absent)}." if absent else ""
+
+
+def _where(part: Part) -> str:
+    return part.title if isinstance(part, Panel) else _place(part.keys)
 
 
 def _place(keys: CellKey) -> str:
