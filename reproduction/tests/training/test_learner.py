@@ -60,7 +60,7 @@ def test_steps_follow_the_schedule():
 
 def test_bayesian_weights_start_where_the_schedule_says(tmp_path):
     spec = replace(SPEC, method="bnnr")
-    setting = Setting(tmp_path, build, CPU, "float32", False, None, {})
+    setting = Setting(tmp_path, build, CPU, "float32", False, True, None, {})
     job = Job(spec, setting)
     job.start(DeviceImages(blobs(64), CPU))
     learner = job.learner

@@ -38,3 +38,17 @@ def test_another_process_trains_the_same_networks(device, tmp_path):
     for spec in specs:
         here, there = (load_model(spec, tmp_path / name, build=build, device="cpu") for name in ("here", "there"))
         assert_equal_weights(here, there)
+
+
+@needs_gpu
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("backbone", ["convnet", "dropout", "depthwise"])
+def test_networks_on_a_gpu_become_the_same_alone_and_side_by_side(backbone, compiled, tmp_path):
+    specs = [member(backbone=backbone, seed=seed, image_size=32) for seed in range(3)]
+    options = {"build": build, "device": "cuda", "compile": compiled, "progress": False}
+    for side_by_side in (1, 3):
+        train_models(
+            specs, blobs(count=192, size=32), tmp_path / str(side_by_side), side_by_side=side_by_side, **options
+        )
+    for spec in specs:
+        assert_equal_weights(*(load_model(spec, tmp_path / name, build=build, device="cpu") for name in ("1", "3")))

@@ -138,3 +138,11 @@ def test_compiling_is_asked_for_once_for_each_network(spec, graphs, tmp_path, mo
     assert asked == graphs
     same = [record.loss for record in fused[0].history] == [record.loss for record in plain[0].history]
     assert same is not spec.bayesian  # whose noise then comes from torch's global generator
+
+
+@pytest.mark.parametrize("side_by_side", [1, 2])
+def test_networks_side_by_side_do_without_graphs_which_share_their_memory(side_by_side, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(torch, "compile", lambda network, **more: asked.append(more["options"]) or network)
+    train([SPEC, member(seed=1)], tmp_path, compile=True, side_by_side=side_by_side)
+    assert [options["triton.cudagraphs"] for options in asked] == [side_by_side == 1] * 2

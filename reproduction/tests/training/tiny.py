@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from credalens_paper.backbones.depthwise import DepthwiseConv2d
 from credalens_paper.training.device_images import TrainingData
 from credalens_paper.training.networks import load_model
 from credalens_paper.training.spec import TrainSpec
@@ -18,12 +19,13 @@ SPEC = TrainSpec("blobs", "convnet", "snn", seed=0, schedule="smoke", classes=3,
 
 
 def build(name, *, classes, width, image_size, pretrained, seed):
-    """Two convolutions with batch normalisation; "dropout" draws from torch's global generator too."""
+    """Two convolutions with batch normalisation, "depthwise" with one more; "dropout" draws from torch's global generator."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         dropout = [nn.Dropout(0.2)] if name == "dropout" else []
+        filters = [DepthwiseConv2d(8, 3, padding=1)] if name == "depthwise" else []
         return nn.Sequential(
-            nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(),
+            nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), *filters,
             nn.Conv2d(8, 8, 3, stride=2, padding=1), nn.BatchNorm2d(8), nn.ReLU(),
             nn.AdaptiveAvgPool2d(1), nn.Flatten(), *dropout, nn.Linear(8, classes),
         )  # fmt: skip

@@ -26,13 +26,18 @@ SHOW_EVERY: Final = 1.0
 
 @dataclass(frozen=True)
 class Setting:
-    """What all jobs of a call share."""
+    """What all jobs of a call share.
+
+    :ivar graphs: whether compiled steps are replayed as CUDA graphs. All graphs of a process use the same memory, so
+        networks that train side by side, each on a stream of its own, must do without.
+    """
 
     folder: Path
     build: Build
     device: torch.device
     precision: str
     compile: bool
+    graphs: bool
     epochs: int | None
     data: Note  # the fingerprint of the training set
 
@@ -115,6 +120,7 @@ class Job:
             ),
             precision=setting.precision,
             compile=setting.compile,
+            graphs=setting.graphs,
         )
 
     def _queued(self) -> AbstractContextManager[object]:

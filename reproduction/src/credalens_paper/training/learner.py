@@ -54,6 +54,7 @@ class Learner:
         precision: str = "float32",
         teachers: tuple[nn.Module, ...] = (),
         compile: bool = False,  # noqa: A002  (torch's word for it)
+        graphs: bool = True,
     ):
         self.spec, self.schedule, self.model = spec, schedule, model.train()
         self.step, self.history = 0, list[EpochRecord]()
@@ -62,7 +63,7 @@ class Learner:
         self._mixed = partial(mixed, precision, images.device)
         self._randomness = Randomness(spec.seed, images.device)
         self._optimizer = make_optimizer(model, schedule, images.device)
-        self._apply = compile_network(model, graph=not spec.bayesian) if compile else model
+        self._apply = compile_network(model, graph=graphs and not spec.bayesian) if compile else model
         if compile:  # without a graph, whose output would not outlive the next teacher's
             teachers = tuple(compile_network(teacher) for teacher in teachers)
         if spec.bayesian:  # compiled code draws from torch's global generators, which `active` sets

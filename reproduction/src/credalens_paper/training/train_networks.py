@@ -72,7 +72,9 @@ def train_models(
     """
     _check(specs, data, side_by_side, epochs)
     on = find_device(device)
-    setting = Setting(Path(folder), build, on, find_precision(precision, on), compile, epochs, data.fingerprint())
+    setting = Setting(
+        Path(folder), build, on, find_precision(precision, on), compile, side_by_side == 1, epochs, data.fingerprint()
+    )
     jobs = [Job(spec, setting) for spec in specs]
     waiting = [job for job in jobs if not job.folder.is_finished()]
     for job in waiting:
