@@ -116,6 +116,19 @@ def test_equal_mean_ranks_are_told_apart_by_mean_auroc_and_the_leader_by_auroc_i
     assert "1.3; `mean_total` has 1.7, `epistemic` 3.0. By mean AUROC `mean_total` is 6.00 points ahead of it." in ahead
 
 
+def test_scores_that_are_as_good_as_the_best_one_are_named():
+    scores = {
+        "total": (90, 90, 90),
+        "mean_total": (89.7, 89.7, 90.5),
+        "entropy": (89.4, 89.4, 89.4),
+        "epistemic": (5, 5, 5),
+    }
+    advice = which_score([ranked(scores)])
+    assert advice.do.startswith("Rank inputs by `total` (")
+    assert " By mean AUROC `total` and `mean_total` are within 0.03 points: any of these will do." in advice.because
+    assert "any of these" not in which_score([ranked({"total": (90, 90, 90), "epistemic": (5, 5, 5)})]).because
+
+
 def test_every_kind_of_data_has_its_own_best_score():
     few, many = {"total": (90, 90, 90), "epistemic": (80, 80, 80)}, {"total": (60, 60, 60), "epistemic": (64, 64, 64)}
     text = TableResult(**{**vars(ranked(many, id_set="clinc150")), "label": "TextIntents"})
@@ -261,6 +274,9 @@ def test_networks_that_only_figures_show_on_corrupted_images_count_and_those_of_
     assert advice.do == "Predict with the intersection probability for corrupted images of 100 classes"
     assert "corrupted images of 100 classes -0.100 (1 cell)." in advice.because
     assert "Accuracy" not in advice.because
+    assert "at the mildest severity for 1 of 1 kinds of network, at the severest for 1." in advice.because
+    turned = prediction_advice([drawn("ECE", [0.2, 0.4], [0.3, 0.3]), drawn("NLL", [1.0, 2.0], [1.0, 1.6])])
+    assert "at the mildest severity for 0 of 1 kinds of network, at the severest for 1." in turned.because
     assert re.search(r"\| – +\| 1 of 1 cells, -0.100 +\| 1 of 1 cells, -0.200 +\|", prediction_table(figures))
     metrics = {"ACC": 0.1, "ECE": -0.1, "NLL": -0.2}
     in_table = compared(*((mean, {"metric": metric, "ood_set": "cifar10-c"}) for metric, mean in metrics.items()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final
 
@@ -14,7 +14,7 @@ from credalens_paper.findings.advice.sentence import Advice, listed, section
 from credalens_paper.findings.comparisons import Comparison, comparisons, repeats
 from credalens_paper.findings.lookup import compared_lines, is_better
 from credalens_paper.findings.tally import Tally
-from credalens_paper.results.records import Difference, Result
+from credalens_paper.results.records import Difference, Panel, Result
 from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
 
 TITLE: Final = "Which prediction"
@@ -22,6 +22,7 @@ METRICS: Final = ("ACC", "ECE", "NLL")
 DECIDING: Final = METRICS[1:]
 CURVES: Final = ("ece_cifar10_100_de", "nll_cifar10_100_de")
 """Figures against severity of networks that no table has on corrupted images."""
+CALIBRATION: Final = ("ece_cifar10_full", CURVES[0])
 FEW: Final = 10
 """Members, below which there are few."""
 CREDAL, AVERAGE, EITHER = "the intersection probability", "the average", "either"
@@ -76,8 +77,7 @@ def _drawn(results: Sequence[Result]) -> Iterator[Comparison]:
     in_tables = comparisons(results)
     for result in (result for result in results if result.label in CURVES):
         for panel, averaged, credal in compared_lines(result):
-            found = panel.keys.as_dict() if panel.keys else {}
-            keys = CellKey(**{**found, **(panel.substitutes or {}), "variant": "credal"})
+            keys = replace(_measured(panel), variant="credal")
             mean = fmean(credal.mean) - fmean(averaged.mean)
             wins = is_better(keys.metric, mean)
             ours = Difference(mean, None, min(credal.n), int(wins), "credal" if wins else "classical")
@@ -111,9 +111,31 @@ def prediction_advice(results: Sequence[Result], /) -> Advice | None:
     both = " If you expect several of these, `credalens evaluate` compares both on yours." if len(by_choice) > 1 else ""
     because = (
         "Calibration error (how far confidence is from accuracy) of the intersection probability minus that of the average: "
-        f"{errors}.{accuracy}{both}"
+        f"{errors}.{_by_severity(results)}{accuracy}{both}"
     )
     return Advice(f"Predict with {choices}", because, (section(TITLE), section("Against corruption severity")))
+
+
+def _by_severity(results: Sequence[Result]) -> str:
+    """For how many kinds of ensembles it is better calibrated at the mildest and at the severest corruption."""
+    better: dict[tuple[str | None, str | None], list[bool]] = {}
+    for result in (result for result in results if result.label in CALIBRATION):
+        for panel, averaged, credal in compared_lines(result):
+            keys = _measured(panel)
+            if keys.method == "DE":
+                pairs = zip(credal.mean, averaged.mean, strict=True)
+                better[keys.id_set, keys.backbone] = [is_better("ECE", ours - theirs) for ours, theirs in pairs]
+    if not better:
+        return ""
+    first, last = (sum(wins[at] for wins in better.values()) for at in (0, -1))
+    kinds = f"{first} of {len(better)} kinds of network"
+    return f" On corrupted images it is the better calibrated one, at the mildest severity for {kinds}, at the severest for {last}."
+
+
+def _measured(panel: Panel) -> CellKey:
+    """The keys of a panel, with what was measured in place of the paper's."""
+    found = panel.keys.as_dict() if panel.keys else {}
+    return CellKey(**{**found, **(panel.substitutes or {})})
 
 
 def _error(case: Case) -> str:

@@ -19,6 +19,8 @@ MEANINGS: Final = {
 }
 EQUAL: Final = 0.1
 """Points of AUROC below which scores are as good as each other."""
+CLOSE: Final = 0.5
+"""Points of mean AUROC over all pairs within which it matters little which score is taken."""
 
 
 def which_score(results: Sequence[Result], /) -> Advice | None:
@@ -33,9 +35,19 @@ def which_score(results: Sequence[Result], /) -> Advice | None:
     ranks = ", ".join(f"`{name}` {'has ' if not at else ''}{overall.ranks[name]:.1f}" for at, name in enumerate(others))
     because = (
         f"Of {len(overall.ranks)} scores it has the best mean rank over {len(cells)} pairs of network and unknown data: "
-        f"{overall.ranks[best]:.1f}; {ranks}.{_leader(overall)} Best by data: {by_data}."
+        f"{overall.ranks[best]:.1f}; {ranks}.{_close(overall) or _leader(overall)} Best by data: {by_data}."
     )
     return Advice(f"Rank inputs by {score_words(best)}", because, (section(TITLE),))
+
+
+def _close(overall: Ranking) -> str:
+    """The scores whose mean AUROC is near the highest, where the one of the best mean rank is among them."""
+    behind = {name: overall.less(overall.leader, name) for name in overall.ranks}
+    close = {name: less for name, less in behind.items() if less <= CLOSE}
+    if len(close) < 2 or overall.best not in close:
+        return ""
+    names = listed([f"`{name}`" for name in close])
+    return f" By mean AUROC {names} are within {max(close.values()):.2f} points: any of these will do."
 
 
 def _leader(overall: Ranking) -> str:
