@@ -128,8 +128,8 @@ def _by_severity(results: Sequence[Result]) -> str:
     if not better:
         return ""
     first, last = (sum(wins[at] for wins in better.values()) for at in (0, -1))
-    kinds = f"{first} of {len(better)} kinds of network"
-    return f" On corrupted images it is the better calibrated one, at the mildest severity for {kinds}, at the severest for {last}."
+    mildest = f"at the mildest severity for {first} of {len(better)} kinds of network"
+    return f" On corrupted images it is the better calibrated one {mildest}, at the severest for {last}."
 
 
 def _measured(panel: Panel) -> CellKey:
