@@ -376,6 +376,15 @@ def test_a_guard_uses_the_score_that_catches_most(best, worst, mild):
     assert ("Do not expect it to notice" in advice.because) == (mild == 60.0)
 
 
+@pytest.mark.parametrize(("ahead", "advised"), [(0.4, "total"), (0.6, "mean_total")])
+def test_a_guard_uses_the_score_to_rank_by_unless_another_clearly_catches_more(ahead, advised):
+    caught = [("caught, entropy of the mean", 70.0, 0, 0), ("caught, credal total", 70.0 - ahead, 0, 0)]
+    shown = figure("TextScores", *estimates("MLP DE", [("?", 0, 0, 0)], [("?", 0, 0, 0)], caught))
+    by_rank = ranked({"total": (90, 90, 90), "mean_total": (80, 80, 80), "epistemic": (70, 70, 70)})
+    assert guard_advice([shown, by_rank]).do.endswith(f"with `{advised}` as its score")
+    assert guard_advice([shown]).do.endswith("with `mean_total` as its score")
+
+
 def test_the_stored_results_give_all_sentences_and_their_links_lead_to_headings():
     results = read_results(*(RESULTS / name for name in ("fast", "scratch", "text")))
     text = render_findings(results)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
 from credalens.core.scores import SCORES
+from credalens_paper.findings.advice.ranking import catalogue, ranking
 from credalens_paper.findings.advice.sentence import Advice, ends, page
 from credalens_paper.findings.lookup import Kind, estimates_of, numbers_of
 from credalens_paper.results.records import Result
 
 LABEL: Final = "TextScores"
 CORRUPTED: Final = "OODTUVggRes"
+CLOSE: Final = 0.5
+"""Per cent caught by which a score must be better than the one to rank by, so that another is advised for guards."""
 RELIABLE: Final = 80.0
 """AUROC in per cent from which on a score tells two sets apart."""
 NAMES: Final = {score.label: name for name, score in SCORES.items()}
@@ -38,11 +41,12 @@ def corrupted_aurocs(results: Sequence[Result], /) -> dict[int, list[float]]:
 
 
 def guard_advice(results: Sequence[Result], /) -> Advice | None:
-    """The score whose guard catches most, and what a guard does about corrupted images."""
+    """The score whose guard catches most, or the one to rank by where it catches as much; and about corrupted images."""
     shares = caught(results)
     if not shares:
         return None
-    best, *others = shares
+    best = _advised(results, shares)
+    others = [name for name in shares if name != best]
     rest = "".join(
         f", {ends(shares[name], '.0f')} % by `{name}`" for name in dict.fromkeys((*others[:1], *others[-1:]))
     )
@@ -53,6 +57,12 @@ def guard_advice(results: Sequence[Result], /) -> Advice | None:
     do = f"Do not copy a threshold from here: fit a guard on inputs of your own, with `{best}` as its score"
     links = (page(LABEL, "figures"), page(CORRUPTED, "figures"), "[guards for images](guard.md#decisions)")
     return Advice(do, because.strip(), links)
+
+
+def _advised(results: Sequence[Result], shares: Mapping[str, Sequence[float]]) -> str:
+    first, overall = next(iter(shares)), ranking(catalogue(results))
+    usual = overall.best if overall and overall.best in shares else first
+    return usual if fmean(shares[first]) - fmean(shares[usual]) < CLOSE else first
 
 
 def _corrupted(results: Sequence[Result]) -> str:
