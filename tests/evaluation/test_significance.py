@@ -220,7 +220,7 @@ def test_widening_the_level_widens_the_interval():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: auroc_interval([1.0], [2.0, 3.0]), ValueError, "id_scores holds 1 samples.*at least 2"),
+        (lambda: auroc_interval([1.0], [2.0, 3.0]), ValueError, "id_scores holds 1 sample.*at least 2"),
         (lambda: auroc_interval([1, 2], [2, 3], level=1.0), ValueError, "level must lie strictly between"),
         (lambda: auroc_interval([1, 2], [2, 3], level="95"), TypeError, "level must be a number"),
         (lambda: compare_auroc([1, 2], [1, 2], [1, 2, 3], [1, 2]), ValueError, "id_a and id_b must belong"),
