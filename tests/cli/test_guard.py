@@ -89,7 +89,7 @@ def test_chunks_give_the_same_counts(capsys, folder, monkeypatch):
     [
         (("fit", "id.npy", "--max-error", 0.02, "-o", "g.json"), "a promise about errors needs labels"),
         (("fit", "id.npy", "--sets", 0.1, "-o", "g.json"), "sets of classes need labels"),
-        (("fit", "both.npz", "--max-error", 0.001, "-o", "g.json"), "at least 2995 are needed"),
+        (("fit", "both.npz", "--max-error", 0.001, "-o", "g.json"), "at least 2,995 are needed"),
         (("fit", "id.npy", "--false-alarm-rate", 0.001, "-o", "g.json"), "at least 999 are needed"),
         (("fit", "id.npy", "--score", "size", "-o", "g.json"), "score must be one of"),
         (("fit", "none.npy", "-o", "g.json"), "none.npy"),

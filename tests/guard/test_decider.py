@@ -147,7 +147,7 @@ def test_nan_is_refused():
             PREDICTION,
             LABELS,
             {"max_error": 0.001},
-            "it concerns at most 360 accepted ones, and at least 2995 are needed",
+            "it concerns at most 360 accepted ones, and at least 2,995 are needed",
         ),
         (PREDICTION, None, {"false_alarm_rate": None}, "nothing to promise"),
         (PREDICTION, None, {"false_alarm_rate": 0}, "false_alarm_rate must lie strictly between 0 and 1"),

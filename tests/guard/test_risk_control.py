@@ -239,10 +239,10 @@ def test_too_many_errors_say_how_far_it_is():
     wrong = np.arange(1000) % 50 == 0
     with pytest.raises(
         ValueError,
-        match=r"'total' .* at most 0.03 with 0.95 .* has 5 errors among 250 of the 1000 .* promise 0.04\d+. With",
+        match=r"'total' .* at most 0.03 with 0.95 .* has 5 errors among 250 of the 1,000 .* promise 0.04\d+. With",
     ) as e:
         fit(np.arange(1000.0), wrong, Risk(0.03))
-    needed = int(str(e.value).split(" about ")[1].split()[0])
+    needed = int(str(e.value).split(" about ")[1].split()[0].replace(",", ""))
     assert 1000 < needed < 10_000
     assert fit(np.arange(1.2 * needed), np.arange(1.2 * needed) % 50 == 0, Risk(0.03)).limit == math.inf
     with pytest.raises(ValueError, match="More data will hardly help: allow more errors, or use another score"):

@@ -178,7 +178,7 @@ def test_unknown_labels_are_refused_with_the_closest_known_ones(tmp_path):
 def test_need_of_unknown_predictions_is_an_error_that_names_them(tmp_path):
     work = workbench(tmp_path)
     ensemble = first_ensemble(DE)
-    with pytest.raises(FileNotFoundError, match=f"no 1 prediction of {ensemble.specs[0].key} on digits"):
+    with pytest.raises(FileNotFoundError, match=f"^1 prediction of {ensemble.specs[0].key} on digits: not stored"):
         stored_members(work.job, ensemble, EvaluationSet("digits"))
     runs = (Run(ensemble, "digits"),)
     assert work.values(Plan(runs, (EvaluationSet("digits"),), "credal.ACC", available=runs)) == {}

@@ -171,6 +171,6 @@ def _check_report(name: str, report: dict[str, Any], folder: Path) -> None:
     body = sorted(key for key in keys if not key.startswith("classifier"))
     if body:
         raise ValueError(
-            f"{folder} lacks {count_text(len(body), 'weight')} of {name}, or holds another shape, first {body[0]}; "
+            f"{folder} lacks {count_text(len(body), 'weight')} of {name} in the shape that it needs, the first: {body[0]}; "
             f"was it saved from another network?"
         )

@@ -164,7 +164,7 @@ def stored_members(job: Job, ensemble: Ensemble, images: EvaluationSet, /) -> Ar
         stored = job.store.predictions(spec_key(spec), images.key, ensemble.samples)
         if stored is None:
             raise FileNotFoundError(
-                f"no {count_text(ensemble.samples, 'prediction')} of {spec_key(spec)} on {images.key}; run without "
+                f"{count_text(ensemble.samples, 'prediction')} of {spec_key(spec)} on {images.key}: not stored; run without "
                 "--only-train first"
             )
         parts.append(stored)

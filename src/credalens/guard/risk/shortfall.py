@@ -20,13 +20,13 @@ def shortfall(tested: Sequence[Tested], limits: Limits, score: str, /) -> str:
     if few:
         return (
             f"{count_text(limits.of, 'calibration input')} cannot promise an {wanted}: it concerns at most "
-            f"{count_text(worst.most, 'accepted one')}, and at least {worst.fewest} are needed, even if none of them is an "
+            f"{count_text(worst.most, 'accepted one')}, and at least {worst.fewest:,} are needed, even if none of them is an "
             "error."
         )
     accepted, errors = int(worst.accepted[worst.first]), int(worst.errors[worst.first])
     return (
         f"no limit of {score!r} can promise an {wanted}: already the strictest that is tested has "
-        f"{count_text(errors, 'error')} among {accepted} of the {limits.of} calibration inputs, which promise "
+        f"{count_text(errors, 'error')} among {accepted:,} of the {limits.of:,} calibration inputs, which promise "
         f"{worst.bound(worst.first):.3g}. {_advice(worst, errors / accepted, limits.of / worst.most)}"
     )
 
@@ -57,4 +57,4 @@ def _advice(tested: Tested, rate: float, inputs_each: float) -> str:
     if needed is None:
         return "More data will hardly help: allow more errors, or use another score."
     share = 4 if needed <= TOLERANT * tested.fewest else 10  # of all inputs, where the first limit is then
-    return f"With that share of errors about {math.ceil(share * needed * inputs_each)} calibration inputs are needed."
+    return f"With that share of errors about {math.ceil(share * needed * inputs_each):,} calibration inputs are needed."
