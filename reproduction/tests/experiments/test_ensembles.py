@@ -122,3 +122,16 @@ def test_every_fifth_image_of_corrupted_sets_is_taken_where_the_preset_says_so()
     assert {images.rows.step for images in evaluation_sets("cifar10-c", few)} == {EVERY}
     assert {images.rows.step for images in evaluation_sets("cifar10-c", FAST)} == {None}
     assert {images.preparation for images in evaluation_sets("cifar10-c", few, preparation="bgr")} == {"bgr"}
+
+
+@pytest.mark.parametrize(("method", "N"), [("DE", 5), ("BNNR", 10), ("EDD", None)])
+def test_later_runs_are_the_same_networks_without_the_first_ones(method, N):
+    key = cell(method=method, N=N)
+    later = ensembles(key, replace(FAST, first_run=2), pool=FAST.members)
+    assert later == ensembles(key, FAST, pool=FAST.members)[2:]
+    assert later
+
+
+def test_runs_are_counted_from_zero():
+    with pytest.raises(ValueError, match="runs are counted from 0, got first_run=-1"):
+        replace(FAST, first_run=-1)

@@ -97,3 +97,19 @@ def test_evaluation_files_say_what_they_are_of(tmp_path):
     assert len(record["ensemble"]["seeds"]) == record["ensemble"]["N"] == TINY.substitute("N", 5)
     assert record["training"][0]["provenance"] == {"device": "abacus"}
     assert record["hardware"]["cores"] >= 1
+
+
+def test_a_run_may_leave_out_what_was_measured_elsewhere(tmp_path):
+    whole = run(tmp_path / "whole", "ablation BNNsVGG16EU", "1000samplesBNNREU", engine=FakeEngine())
+    engine = FakeEngine()
+    later = run(
+        tmp_path / "later",
+        "ablation BNNsVGG16EU",
+        "1000samplesBNNREU",
+        engine=engine,
+        preset=replace(TINY, first_run=1),
+    )
+    assert {spec.seed for spec in engine.trainings} == set(range(1, TINY.bnn_runs))
+    for ours, theirs in zip(whole.results[0].cells, later.results[0].cells, strict=True):
+        assert ours.ours.runs[1:] == theirs.ours.runs
+    assert {cell.reason for cell in later.results[1].cells} == {"there are no runs from number 1 on, counted from 0"}

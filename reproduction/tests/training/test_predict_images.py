@@ -57,7 +57,7 @@ def test_samples_differ_and_come_from_the_seed(estimator, compiled, monkeypatch)
     model = to_bayesian(network(), estimator=estimator)
     options = {**OPTIONS, "samples": 4, "compile": compiled}
     one, again, other = (predict_members(model, IMAGES, **options, seed=seed) for seed in (0, 0, 1))
-    assert shapes == ({7} if compiled else set())  # of 20 images the last 6 are not worth another compilation
+    assert shapes == ({7} if compiled else set())  # 20 images are two batches of 7 and one of 6, which is filled up
     assert one.shape == (4, 20, 3)
     np.testing.assert_array_equal(one, again)
     assert (one != other).any(axis=(1, 2)).all()

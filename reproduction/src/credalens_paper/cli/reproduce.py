@@ -91,6 +91,16 @@ def reproduce(
     runs: Annotated[int | None, _size("Distinct deep ensembles.")] = None,
     bnn_runs: Annotated[int | None, _size("Bayesian networks of each kind.")] = None,
     edd_runs: Annotated[int | None, _size("Distilled networks of each kind.")] = None,
+    first_run: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            min=0,
+            help="Leave out runs 0 to K - 1, which are measured elsewhere.",
+            show_default="0",
+            rich_help_panel="Size of the reproduction",
+        ),
+    ] = None,
     engine: Engine = "local",
     address: Address = None,
     cpus: Cpus = None,
@@ -121,7 +131,14 @@ def reproduce(
     from credalens_paper.results.records import read_results
 
     on_ray = check_engine(engine, address=address, cpus=cpus, gpus=gpus)
-    sizes = {"members": members, "many_members": many_members, "runs": runs, "bnn_runs": bnn_runs, "edd_runs": edd_runs}
+    sizes = {
+        "members": members,
+        "many_members": many_members,
+        "runs": runs,
+        "bnn_runs": bnn_runs,
+        "edd_runs": edd_runs,
+        "first_run": first_run,
+    }
     size = get_preset(preset).changed(**sizes).only(only or [])
     if list_them:
         return _list(from_results or [], out / preset / "results", as_json=as_json)

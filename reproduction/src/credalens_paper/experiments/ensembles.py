@@ -131,7 +131,11 @@ def distinct_combinations(pool: Sequence[int], N: int, count: int, /, *, seed: i
 
 
 def ensembles(key: CellKey, preset: Preset, /, *, pool: int, pretrained: Pretrained | None = None) -> list[Ensemble]:
-    """The runs behind a cell. `pool` is how many networks are trained for deep ensembles."""
+    """The runs behind a cell, from the preset's first on. `pool` is how many networks are trained for deep ensembles."""
+    return _all_runs(key, preset, pool, pretrained)[preset.first_run :]
+
+
+def _all_runs(key: CellKey, preset: Preset, pool: int, pretrained: Pretrained | None) -> list[Ensemble]:
     cell = preset.substituted(key)
     if cell.method is None or cell.backbone is None or cell.id_set is None:
         raise ValueError(f"the cell {key.as_dict()} names no model")

@@ -91,6 +91,8 @@ class Workbench:
             return Plan(missing={ALL: excluded})
         measured = preset.substituted(cell)
         chosen = ensembles(cell, preset, pool=pool, pretrained=self.pretrained)
+        if not chosen:
+            return Plan(missing={ALL: f"there are no runs from number {preset.first_run} on, counted from 0"})
         runs = tuple(Run(ensemble, str(measured.id_set), measured.J, regime) for ensemble in chosen)
         if sets is None:
             sets = self._sets(cell, runs[0].inside)

@@ -38,7 +38,7 @@ def predict_members(
 
     A standard network is one member. Each sample of a Bayesian one draws its weights anew, all from ``seed`` and batch by
     batch. ``image_size`` resizes the images for the network, which is moved to ``device`` and left in evaluation mode.
-    ``compile`` fuses the full batches of a Bayesian network, whose draws are then others.
+    ``compile`` fuses the batches of a Bayesian network, all of one size, whose draws are then others.
 
     >>> network = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
     >>> images = np.zeros((5, 8, 8, 3), np.uint8)
@@ -94,11 +94,18 @@ def _predict(
     batches = []
     with torch.inference_mode():
         for start in range(0, len(images), size):
-            x = scale(on_device(images[start : start + size], device), size=image_size)
-            apply = full if len(x) == size else model  # one shape is compiled, the rest of a set is not
-            draws = [output(_logits(apply, x, precision)).cpu().numpy() for _ in range(samples)]
+            chosen = images[start : start + size]
+            count = len(chosen)
+            if fused:  # one shape is compiled: the last batch is filled up with black images
+                chosen = _filled(chosen, size)
+            x = scale(on_device(chosen, device), size=image_size)
+            draws = [output(_logits(full, x, precision))[:count].cpu().numpy() for _ in range(samples)]
             batches.append(np.stack(draws))
     return _check_finite(np.concatenate(batches, axis=1))
+
+
+def _filled(images: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    return np.concatenate([images, np.zeros((size - len(images), *images.shape[1:]), images.dtype)])
 
 
 @contextmanager
