@@ -89,6 +89,28 @@ def test_results_are_printed_again_without_training(capsys, tmp_path, engines):
     assert "GHComparison" not in out
 
 
+def test_later_runs_are_added_to_the_first_ones(capsys, tmp_path):
+    first, later, both = (tmp_path / name for name in ("first", "later", "both"))
+    label = "ablation_BNNsVGG16EU"
+    run(capsys, label, "--out", first, "--bnn-runs", 2)
+    run(capsys, label, "--out", later, "--bnn-runs", 4, "--first-run", 2)
+    results = ("--from-results", first / "smoke" / "results")
+    code, out, _ = run(capsys, label, *results, "--add-runs", later / "smoke" / "results", "--out", both)
+    assert code == 0
+    assert " of 4 runs)" in out
+    _, again, _ = run(capsys, label, "--from-results", both / "smoke" / "results")
+    assert again == out
+    code, _, err = run(capsys, label, *results, "--add-runs", first / "smoke" / "results", "--out", both)
+    assert code == 2
+    assert "is in both results and would count twice" in " ".join(err.split())
+
+
+def test_runs_are_added_to_results_only(capsys, tmp_path):
+    code, _, err = run(capsys, "OODMain", "--add-runs", tmp_path, "--out", tmp_path)
+    assert code == 2
+    assert "--add-runs adds to the result files of --from-results FOLDER" in " ".join(err.replace("│", "").split())
+
+
 def test_json_holds_results_and_what_is_unfinished(capsys, tmp_path):
     code, out, _ = run(capsys, "OODMainTU", "--out", tmp_path, "--json", "--only-train")
     found = json.loads(out)

@@ -44,6 +44,10 @@ LIST: Final = (
 FROM_RESULTS: Final = (
     "Print result files of this folder; train nothing. Several: each label from the first that has it."
 )
+ADD_RUNS: Final = (
+    "With --from-results: add the runs of the result files in this folder, later ones (--first-run) or those of another "
+    "preset, and write what they were added to into OUT."
+)
 MARKDOWN: Final = (
     "Write an index there too, and a page for each result in tables/ and figures/ beside it, in place of what is there."
 )
@@ -63,6 +67,7 @@ def reproduce(
         "runs"
     ),
     from_results: Annotated[list[Path] | None, _option(FROM_RESULTS, "FOLDER")] = None,
+    add_runs: Annotated[list[Path] | None, _option(ADD_RUNS, "FOLDER")] = None,
     markdown: Annotated[Path | None, _option(MARKDOWN, "FILE")] = None,
     findings: Annotated[
         Path | None, _option("Write what the results say there too, in place of what is there.", "FILE")
@@ -96,7 +101,7 @@ def reproduce(
         typer.Option(
             metavar="K",
             min=0,
-            help="Leave out runs 0 to K - 1, which are measured elsewhere.",
+            help="Leave out runs 0 to K - 1, which are measured elsewhere; see --add-runs.",
             show_default="0",
             rich_help_panel="Size of the reproduction",
         ),
@@ -122,6 +127,8 @@ def reproduce(
         credalens reproduce FineTuned --preset scratch --data-folder data --pretrained weights
         credalens reproduce TextIntents TextScores --preset text --data-folder data
         credalens reproduce all --from-results results/fast --from-results results/scratch --markdown results/README.md
+        credalens reproduce OODMain --preset fast --data-folder data --only BNNR --first-run 3 --bnn-runs 8 --out later
+        credalens reproduce OODMain --from-results results/fast --add-runs later/fast/results --out combined
         credalens reproduce all --preset fast --data-folder /shared/data --out /shared/runs --engine ray
     """
     from credalens.storage.targets import check_file, check_folder
@@ -149,9 +156,16 @@ def reproduce(
     if from_results:
         wanted = check_labels(labels or ["all"])
         results = [result for result in read_results(*from_results) if result.label in wanted]
+        if add_runs:
+            from credalens_paper.pipeline.combine_runs import combine_all
+
+            more = [result for folder in add_runs for result in read_results(folder)]
+            results = combine_all(results, more, out)
         for result in results:
             show(result)
         return _write(results, {}, markdown, findings, as_json=as_json)
+    if add_runs:
+        raise typer.BadParameter("--add-runs adds to the result files of --from-results FOLDER; give that too.")
     wanted = check_labels(labels or [])
     if only_train and only_predict:
         raise typer.BadParameter("--only-train stops before anything is predicted; give it or --only-predict.")

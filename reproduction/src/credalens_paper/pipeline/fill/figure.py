@@ -102,8 +102,7 @@ def _severity_panel(work: Workbench, panel: declared.Panel, plans: Mapping[str, 
         missing |= {name if runs == ALL else f"{name}, {runs}": reason for runs, reason in plan.missing.items()}
         if plan.available and name not in lines:
             missing[name] = plan.reason
-    if not any(name in lines for name, cell in panel.series if cell.method == first.method):
-        # The line of another method alone is no panel of this one.
+    if not lines:
         return replace(titled, reason=next(iter(missing.values())))
     return replace(titled, series=tuple(lines.values()), missing=missing)
 

@@ -132,10 +132,15 @@ def improvement(metric: str, classical: Sequence[float], credal: Sequence[float]
     differences = np.round(np.subtract(credal, classical), 12)  # sums in another order differ in the last bits
     wins = int((differences > 0 if metric in HIGHER else differences < 0).sum())
     whole = statistics(differences.tolist())
-    return Difference(whole.mean, whole.std, whole.n, wins, _better(metric, float(differences.mean())))
+    return Difference(whole.mean, whole.std, whole.n, wins, better(metric, float(differences.mean())))
 
 
-def _better(metric: str, difference: float) -> str:
+def better(metric: str, difference: float, /) -> str:
+    """Which side a difference credal - classical speaks for.
+
+    >>> better("ECE", -0.01), better("AUROC", -0.01)
+    ('credal', 'classical')
+    """
     if difference == 0:
         return "equal"
     return "credal" if (difference > 0) == (metric in HIGHER) else "classical"
@@ -147,7 +152,7 @@ def _paper_improvement(label: str, key: CellKey) -> PaperDifference | None:
     if credal is None or classical is None:
         return None
     difference = round(credal.mean - classical.mean, 6)
-    return PaperDifference(difference, _better(key.metric, difference))
+    return PaperDifference(difference, better(key.metric, difference))
 
 
 def _solvers(

@@ -1,0 +1,208 @@
+"""Two results of one entry as one: runs that were measured in several goes, or parts that another preset measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from credalens.plots import save_figure
+from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.preparations import EVERY
+from credalens_paper.experiments.presets import COUNTS, Preset
+from credalens_paper.pipeline.fill.table import better
+from credalens_paper.results.drawing import draw_severities
+from credalens_paper.results.records import (
+    Cell,
+    Difference,
+    FigureResult,
+    Improvement,
+    Line,
+    Panel,
+    Result,
+    Runs,
+    TableResult,
+    TrainedModels,
+    status_of,
+)
+from credalens_paper.results.store import Store
+
+RUNS: Final = tuple(name for name in COUNTS if name.endswith("runs"))
+PartOf = TypeVar("PartOf", Cell, Panel)
+
+
+def combine_all(results: Iterable[Result], more: Iterable[Result], out: Path, /) -> list[Result]:
+    """All results, each with what `more` has of its label; those that got something are written into `out`/<preset>."""
+    more = list(more)
+    combined = []
+    for result in results:
+        added = [other for other in more if other.label == result.label and other.models]
+        whole = reduce(combine, added, result)
+        combined.append(_written(whole, out) if added else whole)
+    return combined
+
+
+def combine(result: Result, more: Result, /) -> Result:
+    """The runs of both, which must be different ones; where only one of them has a number, its number."""
+    if result.label != more.label:
+        raise ValueError(f"{result.label} and {more.label} are two entries; runs of one entry can be combined")
+    if isinstance(result, TableResult) and isinstance(more, TableResult):
+        return _combine_tables(result, more)
+    if isinstance(result, FigureResult) and isinstance(more, FigureResult) and not _has_other_panels(more):
+        return _combine_figures(result, more)
+    raise ValueError(f"{result.label} shows more than means over runs, from which both cannot be put together")
+
+
+def _combine_tables(result: TableResult, more: TableResult) -> TableResult:
+    added = {cell.keys: replace(cell, note=_note(result, more, cell.keys) or cell.note) for cell in more.cells}
+    cells = tuple(_add_cell(cell, added.pop(cell.keys, None)) for cell in result.cells) + tuple(added.values())
+    gains = {entry.keys: entry for entry in more.improvements}
+    improvements = tuple(_add_gains(entry, gains.pop(entry.keys, None)) for entry in result.improvements)
+    improvements += tuple(gains.values())
+    return replace(result, cells=cells, improvements=improvements, **_closing(result, more, cells))
+
+
+def _combine_figures(result: FigureResult, more: FigureResult) -> FigureResult:
+    added = {panel.keys: panel for panel in more.panels}
+    for key, panel in added.items():
+        if note := _note(result, more, key):
+            added[key] = replace(panel, note=note, title=_title(panel, more.provenance.preset))
+    panels = tuple(_add_panel(panel, added.get(panel.keys)) for panel in result.panels)
+    return replace(result, panels=panels, **_closing(result, more, panels))
+
+
+def _closing(result: Result, more: Result, parts: tuple[Any, ...]) -> dict[str, Any]:
+    ours, theirs = result.provenance.preset, more.provenance.preset
+    sizes = {name: max(getattr(ours, name), getattr(theirs, name)) for name in RUNS} if ours.name == theirs.name else {}
+    return {
+        "models": _all_models(result.label, result.models, more.models),
+        "status": status_of(parts),
+        "provenance": replace(result.provenance, preset=replace(ours, **sizes)),
+    }
+
+
+def _all_models(
+    label: str, models: Sequence[TrainedModels], more: Sequence[TrainedModels]
+) -> tuple[TrainedModels, ...]:
+    """Both lists, so that each keeps its provenance; an error where a run is in both."""
+    known = {(_kind(kind), seeds) for kind in models for seeds in kind.seeds}
+    for kind in more:
+        twice = [seeds for seeds in kind.seeds if (_kind(kind), seeds) in known]
+        if twice:
+            names = " ".join(map(str, _kind(kind)[:-1]))
+            raise ValueError(
+                f"{label}: the run of {names}, N = {kind.N}, with the seeds {list(twice[0])} is in both results and would "
+                "count twice; measure later runs, with --first-run"
+            )
+    return (*models, *more)
+
+
+def _kind(models: TrainedModels) -> tuple[str, str, str, int]:
+    return models.data, models.backbone, models.method, models.N
+
+
+def _add_cell(cell: Cell, more: Cell | None) -> Cell:
+    return _only_measured(cell, more) or replace(cell, ours=_add_runs(cell.ours, more.ours if more else None))
+
+
+def _add_panel(panel: Panel, more: Panel | None) -> Panel:
+    lines = (more.series if more else None) or ()
+    return _only_measured(panel, more) or replace(panel, series=_add_lines(panel.series or (), lines))
+
+
+def _only_measured(part: PartOf, more: PartOf | None) -> PartOf | None:
+    """The part that has numbers, None where both have. Runs that are not added are not listed: n says how many there are."""
+    if more is None or more.reason is not None:
+        return part
+    return more if part.reason is not None else None
+
+
+def _add_runs(runs: Runs | None, more: Runs | None) -> Runs | None:
+    if runs is None or more is None:
+        return runs or more
+    mean, std, n = pooled((runs.mean, runs.std, runs.n), (more.mean, more.std, more.n))
+    return Runs(mean, std, n, (*runs.runs, *more.runs))
+
+
+def _add_gains(entry: Improvement, more: Improvement | None) -> Improvement:
+    if more is None or more.ours is None or entry.ours is None:
+        return entry if more is None else replace(entry, ours=entry.ours or more.ours)
+    ours, theirs = entry.ours, more.ours
+    mean, std, n = pooled((ours.mean, ours.std, ours.n), (theirs.mean, theirs.std, theirs.n))
+    sign = better(entry.keys.metric, round(mean, 12))
+    return replace(entry, ours=Difference(mean, std, n, ours.wins + theirs.wins, sign))
+
+
+def _add_lines(lines: Sequence[Line], more: Sequence[Line]) -> tuple[Line, ...]:
+    """Lines by their names, points by their severities."""
+    added = {line.name: line for line in more}
+    new = tuple(line for name, line in added.items() if name not in {line.name for line in lines})
+    return (*(_add_points(line, added[line.name]) if line.name in added else line for line in lines), *new)
+
+
+def _add_points(line: Line, more: Line) -> Line:
+    if line.x != more.x:
+        raise ValueError(f"the line {line.name!r} has the severities {line.x} in one result and {more.x} in the other")
+    points = zip(
+        zip(line.mean, line.std, line.n, strict=True), zip(more.mean, more.std, more.n, strict=True), strict=True
+    )
+    means, stds, counts = zip(*(pooled(*pair) for pair in points), strict=True)
+    return replace(line, mean=means, std=stds, n=counts)
+
+
+Moments = tuple[float, float | None, int]
+
+
+def pooled(first: Moments, second: Moments, /) -> Moments:
+    r"""Mean, standard deviation (of a sample, None for one run) and number of two groups of runs together.
+
+    .. math:: (n - 1) s^2 = (n_1 - 1) s_1^2 + (n_2 - 1) s_2^2 + \frac{n_1 n_2}{n} (m_1 - m_2)^2
+
+    >>> pooled((1.0, None, 1), (3.0, None, 1))
+    (2.0, 1.4142135623730951, 2)
+    """
+    (m1, s1, n1), (m2, s2, n2) = first, second
+    n = n1 + n2
+    squares = (n1 - 1) * (s1 or 0.0) ** 2 + (n2 - 1) * (s2 or 0.0) ** 2 + n1 * n2 / n * (m1 - m2) ** 2
+    return (n1 * m1 + n2 * m2) / n, math.sqrt(squares / (n - 1)), n
+
+
+def _note(result: Result, more: Result, key: CellKey | None) -> str | None:
+    """How a part was measured that stands among those of another preset; None where it is the same one."""
+    preset = more.provenance.preset
+    if preset.name == result.provenance.preset.name:
+        return None
+    if not _has_few(preset, key):
+        return f"preset {preset.name}"
+    return (
+        f"preset {preset.name}; every {EVERY}th image of each corrupted set against all clean ones, so that one input in "
+        f"{EVERY + 1} is corrupted"
+    )
+
+
+def _title(panel: Panel, preset: Preset) -> str:
+    """A panel of another preset under the size of its images, and the share of corrupted ones where that matters."""
+    share = f", 1 in {EVERY + 1}" if _has_few(preset, panel.keys) and (panel.metric or "").startswith("AUPRC") else ""
+    backbone = "" if panel.keys is None else str(panel.keys.backbone)
+    return f"{panel.title} ({preset.pixels(backbone)} px{share})"
+
+
+def _has_few(preset: Preset, key: CellKey | None) -> bool:
+    return bool(preset.few_corrupted) and key is not None and str(key.ood_set).endswith("-c")
+
+
+def _has_other_panels(result: FigureResult) -> bool:
+    return any(panel.series is None and panel.reason is None for panel in result.panels)
+
+
+def _written(result: Result, out: Path) -> Result:
+    store = Store(out / result.provenance.preset.name)
+    if isinstance(result, FigureResult):
+        picture, preset = draw_severities(result.panels), result.provenance.preset
+        names = [save_figure(picture, store.figure(result.label, form), dpi=preset.dpi).name for form in preset.formats]
+        result = replace(result, files=tuple(names))
+    store.save_result(result)
+    return result

@@ -1,0 +1,135 @@
+"""Runs measured in two goes are one result: the same numbers as in one go, none counted twice."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from credalens_paper.json_records import to_json
+from credalens_paper.pipeline.combine_runs import combine, combine_all, pooled
+from credalens_paper.pipeline.fill.table import statistics
+from credalens_paper.results.records import read_results
+from reproduction.tests.pipeline.fake_engine import FakeEngine
+from reproduction.tests.pipeline.small_runs import run
+from reproduction.tests.tiny_preset import TINY
+
+BAYESIAN = TINY.only(["BNNR", "BNNF"])
+FIRST, LATER = replace(BAYESIAN, bnn_runs=1), replace(BAYESIAN, first_run=1)
+TABLE, CURVES = "ablation BNNsVGG16EU", "OODEUTUVggRes"
+
+
+@settings(derandomize=True, deadline=None)
+@given(*2 * [st.lists(st.floats(-100, 100), min_size=1, max_size=8)])
+def test_pooled_moments_are_those_of_all_values(one, other):
+    parts = [statistics(values) for values in (one, other)]
+    mean, std, n = pooled(*((part.mean, part.std, part.n) for part in parts))
+    whole = statistics([*one, *other])
+    assert n == whole.n
+    assert mean == pytest.approx(whole.mean, abs=1e-9)
+    assert std == pytest.approx(whole.std, abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """The same two entries in one go, its first runs, and the later ones."""
+    folder = tmp_path_factory.mktemp("runs")
+    presets = {"whole": BAYESIAN, "first": FIRST, "later": LATER}
+    measured = {
+        name: run(folder / name, TABLE, CURVES, engine=FakeEngine(), preset=preset).results
+        for name, preset in presets.items()
+    }
+    return {name: {result.label: result for result in both} for name, both in measured.items()}
+
+
+def approximately(value):
+    """Every number of a record, to ten digits."""
+    return pytest.approx(value, rel=1e-10, abs=1e-10)
+
+
+def test_a_table_in_two_goes_is_the_table_in_one(results):
+    combined, whole = combine(results["first"][TABLE], results["later"][TABLE]), results["whole"][TABLE]
+    assert [cell.keys for cell in combined.cells] == [cell.keys for cell in whole.cells]
+    for ours, expected in zip(combined.cells, whole.cells, strict=True):
+        assert ours.ours.runs == expected.ours.runs
+        assert (ours.ours.mean, ours.ours.std) == approximately((expected.ours.mean, expected.ours.std))
+    for ours, expected in zip(combined.improvements, whole.improvements, strict=True):
+        assert (ours.ours.n, ours.ours.wins, ours.ours.better) == (
+            expected.ours.n,
+            expected.ours.wins,
+            expected.ours.better,
+        )
+        assert (ours.ours.mean, ours.ours.std) == approximately((expected.ours.mean, expected.ours.std))
+    assert combined.status == whole.status == "measured"
+    assert combined.provenance.preset.bnn_runs == TINY.bnn_runs
+
+
+def test_curves_in_two_goes_are_the_curves_in_one(results):
+    combined, whole = combine(results["first"][CURVES], results["later"][CURVES]), results["whole"][CURVES]
+    pairs = [pair for pair in zip(combined.panels, whole.panels, strict=True) if pair[1].series]
+    assert len(pairs) == 8  # two backbones, two methods, two metrics
+    for ours, expected in pairs:
+        assert [line.name for line in ours.series] == [line.name for line in expected.series]
+        for line, other in zip(ours.series, expected.series, strict=True):
+            assert line.n == other.n
+            assert line.mean == approximately(other.mean)
+            for one, two in zip(line.std, other.std, strict=True):
+                assert one == approximately(two)
+
+
+def test_each_group_of_runs_keeps_its_networks_and_provenance(results):
+    first, later = results["first"][TABLE], results["later"][TABLE]
+    models = combine(first, later).models
+    assert models == (*first.models, *later.models)
+    assert {seeds for kind in models for seeds in kind.seeds} == {(seed,) for seed in range(TINY.bnn_runs)}
+
+
+@pytest.mark.parametrize("label", [TABLE, CURVES])
+def test_a_run_that_both_have_is_refused(results, label):
+    with pytest.raises(ValueError, match=r"N = \d, with the seeds \[\d.*\] is in both results and would count twice"):
+        combine(results["whole"][label], results["later"][label])
+
+
+def test_another_entry_is_refused(results):
+    with pytest.raises(ValueError, match="are two entries"):
+        combine(results["whole"][TABLE], results["later"][CURVES])
+
+
+def test_what_one_go_has_not_measured_comes_from_the_other(results, tmp_path):
+    focused = run(tmp_path, TABLE, engine=FakeEngine(), preset=TINY.only(["BNNF"])).results[0]
+    rest = run(tmp_path / "rest", TABLE, engine=FakeEngine(), preset=TINY.only(["BNNR"])).results[0]
+    combined = combine(focused, rest)
+    assert [cell.ours for cell in combined.cells] == [cell.ours for cell in results["whole"][TABLE].cells]
+    assert [entry.ours for entry in combined.improvements] == [
+        entry.ours for entry in results["whole"][TABLE].improvements
+    ]
+    assert (focused.status, combined.status) == ("partly measured", "measured")
+
+
+def test_a_part_of_another_preset_says_so(results, tmp_path):
+    empty = run(tmp_path / "a", CURVES, engine=FakeEngine(), preset=TINY.only(["BNNF"])).results[0]
+    other = replace(TINY, name="scratch", few_corrupted=True, image_sizes={"vgg16": 8}).only(["BNNR", "EDD"])
+    filled = run(tmp_path / "b", CURVES, engine=FakeEngine(), preset=other).results[0]
+    panels = {panel.keys: panel for panel in combine(empty, filled).panels}
+    chosen = [key for key in panels if (key.backbone, key.method) == ("vgg16", "BNNR")]
+    assert {(key.metric, panels[key].title) for key in chosen} == {
+        ("AUROC", "VGG16, BNNR (8 px)"),
+        ("AUPRC", "VGG16, BNNR (8 px, 1 in 6)"),
+    }
+    assert all("every 5th image of each corrupted set" in panels[key].note for key in chosen)
+    assert all(panel.note is None for key, panel in panels.items() if key.method == "BNNF")
+
+
+def test_what_got_more_runs_is_written_with_its_picture(results, tmp_path):
+    later = [results["later"][label] for label in (TABLE, CURVES)]
+    combined = combine_all(results["first"].values(), later, tmp_path)
+    written = {result.label: result for result in read_results(tmp_path / "smoke" / "results")}
+    assert {label: json.dumps(to_json(result)) for label, result in written.items()} == {
+        result.label: json.dumps(to_json(result)) for result in combined
+    }
+    assert (tmp_path / "smoke" / "figures" / f"{CURVES}.png").is_file()
+    assert combine_all(results["first"].values(), [], tmp_path / "none") == list(results["first"].values())
+    assert not (tmp_path / "none").exists()
