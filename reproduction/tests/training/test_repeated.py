@@ -41,6 +41,9 @@ def test_another_process_trains_the_same_networks(device, tmp_path):
 
 
 @needs_gpu
+@pytest.mark.filterwarnings(  # of torch itself: as it loads its compiler, and as it tries its first graph
+    "ignore:`torch.jit.script_method` is deprecated:DeprecationWarning", "ignore:The CUDA Graph is empty:UserWarning"
+)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("backbone", ["convnet", "dropout", "depthwise"])
 def test_networks_on_a_gpu_become_the_same_alone_and_side_by_side(backbone, compiled, tmp_path):

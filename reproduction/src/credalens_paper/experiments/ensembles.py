@@ -132,7 +132,7 @@ def distinct_combinations(pool: Sequence[int], N: int, count: int, /, *, seed: i
 
 def ensembles(key: CellKey, preset: Preset, /, *, pool: int, pretrained: Pretrained | None = None) -> list[Ensemble]:
     """The runs behind a cell, from the preset's first on. `pool` is how many networks are trained for deep ensembles."""
-    return _all_runs(key, preset, pool, pretrained)[preset.first_run :]
+    return _all_runs(key, preset, pool, pretrained)[preset.first_run or 0 :]
 
 
 def _all_runs(key: CellKey, preset: Preset, pool: int, pretrained: Pretrained | None) -> list[Ensemble]:

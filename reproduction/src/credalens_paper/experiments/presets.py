@@ -36,7 +36,7 @@ class Preset:
     :ivar draws: samples of a Bayesian network drawn at a time under one seed.
     :ivar keep: beyond this number of samples only their summary is stored.
     :ivar long_runs: runs of a Bayesian network with so many samples.
-    :ivar first_run: the number, from 0, of the first run to measure; those before it are measured elsewhere.
+    :ivar first_run: the number, from 0, of the first run to measure, if those before it are measured elsewhere.
     :ivar repeats: measurements of a time, random halves that guards learn from; a fiftieth of the resamples of inputs.
     """
 
@@ -48,7 +48,7 @@ class Preset:
     bnn_runs: int = 15
     edd_runs: int = 15
     long_runs: int = 15
-    first_run: int = 0
+    first_run: int | None = optional()
     width: float = 1.0
     image_size: int | None = None
     image_sizes: Mapping[str, int] | None = optional()
@@ -71,7 +71,7 @@ class Preset:
         for name in COUNTS:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} of preset {self.name!r} must be at least 1, got {getattr(self, name)}")
-        if self.first_run < 0:
+        if self.first_run is not None and self.first_run < 0:
             raise ValueError(f"runs are counted from 0, got first_run={self.first_run} in preset {self.name!r}")
 
     def substitute(self, key: str, value: Any, /) -> Any:

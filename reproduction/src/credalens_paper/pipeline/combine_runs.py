@@ -175,12 +175,9 @@ def _note(result: Result, more: Result, key: CellKey | None) -> str | None:
     preset = more.provenance.preset
     if preset.name == result.provenance.preset.name:
         return None
-    if not _has_few(preset, key):
-        return f"preset {preset.name}"
-    return (
-        f"preset {preset.name}; every {EVERY}th image of each corrupted set against all clean ones, so that one input in "
-        f"{EVERY + 1} is corrupted"
-    )
+    images = f"; every {EVERY}th image of each corrupted set" if _has_few(preset, key) else ""
+    share = f" against all clean ones, so that one input in {EVERY + 1} is corrupted" if key and key.measure else ""
+    return f"preset {preset.name}{images}{share if images else ''}"
 
 
 def _title(panel: Panel, preset: Preset) -> str:

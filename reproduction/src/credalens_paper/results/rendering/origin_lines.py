@@ -53,6 +53,7 @@ def _source(result: Result, root: str) -> str:
     options: list[str] = []
     if result.models:
         options += ["" if preset.name == "smoke" else "--data-folder DATA", *_sizes(result)]
+        options += [f"--first-run {preset.first_run}"] if preset.first_run else []
         options += [f"--only {name}" for name in preset.focus]
     options += ["--paper-solver"] if isinstance(result, TableResult) and result.solvers else []
     command = " ".join(filter(None, (f"credalens reproduce {label} --preset {preset.name}", *options)))
