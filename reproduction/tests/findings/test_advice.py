@@ -23,7 +23,7 @@ from credalens_paper.findings.advice.ranking import catalogue, ranking_table
 from credalens_paper.findings.advice.samples import samples_advice
 from credalens_paper.findings.advice.solver import solver_advice
 from credalens_paper.findings.advice.which_score import near_and_far, which_score
-from credalens_paper.findings.comparisons import comparisons
+from credalens_paper.findings.comparisons import cells, comparisons, losses_table
 from credalens_paper.findings.document import render_findings
 from credalens_paper.findings.tally import Tally
 from credalens_paper.measures.estimates import Estimate
@@ -93,6 +93,21 @@ def test_a_comparison_that_another_table_repeats_from_rounded_predictions_is_cou
     first, again = compared(detection(2.0, N=5), label="A"), compared(detection(2.00001, N=5), label="B")
     other = compared(detection(2.1, N=5), label="C")
     assert [entry.label for entry in comparisons([first, again, other])] == ["A", "C"]
+
+
+def test_a_cell_is_the_mean_over_the_runs_of_all_tables_that_measured_it():
+    first, second = (
+        compared(detection(2.0, N=5), detection(1.0, N=3), label="A"),
+        compared(detection(-1.0, N=5), label="B"),
+    )
+    means = {entry.keys.N: (entry.ours.mean, entry.ours.n, entry.ours.wins) for entry in cells([first, second])}
+    assert means == {5: (0.5, 2, 1), 3: (1.0, 1, 1)}
+
+
+def test_reduced_sets_are_no_cells_and_are_named_where_they_lose():
+    exact, reduced = compared(detection(2.0, N=5), label="A"), compared(detection(-1.0, N=5, J=20), label="B")
+    assert [entry.label for entry in cells([exact, reduced])] == ["A"]
+    assert "ResNet-18 DE, N = 5, J = 20" in losses_table(comparisons([exact, reduced]))
 
 
 @pytest.mark.parametrize(("best", "other"), [("total", "epistemic"), ("epistemic", "total")])

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isclose
+from statistics import fmean
 from typing import Final
 
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.tables import C10
-from credalens_paper.findings.lookup import model_name, place_name
+from credalens_paper.findings.lookup import is_better, model_name, place_name
 from credalens_paper.results.records import Difference, PaperDifference, Result, TableResult
 from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
 from credalens_paper.results.rendering.values import difference_text, paper_difference_text
@@ -43,6 +44,27 @@ def is_unknown(ood_set: str | None, /) -> bool:
 def comparisons(results: Sequence[Result], /) -> list[Comparison]:
     """Measured comparisons of models, those that two tables share only once."""
     return list(_comparisons(results))
+
+
+def cells(results: Sequence[Result], /) -> list[Comparison]:
+    """One comparison for each cell: a model with one number of members on one set, by one measure and metric.
+
+    Where several tables measured networks of the same kind it is the mean over all their runs. Sets that PIA has reduced
+    are left out: exact measures need no reduction.
+    """
+    groups: dict[CellKey, list[Comparison]] = {}
+    for entry in comparisons(results):
+        if entry.keys.J is None:
+            groups.setdefault(entry.keys, []).append(entry)
+    return [replace(group[0], ours=_mean([entry.ours for entry in group], keys)) for keys, group in groups.items()]
+
+
+def _mean(groups: Sequence[Difference], keys: CellKey) -> Difference:
+    if len(groups) == 1:
+        return groups[0]
+    runs = [group.n for group in groups]
+    mean, wins = fmean([group.mean for group in groups], runs), sum(group.wins for group in groups)
+    return Difference(mean, None, sum(runs), wins, "credal" if is_better(keys.metric, mean) else "classical")
 
 
 def _comparisons(results: Sequence[Result]) -> Iterator[Comparison]:
@@ -100,6 +122,6 @@ def losses_table(compared: Sequence[Comparison], /) -> str:
 
 
 def _trained_model(keys: CellKey) -> str:
-    """The model, with its training set where that is not CIFAR-10."""
-    name = model_name(keys.as_dict())
+    """The model, with the classes that PIA keeps of it, and its training set where that is not CIFAR-10."""
+    name = model_name(keys.as_dict()) + ("" if keys.J is None else f", J = {keys.J}")
     return name if keys.id_set == C10 else f"{name}, on {display_name(keys.id_set)}"

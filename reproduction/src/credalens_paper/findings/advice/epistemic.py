@@ -7,7 +7,7 @@ from typing import Final
 
 from credalens_paper.findings.advice.ranking import catalogue
 from credalens_paper.findings.advice.sentence import Advice, Network, networks_text, section
-from credalens_paper.findings.comparisons import comparisons
+from credalens_paper.findings.comparisons import cells
 from credalens_paper.findings.tally import Tally
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
@@ -21,14 +21,15 @@ HEADS: Final = {
 }
 NOTE: Final = (
     "AUROC against unknown inputs, for every number of members and every set: in how many cells credal is better, and the\n"
-    "least and the greatest difference in points. Mutual information is `mean_epistemic`."
+    "least and the greatest difference in points. Mutual information is `mean_epistemic`. Networks of the same kind that were\n"
+    "trained for several tables count together; sets that PIA has reduced are left out."
 )
 
 
 def tallies(results: Sequence[Result], measure: str, /) -> Tallies:
     """Credal less averaged in AUROC against unknown inputs, by network."""
     differences: dict[Network, list[float]] = {}
-    for entry in comparisons(results):
+    for entry in cells(results):
         if (entry.keys.measure, entry.keys.metric, entry.place) == (measure, "AUROC", "unknown"):
             differences.setdefault(Network.of(entry.keys), []).append(entry.ours.mean)
     return {network: Tally("AUROC", tuple(values)) for network, values in differences.items()}

@@ -11,7 +11,7 @@ from credalens.checks.counted import count_text
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.tables import BAYESIAN
 from credalens_paper.findings.advice.sentence import Advice, listed, section
-from credalens_paper.findings.comparisons import Comparison, comparisons, repeats
+from credalens_paper.findings.comparisons import Comparison, cells, comparisons, repeats
 from credalens_paper.findings.lookup import compared_lines, is_better
 from credalens_paper.findings.tally import Tally
 from credalens_paper.results.records import Difference, Panel, Result
@@ -62,7 +62,7 @@ class Case:
 def prediction_cases(results: Sequence[Result], /) -> list[Case]:
     """Every case that was measured by the metrics that decide."""
     entries: dict[tuple[str, str, bool], list[Comparison]] = {}
-    for entry in (*comparisons(results), *_drawn(results)):
+    for entry in (*cells(results), *_drawn(results)):
         if entry.keys.measure is None and entry.keys.metric in METRICS:
             words = PLACES.get((entry.keys.id_set or "", entry.place))
             kind = "Bayesian samples" if entry.keys.method in BAYESIAN else "ensembles"
