@@ -66,10 +66,11 @@ def test_the_pages_of_results_are_generated_from_the_result_files():
 def test_the_findings_are_generated_from_the_result_files():
     pytest.importorskip("torch")
     from credalens_paper.findings.document import render_findings
-    from credalens_paper.results.records import read_results
+    from credalens_paper.results.records import read_repeated, read_results
 
     root = Path(__file__).parents[1]
-    results = read_results(root / "results" / "fast", root / "results" / "scratch", root / "results" / "text")
+    folders = [root / "results" / name for name in ("fast", "scratch", "text", "cifar100/resnet50_128px")]
+    results = [*read_results(*folders), *read_repeated(*folders)]
     assert (root / "docs" / "findings.md").read_text() == render_findings(results)
 
 

@@ -21,7 +21,7 @@ from credalens_paper.findings.advice.members import harmful_size, members_advice
 from credalens_paper.findings.advice.prediction import prediction_advice, prediction_table
 from credalens_paper.findings.advice.ranking import catalogue, ranking_table
 from credalens_paper.findings.advice.samples import samples_advice
-from credalens_paper.findings.advice.solver import solver_advice
+from credalens_paper.findings.advice.solver import lost_by_reduction, solver_advice
 from credalens_paper.findings.advice.which_score import near_and_far, which_score
 from credalens_paper.findings.comparisons import cells, comparisons, losses_table
 from credalens_paper.findings.document import render_findings
@@ -108,6 +108,19 @@ def test_reduced_sets_are_no_cells_and_are_named_where_they_lose():
     exact, reduced = compared(detection(2.0, N=5), label="A"), compared(detection(-1.0, N=5, J=20), label="B")
     assert [entry.label for entry in cells([exact, reduced])] == ["A"]
     assert "ResNet-18 DE, N = 5, J = 20" in losses_table(comparisons([exact, reduced]))
+
+
+@pytest.mark.parametrize("label", ["Overconfident", "Overconfident (scratch)"])
+def test_members_made_overconfident_are_no_cells(label):
+    plain, spoilt = compared(detection(2.0, N=5)), compared(detection(-1.0, N=5), label=label)
+    assert [entry.ours.mean for entry in cells([plain, spoilt])] == [2.0]
+    assert len(comparisons([plain, spoilt])) == 2
+
+
+def test_reducing_classes_is_compared_with_exact_sets_of_the_same_table():
+    both = compared(detection(2.0, N=5), detection(-1.0, N=5, J=20), label="A")
+    alone = compared(detection(0.0, N=3, J=20), label="B")
+    assert lost_by_reduction([both, alone]).differences == (3.0,)
 
 
 @pytest.mark.parametrize(("best", "other"), [("total", "epistemic"), ("epistemic", "total")])

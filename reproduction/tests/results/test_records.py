@@ -10,7 +10,7 @@ import pytest
 
 from credalens_paper.experiments.index import LABELS
 from credalens_paper.json_records import from_json, inline, named, optional, to_json
-from credalens_paper.results.records import TableResult, read_result, read_results
+from credalens_paper.results.records import TableResult, declared_label, read_repeated, read_result, read_results
 
 RESULTS = Path(__file__).parents[3] / "results"
 FAST, SCRATCH = RESULTS / "fast", RESULTS / "scratch"
@@ -35,6 +35,18 @@ def test_a_label_of_several_folders_is_that_of_the_first_that_has_it():
     assert together == {**second, **alone}
     assert alone.keys() & second.keys()
     assert list(together) == [label for label in LABELS if label in together]
+
+
+def test_the_others_are_named_after_their_folder():
+    first, second = ({result.label for result in read_results(folder)} for folder in (FAST, SCRATCH))
+    repeated = {result.label: result for result in read_repeated(FAST, SCRATCH)}
+    assert repeated.keys() == {f"{label} (scratch)" for label in first & second}
+    assert {declared_label(label) for label in repeated} == first & second
+    assert repeated["AblationNTU (scratch)"].cells == read_result(SCRATCH / "AblationNTU.json").cells
+    assert [result.label for result in read_repeated(FAST, SCRATCH, labels=["AblationNTU"])] == [
+        "AblationNTU (scratch)"
+    ]
+    assert read_repeated(FAST) == []
 
 
 def test_a_folder_without_results_is_an_error(tmp_path):

@@ -42,7 +42,8 @@ LIST: Final = (
     "--from-results."
 )
 FROM_RESULTS: Final = (
-    "Print result files of this folder; train nothing. Several: each label from the first that has it."
+    "Print result files of this folder; train nothing. Several: each label from the first that has it; --findings counts "
+    "the others too."
 )
 ADD_RUNS: Final = (
     "With --from-results: add the runs of the result files in this folder, later ones (--first-run) or those of another "
@@ -135,7 +136,7 @@ def reproduce(
     from credalens_paper.experiments.index import check_labels
     from credalens_paper.experiments.presets import get_preset
     from credalens_paper.pipeline import measure_entries as pipeline
-    from credalens_paper.results.records import read_results
+    from credalens_paper.results.records import read_repeated, read_results
 
     on_ray = check_engine(engine, address=address, cpus=cpus, gpus=gpus)
     sizes = {
@@ -163,7 +164,8 @@ def reproduce(
             results = combine_all(results, more, out)
         for result in results:
             show(result)
-        return _write(results, {}, markdown, findings, as_json=as_json)
+        repeated = read_repeated(*from_results, labels=wanted)
+        return _write(results, {}, markdown, findings, repeated, as_json=as_json)
     if add_runs:
         raise typer.BadParameter("--add-runs adds to the result files of --from-results FOLDER; give that too.")
     wanted = check_labels(labels or [])
@@ -267,6 +269,7 @@ def _write(
     unfinished: dict[str, str],
     markdown: Path | None,
     findings: Path | None,
+    repeated: Sequence[Result] = (),
     *,
     as_json: bool,
 ) -> None:
@@ -279,7 +282,7 @@ def _write(
         write_pages(results, markdown)
     if findings is not None:
         with atomic_file(findings) as file:
-            file.write(render_findings(results).encode())
+            file.write(render_findings([*results, *repeated]).encode())
     if as_json:
         typer.echo(json.dumps({"results": to_json(results), "unfinished": unfinished}))
     for label, why in unfinished.items():

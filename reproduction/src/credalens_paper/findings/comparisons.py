@@ -11,14 +11,15 @@ from typing import Final
 
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
-from credalens_paper.experiments.tables import C10
+from credalens_paper.experiments.tables import C10, TABLES
 from credalens_paper.findings.lookup import is_better, model_name, place_name
-from credalens_paper.results.records import Difference, PaperDifference, Result, TableResult
+from credalens_paper.results.records import Difference, PaperDifference, Result, TableResult, declared_label
 from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
 from credalens_paper.results.rendering.values import difference_text, paper_difference_text
 
 REPEATED: Final = 1e-3
 """Relative difference below which two tables give the same comparison; predictions stored as float16 change it by 1e-5."""
+SPOILT: Final = {label for label, table in TABLES.items() if table.regime}
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class Comparison:
         """Unknown inputs, corrupted ones, or the clean test set."""
         return "unknown" if is_unknown(self.keys.ood_set) else "corrupted" if self.keys.ood_set else "clean"
 
+    @property
+    def is_spoilt(self) -> bool:
+        """Whether a member of each prediction was made overconfident."""
+        return declared_label(self.label) in SPOILT
+
 
 def is_unknown(ood_set: str | None, /) -> bool:
     """Whether a set holds inputs of none of the classes; a corrupted test set does not."""
@@ -50,11 +56,11 @@ def cells(results: Sequence[Result], /) -> list[Comparison]:
     """One comparison for each cell: a model with one number of members on one set, by one measure and metric.
 
     Where several tables measured networks of the same kind it is the mean over all their runs. Sets that PIA has reduced
-    are left out: exact measures need no reduction.
+    are left out, since exact measures need no reduction, and so are predictions that were made worse on purpose.
     """
     groups: dict[CellKey, list[Comparison]] = {}
     for entry in comparisons(results):
-        if entry.keys.J is None:
+        if entry.keys.J is None and not entry.is_spoilt:
             groups.setdefault(entry.keys, []).append(entry)
     return [replace(group[0], ours=_mean([entry.ours for entry in group], keys)) for keys, group in groups.items()]
 

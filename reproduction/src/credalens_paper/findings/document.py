@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from credalens_paper.experiments.index import LABELS
 from credalens_paper.findings.advice import epistemic, meaning, members, prediction, ranking, solver
 from credalens_paper.findings.advice.listing import numbered_advice
 from credalens_paper.findings.beyond import backbone_note, near_sentence, noise_sentence, tuned_sentence
@@ -47,8 +48,9 @@ READING: Final = """\
 - EU, AU, TU: epistemic, aleatoric, total uncertainty; OOD: unknown (out of distribution); DE: deep ensemble; N: members.
   Others, such as BNNR, EDD or PIA, are explained in [results/README.md](../results/README.md), where every number stands
   with its runs, hardware and command; the seeds are in the files.
-- A result that was measured in several folders counts once, with the networks of the first: what ResNet-50 itself gave, where
-  ResNet-18 stands in for it, its losses too, is in [entries measured twice](../results/scratch.md).
+- An entry that was measured with other networks too stands here under the name of its folder as well, such as `AblationNTU
+  (scratch)`: what ResNet-50 itself gave, where ResNet-18 stands in for it. Its numbers are in [entries measured
+  twice](../results/scratch.md), those of the ResNet-50 on CIFAR-100 in [their files](../results/cifar100/README.md).
 - Runs of deep ensembles are distinct choices among the same networks, so the larger N is, the more members they share, and the
   less their spread says about other networks.
 - Which networks were trained where, how often, and what is missing: [results/fast/HOW.md](../results/fast/HOW.md); for large
@@ -142,6 +144,8 @@ def _unmeasured(results: Sequence[Result]) -> str:
     """Labels without a result file, and the reasons that the others give."""
     reasons: dict[str, dict[str, None]] = {}
     for result in results:
+        if result.label not in LABELS:  # measured again with other networks
+            continue
         for _, reason in unmeasured(result):
             reasons.setdefault(reason, {})[f"`{result.label}`"] = None
     lines = [f"{reason}: parts of {', '.join(labels)}." for reason, labels in reasons.items()]

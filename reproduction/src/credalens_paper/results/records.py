@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -283,3 +283,28 @@ def read_results(*folders: str | Path) -> list[Result]:
             )
         by_label = results | by_label
     return [by_label[label] for label in LABELS if label in by_label]
+
+
+def declared_label(label: str, /) -> str:
+    """The label of the entry that a result is of, also where it is named after its folder.
+
+    >>> declared_label("AblationNTU (scratch)"), declared_label("PIA")
+    ('AblationNTU', 'PIA')
+    """
+    return label.partition(" (")[0]
+
+
+def read_repeated(*folders: str | Path, labels: Iterable[str] = LABELS) -> list[Result]:
+    """What `read_results` leaves out: results of labels that an earlier folder has too, each named after its folder.
+
+    Such as "AblationNTU (scratch)", so that nobody takes them for the result of that label.
+    """
+    seen: set[str] = set()
+    repeated: list[Result] = []
+    for folder in map(Path, folders):
+        results = [result for result in read_results(folder) if result.label in labels]
+        repeated += [
+            replace(result, label=f"{result.label} ({folder.name})") for result in results if result.label in seen
+        ]
+        seen |= {result.label for result in results}
+    return repeated

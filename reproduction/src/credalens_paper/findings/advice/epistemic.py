@@ -22,7 +22,7 @@ HEADS: Final = {
 NOTE: Final = (
     "AUROC against unknown inputs, for every number of members and every set: in how many cells credal is better, and the\n"
     "least and the greatest difference in points. Mutual information is `mean_epistemic`. Networks of the same kind that were\n"
-    "trained for several tables count together; sets that PIA has reduced are left out."
+    "trained for several tables count together; sets that PIA has reduced and members made overconfident are left out."
 )
 
 
