@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import platform
 from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 
+import credalens
 from credalens.storage import provenance as module
 from credalens.storage.provenance import provenance
 
@@ -26,3 +29,11 @@ def test_a_copy_without_history_is_told_its_commit(monkeypatch):
     assert provenance().commit is None
     monkeypatch.setenv("CREDALENS_COMMIT", "abc")
     assert provenance().commit == "abc"
+
+
+def test_a_source_tree_that_is_not_installed_knows_its_version(monkeypatch):
+    def missing(package):
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr(module, "version", missing)
+    assert provenance(("torch",)).versions == {"python": platform.python_version(), "credalens": credalens.__version__}

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import credalens
 from credalens.core.batches import usable_cores
 
 
@@ -43,7 +44,7 @@ def provenance(packages: Iterable[str] = (), /) -> Provenance:
     return Provenance(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         commit=os.environ.get("CREDALENS_COMMIT") or _commit(),
-        versions=_versions(("credalens", "numpy", "numba", *packages)),
+        versions=_versions(("numpy", "numba", *packages)),
         processor=processor(),
         cores=usable_cores(),
         system=platform.system(),
@@ -66,7 +67,7 @@ def _git(*arguments: str) -> str | None:
 
 
 def _versions(packages: Iterable[str]) -> dict[str, str]:
-    versions = {"python": platform.python_version()}
+    versions = {"python": platform.python_version(), "credalens": credalens.__version__}  # also of a mere source tree
     for package in packages:
         try:
             versions[package] = version(package)
