@@ -120,7 +120,9 @@ def test_members_made_overconfident_are_no_cells(label):
 def test_reducing_classes_is_compared_with_exact_sets_of_the_same_table():
     both = compared(detection(2.0, N=5), detection(-1.0, N=5, J=20), label="A")
     alone = compared(detection(0.0, N=3, J=20), label="B")
-    assert lost_by_reduction([both, alone]).differences == (3.0,)
+    again = compared(detection(2.0, N=5), detection(-1.0, N=5, J=20), label="C")
+    assert lost_by_reduction([both, alone, again], "EU").differences == (3.0, 3.0)
+    assert not lost_by_reduction([both], "TU")
 
 
 @pytest.mark.parametrize(("best", "other"), [("total", "epistemic"), ("epistemic", "total")])

@@ -13,6 +13,7 @@ from credalens_paper.json_records import to_json
 from credalens_paper.pipeline.combine_runs import combine, combine_all, pooled
 from credalens_paper.pipeline.fill.table import statistics
 from credalens_paper.results.records import read_results
+from credalens_paper.results.rendering.pages import render_result
 from reproduction.tests.pipeline.fake_engine import FakeEngine
 from reproduction.tests.pipeline.small_runs import run
 from reproduction.tests.tiny_preset import TINY
@@ -64,7 +65,6 @@ def test_a_table_in_two_goes_is_the_table_in_one(results):
         )
         assert (ours.ours.mean, ours.ours.std) == approximately((expected.ours.mean, expected.ours.std))
     assert combined.status == whole.status == "measured"
-    assert combined.provenance.preset.bnn_runs == TINY.bnn_runs
 
 
 def test_curves_in_two_goes_are_the_curves_in_one(results):
@@ -93,6 +93,21 @@ def test_a_run_that_both_have_is_refused(results, label):
         combine(results["whole"][label], results["later"][label])
 
 
+def test_other_networks_in_the_same_place_are_not_pooled(results):
+    later = results["later"][TABLE]
+    other = replace(later, cells=tuple(replace(cell, substitutes={"backbone": "resnet18"}) for cell in later.cells))
+    with pytest.raises(ValueError, match=r"a part \(vgg16, .*\) is measured in both, in other ways .*'resnet18'"):
+        combine(results["first"][TABLE], other)
+
+
+@pytest.mark.parametrize("change", [{"few_corrupted": True}, {"schedule": "paper"}, {"severities": (1,)}])
+def test_other_images_or_schedules_are_not_pooled(results, change):
+    later = results["later"][CURVES]
+    changed = replace(later.provenance, preset=replace(later.provenance.preset, **change))
+    with pytest.raises(ValueError, match="means over different networks or images say nothing"):
+        combine(results["first"][CURVES], replace(later, provenance=changed))
+
+
 def test_another_entry_is_refused(results):
     with pytest.raises(ValueError, match="are two entries"):
         combine(results["whole"][TABLE], results["later"][CURVES])
@@ -111,7 +126,7 @@ def test_what_one_go_has_not_measured_comes_from_the_other(results, tmp_path):
 
 def test_a_part_of_another_preset_says_so(results, tmp_path):
     empty = run(tmp_path / "a", CURVES, engine=FakeEngine(), preset=TINY.only(["BNNF"])).results[0]
-    other = replace(TINY, name="scratch", few_corrupted=True, image_sizes={"vgg16": 8}).only(["BNNR", "EDD"])
+    other = replace(TINY, name="scratch", few_corrupted=True, image_sizes={"vgg16": 8}).only(["BNNR"])
     filled = run(tmp_path / "b", CURVES, engine=FakeEngine(), preset=other).results[0]
     panels = {panel.keys: panel for panel in combine(empty, filled).panels}
     chosen = [key for key in panels if (key.backbone, key.method) == ("vgg16", "BNNR")]
@@ -126,12 +141,22 @@ def test_a_part_of_another_preset_says_so(results, tmp_path):
 
 
 def test_what_got_more_runs_is_written_with_its_picture(results, tmp_path):
-    later = [results["later"][label] for label in (TABLE, CURVES)]
-    combined = combine_all(results["first"].values(), later, tmp_path)
+    first, later = results["first"], results["later"].values()
+    combined = combine_all(first.values(), later, tmp_path)
     written = {result.label: result for result in read_results(tmp_path / "smoke" / "results")}
     assert {label: json.dumps(to_json(result)) for label, result in written.items()} == {
         result.label: json.dumps(to_json(result)) for result in combined
     }
     assert (tmp_path / "smoke" / "figures" / f"{CURVES}.png").is_file()
-    assert combine_all(results["first"].values(), [], tmp_path / "none") == list(results["first"].values())
-    assert not (tmp_path / "none").exists()
+    assert all("to which runs were added by `--add-runs`" in render_result(result) for result in combined)
+    with pytest.raises(FileExistsError, match="name another --out"):
+        combine_all(first.values(), later, tmp_path)
+
+
+def test_nothing_is_written_where_nothing_or_not_all_can_be_added(results, tmp_path):
+    first, later = results["first"], results["later"]
+    with pytest.raises(ValueError, match=f"nothing to add: the other folders hold {CURVES}"):
+        combine_all([first[TABLE]], [later[CURVES]], tmp_path)
+    with pytest.raises(ValueError, match="would count twice"):
+        combine_all(first.values(), [later[TABLE], first[CURVES]], tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -70,7 +70,8 @@ def _mean(groups: Sequence[Difference], keys: CellKey) -> Difference:
         return groups[0]
     runs = [group.n for group in groups]
     mean, wins = fmean([group.mean for group in groups], runs), sum(group.wins for group in groups)
-    return Difference(mean, None, sum(runs), wins, "credal" if is_better(keys.metric, mean) else "classical")
+    better = "equal" if mean == 0 else "credal" if is_better(keys.metric, mean) else "classical"
+    return Difference(mean, None, sum(runs), wins, better)
 
 
 def _comparisons(results: Sequence[Result]) -> Iterator[Comparison]:
@@ -78,14 +79,20 @@ def _comparisons(results: Sequence[Result]) -> Iterator[Comparison]:
     for result in results:
         if not isinstance(result, TableResult):
             continue
-        measured = {cell.keys: CellKey(**{**cell.keys.as_dict(), **cell.substitutes}) for cell in result.cells}
-        for entry in result.improvements:
-            keys = measured[entry.keys]
-            given_as_trained = keys.preparation is None
-            others = seen.setdefault(keys, [])
-            if entry.ours and keys.id_set and given_as_trained and not repeats(entry.ours, others):
-                others.append(entry.ours)
-                yield Comparison(result.label, keys, entry.ours, entry.paper)
+        for comparison in compared_in(result):
+            others = seen.setdefault(comparison.keys, [])
+            if not repeats(comparison.ours, others):
+                others.append(comparison.ours)
+                yield comparison
+
+
+def compared_in(result: TableResult, /) -> Iterator[Comparison]:
+    """Measured comparisons of one table, of models that are given their images as in training."""
+    measured = {cell.keys: CellKey(**{**cell.keys.as_dict(), **cell.substitutes}) for cell in result.cells}
+    for entry in result.improvements:
+        keys = measured[entry.keys]
+        if entry.ours and keys.id_set and keys.preparation is None:
+            yield Comparison(result.label, keys, entry.ours, entry.paper)
 
 
 def repeats(ours: Difference, others: Iterable[Difference], /) -> bool:

@@ -48,8 +48,8 @@ READING: Final = """\
 - EU, AU, TU: epistemic, aleatoric, total uncertainty; OOD: unknown (out of distribution); DE: deep ensemble; N: members.
   Others, such as BNNR, EDD or PIA, are explained in [results/README.md](../results/README.md), where every number stands
   with its runs, hardware and command; the seeds are in the files.
-- An entry that was measured with other networks too stands here under the name of its folder as well, such as `AblationNTU
-  (scratch)`: what ResNet-50 itself gave, where ResNet-18 stands in for it. Its numbers are in [entries measured
+- An entry that was measured again, mostly with other networks, stands here under the name of its preset as well, such as
+  `AblationNTU (scratch)`: what ResNet-50 itself gave, where ResNet-18 stands in for it. Its numbers are in [entries measured
   twice](../results/scratch.md), those of the ResNet-50 on CIFAR-100 in [their files](../results/cifar100/README.md).
 - Runs of deep ensembles are distinct choices among the same networks, so the larger N is, the more members they share, and the
   less their spread says about other networks.

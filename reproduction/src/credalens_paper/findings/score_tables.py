@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from credalens_paper.experiments.display_names import display_name
+from credalens_paper.experiments.figures import SCORES as LINES
 from credalens_paper.experiments.tables import OOD, WRAPPED
 from credalens_paper.findings.lookup import Kind, Number, compared_lines, is_better, numbers_of
-from credalens_paper.results.records import Line, Panel, Result
+from credalens_paper.results.records import FigureResult, Line, Panel, Result
 from credalens_paper.results.rendering.markdown import NONE, markdown_table
 from credalens_paper.results.rendering.values import number_text, value_text
 
@@ -114,7 +116,10 @@ def size_sentence(results: Sequence[Result], /) -> str:
 
 def severity_table(results: Sequence[Result], /) -> str:
     """For every panel of the figures against severity where the credal line is better and where it is worse."""
-    rows = [_severity_row(result.label, *lines) for result in results for lines in compared_lines(result)]
+    pairs = [
+        (result.label, *lines) for result in results for lines in (*compared_lines(result), *_reduced_lines(result))
+    ]
+    rows = [_severity_row(*pair) for pair in pairs]
     head = [
         "Figure",
         "Panel",
@@ -125,6 +130,15 @@ def severity_table(results: Sequence[Result], /) -> str:
         "at the last",
     ]
     return markdown_table([*head, "n"], rows)
+
+
+def _reduced_lines(result: Result) -> Iterator[tuple[Panel, Line, Line]]:
+    """Panels with the line of reduced classes, such as "Credal, J = 20", under titles that say so."""
+    classical, credal = (name for name, _ in LINES)
+    for panel in result.panels if isinstance(result, FigureResult) else ():
+        lines = {line.name: line for line in panel.series or ()}
+        for name in (name for name in lines if name.startswith(f"{credal}, ")):
+            yield replace(panel, title=panel.title + name.removeprefix(credal)), lines[classical], lines[name]
 
 
 def _differences(classical: Line, credal: Line) -> list[float]:

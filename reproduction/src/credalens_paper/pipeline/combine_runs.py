@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from credalens.plots import save_figure
 from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.index import file_name
 from credalens_paper.experiments.preparations import EVERY
 from credalens_paper.experiments.presets import COUNTS, Preset
 from credalens_paper.pipeline.fill.table import better
 from credalens_paper.results.drawing import draw_severities
 from credalens_paper.results.records import (
+    Addition,
     Cell,
     Difference,
     FigureResult,
@@ -31,33 +33,40 @@ from credalens_paper.results.records import (
 from credalens_paper.results.store import Store
 
 RUNS: Final = tuple(name for name in COUNTS if name.endswith("runs"))
+IRRELEVANT: Final = {"name", "focus", "first_run", "substitutes", "left_out", "formats", "dpi", *COUNTS}
+"""Settings of a preset that do not decide what the number of one run is; substitutes are compared part by part."""
 PartOf = TypeVar("PartOf", Cell, Panel)
 
 
 def combine_all(results: Iterable[Result], more: Iterable[Result], out: Path, /) -> list[Result]:
     """All results, each with what `more` has of its label; those that got something are written into `out`/<preset>."""
-    more = list(more)
-    combined = []
-    for result in results:
-        added = [other for other in more if other.label == result.label and other.models]
-        whole = reduce(combine, added, result)
-        combined.append(_written(whole, out) if added else whole)
-    return combined
+    results, added = list(results), [result for result in more if result.models]
+    combined = [reduce(combine, (one for one in added if one.label == result.label), result) for result in results]
+    changed = [whole for whole, result in zip(combined, results, strict=True) if whole is not result]
+    if not changed:
+        labels = ", ".join(sorted({result.label for result in added})) or "nothing that was measured"
+        raise ValueError(f"nothing to add: the other folders hold {labels}, of which no result was asked for")
+    stores = [_new_store(result, out) for result in changed]
+    written = {result.label: _write(result, store) for result, store in zip(changed, stores, strict=True)}
+    return [written.get(result.label, result) for result in combined]
 
 
 def combine(result: Result, more: Result, /) -> Result:
-    """The runs of both, which must be different ones; where only one of them has a number, its number."""
+    """The runs of both, which must be different runs of the same; where only one of them has a number, its number."""
     if result.label != more.label:
         raise ValueError(f"{result.label} and {more.label} are two entries; runs of one entry can be combined")
     if isinstance(result, TableResult) and isinstance(more, TableResult):
         return _combine_tables(result, more)
     if isinstance(result, FigureResult) and isinstance(more, FigureResult) and not _has_other_panels(more):
         return _combine_figures(result, more)
-    raise ValueError(f"{result.label} shows more than means over runs, from which both cannot be put together")
+    raise ValueError(f"{result.label} shows more than means over runs, so two results of it cannot be combined")
 
 
 def _combine_tables(result: TableResult, more: TableResult) -> TableResult:
-    added = {cell.keys: replace(cell, note=_note(result, more, cell.keys) or cell.note) for cell in more.cells}
+    added: dict[CellKey | None, Cell] = {
+        cell.keys: replace(cell, note=_note(result, more, cell.keys) or cell.note) for cell in more.cells
+    }
+    _check_alike(result, more, {cell.keys: cell for cell in result.cells}, added)
     cells = tuple(_add_cell(cell, added.pop(cell.keys, None)) for cell in result.cells) + tuple(added.values())
     gains = {entry.keys: entry for entry in more.improvements}
     improvements = tuple(_add_gains(entry, gains.pop(entry.keys, None)) for entry in result.improvements)
@@ -67,20 +76,39 @@ def _combine_tables(result: TableResult, more: TableResult) -> TableResult:
 
 def _combine_figures(result: FigureResult, more: FigureResult) -> FigureResult:
     added = {panel.keys: panel for panel in more.panels}
+    _check_alike(result, more, {panel.keys: panel for panel in result.panels}, added)
     for key, panel in added.items():
         if note := _note(result, more, key):
             added[key] = replace(panel, note=note, title=_title(panel, more.provenance.preset))
-    panels = tuple(_add_panel(panel, added.get(panel.keys)) for panel in result.panels)
+    panels = tuple(_add_panel(panel, added.pop(panel.keys, None)) for panel in result.panels) + tuple(added.values())
     return replace(result, panels=panels, **_closing(result, more, panels))
 
 
-def _closing(result: Result, more: Result, parts: tuple[Any, ...]) -> dict[str, Any]:
+def _check_alike(
+    result: Result, more: Result, parts: Mapping[CellKey | None, PartOf], added: Mapping[CellKey | None, PartOf]
+) -> None:
+    """Refuse to pool runs of other networks, or on other images."""
     ours, theirs = result.provenance.preset, more.provenance.preset
-    sizes = {name: max(getattr(ours, name), getattr(theirs, name)) for name in RUNS} if ours.name == theirs.name else {}
+    same = all(getattr(ours, f.name) == getattr(theirs, f.name) for f in fields(Preset) if f.name not in IRRELEVANT)
+    for key, part in parts.items():
+        other = added.get(key)
+        if other is None or part.reason is not None or other.reason is not None:
+            continue
+        if not same or dict(part.substitutes or {}) != dict(other.substitutes or {}):
+            place = "" if key is None else f" ({', '.join(str(v) for v in key.as_dict().values() if v is not None)})"
+            raise ValueError(
+                f"{result.label}: a part{place} is measured in both, in other ways (presets {ours.name} and {theirs.name}, "
+                f"in place of the paper's {dict(part.substitutes or {})} and {dict(other.substitutes or {})}); means over "
+                "different networks or images say nothing. Measure it in the same way, or leave it out with --only"
+            )
+
+
+def _closing(result: TableResult | FigureResult, more: Result, parts: tuple[Any, ...]) -> dict[str, Any]:
+    made = more.provenance
     return {
         "models": _all_models(result.label, result.models, more.models),
         "status": status_of(parts),
-        "provenance": replace(result.provenance, preset=replace(ours, **sizes)),
+        "added": (*(result.added or ()), Addition(made.date, made.commit, made.preset.name)),
     }
 
 
@@ -195,8 +223,15 @@ def _has_other_panels(result: FigureResult) -> bool:
     return any(panel.series is None and panel.reason is None for panel in result.panels)
 
 
-def _written(result: Result, out: Path) -> Result:
+def _new_store(result: Result, out: Path) -> Store:
     store = Store(out / result.provenance.preset.name)
+    path = store.folder / "results" / f"{file_name(result.label)}.json"
+    if path.exists():
+        raise FileExistsError(f"{path} is there already and may be one of the results to combine; name another --out")
+    return store
+
+
+def _write(result: Result, store: Store) -> Result:
     if isinstance(result, FigureResult):
         picture, preset = draw_severities(result.panels), result.provenance.preset
         names = [save_figure(picture, store.figure(result.label, form), dpi=preset.dpi).name for form in preset.formats]

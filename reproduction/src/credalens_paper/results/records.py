@@ -39,6 +39,15 @@ class Provenance:
     engine: Mapping[str, Any] | None
 
 
+@dataclass(frozen=True)
+class Addition:
+    """Where a result was put together whose runs were added to this one."""
+
+    date: str
+    commit: str | None
+    preset: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainedModels:
     """The runs of one kind of model: their seeds, and how its networks were trained."""
@@ -138,6 +147,7 @@ class TableResult:
     models: tuple[TrainedModels, ...]
     status: str
     provenance: Provenance
+    added: tuple[Addition, ...] | None = optional()
 
     @property
     def parts(self) -> tuple[Cell, ...]:
@@ -195,6 +205,7 @@ class FigureResult:
     models: tuple[TrainedModels, ...]
     status: str
     provenance: Provenance
+    added: tuple[Addition, ...] | None = optional()
 
     @property
     def parts(self) -> tuple[Panel, ...]:
@@ -286,7 +297,7 @@ def read_results(*folders: str | Path) -> list[Result]:
 
 
 def declared_label(label: str, /) -> str:
-    """The label of the entry that a result is of, also where it is named after its folder.
+    """The label of the entry that a result is of, also where it is named after its preset.
 
     >>> declared_label("AblationNTU (scratch)"), declared_label("PIA")
     ('AblationNTU', 'PIA')
@@ -295,7 +306,7 @@ def declared_label(label: str, /) -> str:
 
 
 def read_repeated(*folders: str | Path, labels: Iterable[str] = LABELS) -> list[Result]:
-    """What `read_results` leaves out: results of labels that an earlier folder has too, each named after its folder.
+    """What `read_results` leaves out: results of labels that an earlier folder has too, each named after its preset.
 
     Such as "AblationNTU (scratch)", so that nobody takes them for the result of that label.
     """
@@ -304,7 +315,9 @@ def read_repeated(*folders: str | Path, labels: Iterable[str] = LABELS) -> list[
     for folder in map(Path, folders):
         results = [result for result in read_results(folder) if result.label in labels]
         repeated += [
-            replace(result, label=f"{result.label} ({folder.name})") for result in results if result.label in seen
+            replace(result, label=f"{result.label} ({result.provenance.preset.name})")
+            for result in results
+            if result.label in seen
         ]
         seen |= {result.label for result in results}
     return repeated

@@ -14,7 +14,7 @@ from credalens_paper.findings.advice.sentence import Advice, listed, section
 from credalens_paper.findings.comparisons import Comparison, cells, comparisons, repeats
 from credalens_paper.findings.lookup import compared_lines, is_better
 from credalens_paper.findings.tally import Tally
-from credalens_paper.results.records import Difference, Panel, Result
+from credalens_paper.results.records import Difference, Panel, Result, declared_label
 from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
 
 TITLE: Final = "Which prediction"
@@ -75,7 +75,7 @@ def prediction_cases(results: Sequence[Result], /) -> list[Case]:
 def _drawn(results: Sequence[Result]) -> Iterator[Comparison]:
     """Point predictions on corrupted images that figures have and tables do not, a mean over all severities each."""
     in_tables = comparisons(results)
-    for result in (result for result in results if result.label in CURVES):
+    for result in (result for result in results if declared_label(result.label) in CURVES):
         for panel, averaged, credal in compared_lines(result):
             keys = replace(_measured(panel), variant="credal")
             mean = fmean(credal.mean) - fmean(averaged.mean)
@@ -119,7 +119,7 @@ def prediction_advice(results: Sequence[Result], /) -> Advice | None:
 def _by_severity(results: Sequence[Result]) -> str:
     """For how many kinds of ensembles it is better calibrated at the mildest and at the severest corruption."""
     better: dict[tuple[str | None, str | None], list[bool]] = {}
-    for result in (result for result in results if result.label in CALIBRATION):
+    for result in (result for result in results if declared_label(result.label) in CALIBRATION):
         for panel, averaged, credal in compared_lines(result):
             keys = _measured(panel)
             if keys.method == "DE":

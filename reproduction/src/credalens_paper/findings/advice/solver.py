@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from credalens_paper.findings.advice.sentence import Advice, ends, section
-from credalens_paper.findings.comparisons import comparisons
+from credalens_paper.findings.comparisons import compared_in
 from credalens_paper.findings.tally import Tally
-from credalens_paper.results.records import ExactnessResult, Result
+from credalens_paper.results.records import ExactnessResult, Result, TableResult
 
 TITLE: Final = "What exactness changes"
 MANY: Final = 0.01
@@ -39,13 +39,17 @@ def solver_mistakes(result: ExactnessResult, /) -> Mistakes:
     return Mistakes(wrong, gains, empty, result.wrong_sizes[0])
 
 
-def lost_by_reduction(results: Sequence[Result], /) -> Tally:
-    """AUROC of credal EU against unknown inputs: exact less reduced (PIA, in its sound form) on the same runs, a cell each."""
-    kind = ("EU", "AUROC", "unknown")
-    entries = [e for e in comparisons(results) if (e.keys.measure, e.keys.metric, e.place) == kind]
-    exact = {(entry.label, entry.keys): entry.ours.mean for entry in entries if entry.keys.J is None}
-    reduced = [(entry, exact.get((entry.label, replace(entry.keys, J=None)))) for entry in entries if entry.keys.J]
-    return Tally.of("AUROC", (None if whole is None else whole - entry.ours.mean for entry, whole in reduced))
+def lost_by_reduction(results: Sequence[Result], measure: str, /) -> Tally:
+    """AUROC against unknown inputs, exact less reduced (PIA in its sound form) on the same runs, a cell each."""
+    kind = (measure, "AUROC", "unknown")
+    differences: list[float] = []
+    for result in (result for result in results if isinstance(result, TableResult)):
+        entries = {
+            one.keys: one for one in compared_in(result) if (one.keys.measure, one.keys.metric, one.place) == kind
+        }
+        pairs = ((entries.get(replace(keys, J=None)), one) for keys, one in entries.items() if keys.J is not None)
+        differences += [exact.ours.mean - reduced.ours.mean for exact, reduced in pairs if exact is not None]
+    return Tally("AUROC", tuple(differences))
 
 
 def solver_advice(results: Sequence[Result], /) -> Advice | None:
@@ -60,18 +64,14 @@ def solver_advice(results: Sequence[Result], /) -> Advice | None:
         if local
         else "Compute the entropies exactly, not by a local solver"
     )
-    lost = lost_by_reduction(results)
-    reduce = (
-        "the paper's class reduction (PIA, for many classes) can be used as printed"
-        if printed
-        else "do not reduce many classes to a few (the paper's PIA), least of all as printed"
-        if lost.pick("exact", "reduced", "") == "exact"
-        else "do not use the paper's class reduction (PIA, for many classes) as printed"
-    )
+    reduction = "the paper's class reduction (PIA, for many classes)"
+    lost = lost_by_reduction(results, "EU")
+    at_all = ", nor at all for `epistemic`" if lost.pick("exact", "reduced", "") == "exact" else ""
+    reduce = f"{reduction} can be used as printed" if printed else f"do not use {reduction} as printed{at_all}"
     because = (
         f"The paper's solver misses the lowest entropy by more than {mistakes.size:g} bit on {_per_cent(mistakes.wrong)} of "
         f"the unknown inputs{_gains(mistakes.gains)}; the printed reduction gives bounds that no distribution meets for "
-        f"{_per_cent(mistakes.empty)} of the known ones{_lost(lost)}. "
+        f"{_per_cent(mistakes.empty)} of the known ones{_lost(results)}. "
         "`wrap` is exact, and `approximate_intervals` the sound reduction."
     )
     return Advice(f"{do}; {reduce}", because, (section(TITLE), section("What it costs")))
@@ -81,8 +81,11 @@ def _gains(gains: Sequence[float]) -> str:
     return f"; exact values change the AUROC of `epistemic` by {ends(gains, '+.2f')} points" if gains else ""
 
 
-def _lost(lost: Tally) -> str:
-    return f", and exact sets beat its sound form by `epistemic` in {lost.text} points of AUROC" if lost else ""
+def _lost(results: Sequence[Result]) -> str:
+    """How often exact sets are better than those that the paper's tables reduce to J classes, by both scores."""
+    by_score = {"epistemic": lost_by_reduction(results, "EU"), "total": lost_by_reduction(results, "TU")}
+    texts = [f"by `{score}` in {lost.text} points of AUROC" for score, lost in by_score.items() if lost]
+    return f", and exact sets beat its sound form, with the paper's J, {' and '.join(texts)}" if texts else ""
 
 
 def _per_cent(shares: Sequence[float]) -> str:

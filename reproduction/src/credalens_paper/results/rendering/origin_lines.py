@@ -10,7 +10,16 @@ from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.index import LABELS, file_name
 from credalens_paper.experiments.preparations import EVERY
-from credalens_paper.results.records import ExactnessPart, Panel, Part, Provenance, Result, TableResult, TrainedModels
+from credalens_paper.results.records import (
+    ExactnessPart,
+    ExactnessResult,
+    Panel,
+    Part,
+    Provenance,
+    Result,
+    TableResult,
+    TrainedModels,
+)
 
 SIZES: Final = {"DE": ("members", "many_members", "runs"), "BNN": ("bnn_runs",), "EDD": ("edd_runs",)}
 """Numbers of a preset that the command line can change, by the beginning of the methods they are about."""
@@ -50,6 +59,9 @@ def _setting(provenance: Provenance) -> str:
 def _source(result: Result, root: str) -> str:
     """The result file and the command that makes it, with its sizes, since presets may change."""
     preset, label = result.provenance.preset, file_name(result.label)
+    file = f"File [{preset.name}/{label}.json]({root}{preset.name}/{label}.json)"
+    if added := _added(result):
+        return f"{file}, to which runs were added by `--add-runs`: {added}."
     options: list[str] = []
     if result.models:
         options += ["" if preset.name == "smoke" else "--data-folder DATA", *_sizes(result)]
@@ -57,7 +69,15 @@ def _source(result: Result, root: str) -> str:
         options += [f"--only {name}" for name in preset.focus]
     options += ["--paper-solver"] if isinstance(result, TableResult) and result.solvers else []
     command = " ".join(filter(None, (f"credalens reproduce {label} --preset {preset.name}", *options)))
-    return f"File [{preset.name}/{label}.json]({root}{preset.name}/{label}.json), made by `{command}`."
+    return f"{file}, made by `{command}`."
+
+
+def _added(result: Result) -> str:
+    """When and where from runs came that were added."""
+    added = () if isinstance(result, ExactnessResult) else result.added or ()
+    return ", ".join(
+        dict.fromkeys(f"{one.date[:10]} (preset {one.preset}, commit {str(one.commit)[:7]})" for one in added)
+    )
 
 
 def _sizes(result: Result) -> list[str]:
@@ -85,7 +105,10 @@ def _effort(kind: TrainedModels) -> str:
     where = f" on {source['device']}" if "device" in source else ""
     epochs = f" of {count_text(schedule['epochs'], 'epoch')}" if "epochs" in schedule else ""
     lost = f" ({kind.diverged} more diverged)" if kind.diverged else ""
-    return f"{lost} from {count_text(kind.trained, 'network')}{epochs}, {kind.seconds:,.0f} s of training{where}"
+    commit = f", first at commit {source['commit'][:7]}" if source.get("commit") else ""
+    return (
+        f"{lost} from {count_text(kind.trained, 'network')}{epochs}, {kind.seconds:,.0f} s of training{where}{commit}"
+    )
 
 
 def substitutes_text(result: Result, /) -> str:
