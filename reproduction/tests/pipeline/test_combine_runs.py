@@ -96,7 +96,7 @@ def test_a_run_that_both_have_is_refused(results, label):
 def test_other_networks_in_the_same_place_are_not_pooled(results):
     later = results["later"][TABLE]
     other = replace(later, cells=tuple(replace(cell, substitutes={"backbone": "resnet18"}) for cell in later.cells))
-    with pytest.raises(ValueError, match=r"a part \(vgg16, .*\) is measured in both, in other ways .*'resnet18'"):
+    with pytest.raises(ValueError, match=r"a part \(vgg16, .*\) is measured in both in other ways, .*'resnet18'"):
         combine(results["first"][TABLE], other)
 
 
@@ -104,7 +104,7 @@ def test_other_networks_in_the_same_place_are_not_pooled(results):
 def test_other_images_or_schedules_are_not_pooled(results, change):
     later = results["later"][CURVES]
     changed = replace(later.provenance, preset=replace(later.provenance.preset, **change))
-    with pytest.raises(ValueError, match="means over different networks or images say nothing"):
+    with pytest.raises(ValueError, match="Means over different networks or images say nothing"):
         combine(results["first"][CURVES], replace(later, provenance=changed))
 
 

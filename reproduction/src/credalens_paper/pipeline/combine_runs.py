@@ -32,7 +32,6 @@ from credalens_paper.results.records import (
 )
 from credalens_paper.results.store import Store
 
-RUNS: Final = tuple(name for name in COUNTS if name.endswith("runs"))
 IRRELEVANT: Final = {"name", "focus", "first_run", "substitutes", "left_out", "formats", "dpi", *COUNTS}
 """Settings of a preset that do not decide what the number of one run is; substitutes are compared part by part."""
 PartOf = TypeVar("PartOf", Cell, Panel)
@@ -94,12 +93,17 @@ def _check_alike(
         other = added.get(key)
         if other is None or part.reason is not None or other.reason is not None:
             continue
-        if not same or dict(part.substitutes or {}) != dict(other.substitutes or {}):
+        one, two = (dict(side.substitutes or {}) for side in (part, other))
+        if not same or one != two:
             place = "" if key is None else f" ({', '.join(str(v) for v in key.as_dict().values() if v is not None)})"
+            ways = (
+                f"with {one} and with {two} in place of the paper's"
+                if same
+                else f"by presets {ours.name}, {theirs.name}"
+            )
             raise ValueError(
-                f"{result.label}: a part{place} is measured in both, in other ways (presets {ours.name} and {theirs.name}, "
-                f"in place of the paper's {dict(part.substitutes or {})} and {dict(other.substitutes or {})}); means over "
-                "different networks or images say nothing. Measure it in the same way, or leave it out with --only"
+                f"{result.label}: a part{place} is measured in both in other ways, {ways}. Means over different networks or "
+                "images say nothing: measure it in the same way, or leave it out with --only"
             )
 
 
