@@ -27,9 +27,9 @@ def _option(text: str, metavar: str | None = None, /, *names: str, panel: str | 
     return typer.Option(*names, metavar=metavar, help=text, show_default=False, rich_help_panel=panel, **more)
 
 
-def _size(text: str) -> Any:
+def _size(text: str, *, least: int = 1) -> Any:
     panel = "Size of the reproduction"
-    return typer.Option(metavar="N", min=1, help=text, show_default="the preset's", rich_help_panel=panel)
+    return typer.Option(metavar="N", min=least, help=text, show_default="the preset's", rich_help_panel=panel)
 
 
 def _run(text: str, *names: str, **more: Any) -> Any:
@@ -98,14 +98,7 @@ def reproduce(
     bnn_runs: Annotated[int | None, _size("Bayesian networks of each kind.")] = None,
     edd_runs: Annotated[int | None, _size("Distilled networks of each kind.")] = None,
     first_run: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K",
-            min=0,
-            help="Leave out runs 0 to K - 1, which are measured elsewhere; see --add-runs.",
-            show_default="0",
-            rich_help_panel="Size of the reproduction",
-        ),
+        int | None, _size("Leave out runs 0 to N - 1, which are measured elsewhere; see --add-runs.", least=0)
     ] = None,
     engine: Engine = "local",
     address: Address = None,
