@@ -86,8 +86,8 @@ def _check_complete(ids: Any, positions: Any, unreadable: tuple[str, ...]) -> No
     first = ids[int(np.argmax(positions.is_null().to_numpy(zero_copy_only=False)))]
     damaged = f" {len(unreadable)} of its files cannot be read, the first is {unreadable[0]}." if unreadable else ""
     raise UnsuitableError(
-        f"lacks {positions.null_count} of {len(ids)} rows that the first table has, such as the one with id {first}.{damaged} "
-        "All tables need the same row ids."
+        f"lacks {positions.null_count:,} of {len(ids):,} rows that the first table has, such as the one with id {first}."
+        f"{damaged} All tables need the same row ids."
     )
 
 

@@ -27,4 +27,4 @@ async def read_body(request: Request, limit: int, /) -> bytes:
 
 
 def _too_large(limit: int) -> RequestError:
-    return RequestError(f"the body is larger than {limit} bytes; send fewer rows at a time.", status=413)
+    return RequestError(f"the body is larger than {limit:,} bytes; send fewer rows at a time.", status=413)

@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from credalens.checks.counted import count_text
 from credalens.guard import Guard
 from credalens.prediction import CredalPrediction
 from credalens.serve.limits import Limits
@@ -85,7 +86,9 @@ class ServedModel:
             raise RequestError(f"inputs must have the same number of rows; got {rows or 'no input'}.")
         (count,) = set(rows.values())
         if count > limits.rows:
-            raise RequestError(f"input {next(iter(rows))!r} has {count} rows; at most {limits.rows} are accepted.")
+            raise RequestError(
+                f"input {next(iter(rows))!r} has {count_text(count, 'row')}; at most {limits.rows:,} are accepted."
+            )
         self._check_classes(inputs, limits.classes)
         return count
 
