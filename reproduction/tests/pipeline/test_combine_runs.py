@@ -124,6 +124,15 @@ def test_what_one_go_has_not_measured_comes_from_the_other(results, tmp_path):
     assert (focused.status, combined.status) == ("partly measured", "measured")
 
 
+def test_a_line_that_was_missing_is_missing_no_more(results, tmp_path):
+    distilled = run(tmp_path, CURVES, engine=FakeEngine(), preset=TINY.only(["EDD"])).results[0]
+    panels = combine(results["whole"][CURVES], distilled).panels
+    own = [panel for panel in panels if panel.keys.method != "DE"]
+    assert all([line.name for line in panel.series] == ["Classical", "Credal", "EDD"] for panel in own)
+    assert not any(panel.missing for panel in own)
+    assert all(panel.missing.keys() == {"Classical", "Credal"} for panel in panels if panel.keys.method == "DE")
+
+
 def test_a_part_of_another_preset_says_so(results, tmp_path):
     empty = run(tmp_path / "a", CURVES, engine=FakeEngine(), preset=TINY.only(["BNNF"])).results[0]
     other = replace(TINY, name="scratch", few_corrupted=True, image_sizes={"vgg16": 8}).only(["BNNR"])

@@ -141,8 +141,12 @@ def _add_cell(cell: Cell, more: Cell | None) -> Cell:
 
 
 def _add_panel(panel: Panel, more: Panel | None) -> Panel:
-    lines = (more.series if more else None) or ()
-    return _only_measured(panel, more) or replace(panel, series=_add_lines(panel.series or (), lines))
+    if (only := _only_measured(panel, more)) is not None:
+        return only
+    series = _add_lines(panel.series or (), (more.series if more else None) or ())
+    drawn = {line.name for line in series}
+    missing = {name: reason for name, reason in (panel.missing or {}).items() if name not in drawn}
+    return replace(panel, series=series, missing=missing)
 
 
 def _only_measured(part: PartOf, more: PartOf | None) -> PartOf | None:
