@@ -18,7 +18,7 @@ def hurry(monkeypatch):
 def _hurry(patch):
     """Leave out what would take most of the time: the disk after each small file, and all panels of a figure but one."""
     from credalens.plots import save_figure
-    from credalens_paper.pipeline.fill import estimates, figure
+    from credalens_paper.results import drawing
 
     def save_one_panel(panels, path, **options):
         for axes in panels.axes[1:]:
@@ -26,8 +26,7 @@ def _hurry(patch):
         return save_figure(panels, path, **options)
 
     patch.setattr(os, "fsync", lambda handle: None)
-    for module in (estimates, figure):
-        patch.setattr(module, "save_figure", save_one_panel)
+    patch.setattr(drawing, "save_figure", save_one_panel)
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,7 @@ def test_a_label_of_several_folders_is_that_of_the_first_that_has_it():
     assert list(together) == [label for label in LABELS if label in together]
 
 
-def test_the_others_are_named_after_their_folder():
+def test_the_others_are_named_after_their_preset():
     first, second = ({result.label for result in read_results(folder)} for folder in (FAST, SCRATCH))
     repeated = {result.label: result for result in read_repeated(FAST, SCRATCH)}
     assert repeated.keys() == {f"{label} (scratch)" for label in first & second}

@@ -61,3 +61,14 @@ def cells(**axes: Any) -> tuple[CellKey, ...]:
     """
     values = [value if isinstance(value, tuple) else (value,) for value in axes.values()]
     return tuple(CellKey(**dict(zip(axes, combination, strict=True))) for combination in product(*values))
+
+
+def better_side(metric: str, difference: float, /) -> str:
+    """Which side a difference credal - classical speaks for.
+
+    >>> better_side("ECE", -0.01), better_side("AUROC", -0.01)
+    ('credal', 'classical')
+    """
+    if difference == 0:
+        return "equal"
+    return "credal" if (difference > 0) == (metric in HIGHER) else "classical"

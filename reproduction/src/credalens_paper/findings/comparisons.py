@@ -9,10 +9,10 @@ from math import isclose
 from statistics import fmean
 from typing import Final
 
-from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.cell_keys import CellKey, better_side
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.tables import C10, TABLES
-from credalens_paper.findings.lookup import is_better, model_name, place_name
+from credalens_paper.findings.lookup import model_name, place_name
 from credalens_paper.results.records import Difference, PaperDifference, Result, TableResult, declared_label
 from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
 from credalens_paper.results.rendering.values import difference_text, paper_difference_text
@@ -70,8 +70,7 @@ def _mean(groups: Sequence[Difference], keys: CellKey) -> Difference:
         return groups[0]
     runs = [group.n for group in groups]
     mean, wins = fmean([group.mean for group in groups], runs), sum(group.wins for group in groups)
-    better = "equal" if mean == 0 else "credal" if is_better(keys.metric, mean) else "classical"
-    return Difference(mean, None, sum(runs), wins, better)
+    return Difference(mean, None, sum(runs), wins, better_side(keys.metric, mean))
 
 
 def _comparisons(results: Sequence[Result]) -> Iterator[Comparison]:

@@ -9,13 +9,11 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from credalens.plots import save_figure
-from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.cell_keys import CellKey, better_side
 from credalens_paper.experiments.index import file_name
 from credalens_paper.experiments.preparations import EVERY
 from credalens_paper.experiments.presets import COUNTS, Preset
-from credalens_paper.pipeline.fill.table import better
-from credalens_paper.results.drawing import draw_severities
+from credalens_paper.results.drawing import draw_severities, save_picture
 from credalens_paper.results.records import (
     Addition,
     Cell,
@@ -168,7 +166,7 @@ def _add_gains(entry: Improvement, more: Improvement | None) -> Improvement:
         return entry if more is None else replace(entry, ours=entry.ours or more.ours)
     ours, theirs = entry.ours, more.ours
     mean, std, n = pooled((ours.mean, ours.std, ours.n), (theirs.mean, theirs.std, theirs.n))
-    sign = better(entry.keys.metric, round(mean, 12))
+    sign = better_side(entry.keys.metric, round(mean, 12))
     return replace(entry, ours=Difference(mean, std, n, ours.wins + theirs.wins, sign))
 
 
@@ -241,8 +239,7 @@ def _new_store(result: Result, out: Path) -> Store:
 
 def _write(result: Result, store: Store) -> Result:
     if isinstance(result, FigureResult):
-        picture, preset = draw_severities(result.panels), result.provenance.preset
-        names = [save_figure(picture, store.figure(result.label, form), dpi=preset.dpi).name for form in preset.formats]
-        result = replace(result, files=tuple(names))
+        picture = draw_severities(result.panels)
+        result = replace(result, files=save_picture(picture, store, result.label, result.provenance.preset))
     store.save_result(result)
     return result

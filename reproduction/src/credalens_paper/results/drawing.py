@@ -15,8 +15,11 @@ from credalens.plots import (
     plot_simplex,
     plot_simplex_panel,
     plot_uncertainty_histograms,
+    save_figure,
 )
+from credalens_paper.experiments.presets import Preset
 from credalens_paper.results.records import Panel
+from credalens_paper.results.store import Store
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +28,11 @@ if TYPE_CHECKING:
 Scores = Mapping[str, Any]
 LEAST_DENSITY: Final = 1e-3
 MEASURES: Final = {"EU": "Epistemic uncertainty (bits)", "TU": "Total uncertainty (bits)"}
+
+
+def save_picture(picture: Figure, store: Store, label: str, preset: Preset, /) -> tuple[str, ...]:
+    """Write a picture into the store in every format of the preset; returns the names of its files."""
+    return tuple(save_figure(picture, store.figure(label, form), dpi=preset.dpi).name for form in preset.formats)
 
 
 def _draw_grid(draws: Sequence[Callable[[Axes], Any]], columns: int, size: tuple[float, float]) -> Figure:

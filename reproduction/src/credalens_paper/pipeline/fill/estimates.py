@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from credalens.core.scores import SCORES
 from credalens.guard import Guard
-from credalens.plots import save_figure
 from credalens.prediction import CredalPrediction, wrap
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
@@ -22,7 +21,7 @@ from credalens_paper.measures.estimates import Estimate, auroc_estimates, correl
 from credalens_paper.pipeline.fill.result_facts import closing, substitutes
 from credalens_paper.pipeline.plan import Plan, Workbench
 from credalens_paper.pipeline.runs import Run, assess, intervals_of, members_of
-from credalens_paper.results.drawing import draw_estimates
+from credalens_paper.results.drawing import draw_estimates, save_picture
 from credalens_paper.results.records import FigureResult, Panel
 
 Array = NDArray[Any]
@@ -50,17 +49,15 @@ def estimates_result(work: Workbench, entry: EstimatesEntry, /) -> FigureResult:
     panels = tuple(
         panel for model, plan in zip(entry.models, plans, strict=True) for panel in _panels(work, measure, model, plan)
     )
-    files = []
+    files: tuple[str, ...] = ()
     if any(panel.estimates for panel in panels):
         picture = draw_estimates([panel for panel in panels if panel.estimates])
-        for form in work.job.preset.formats:
-            path = work.job.store.figure(entry.label, form)
-            files.append(save_figure(picture, path, dpi=work.job.preset.dpi).name)
+        files = save_picture(picture, work.job.store, entry.label, work.job.preset)
     return FigureResult(
         label=entry.label,
         kind="figure",
         description=entry.description,
-        files=tuple(files),
+        files=files,
         panels=panels,
         **closing(work, plans, panels),
     )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.plots import save_figure
 from credalens_paper.experiments import figures as declared
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
@@ -43,17 +42,15 @@ class Measured:
 def figure_result(work: Workbench, figure: declared.Figure, /) -> FigureResult:
     """Make what a figure shows, draw it into the store, and give its numbers; a reason where nothing can be shown."""
     measured = _measure(work, figure)
-    files = []
+    files: tuple[str, ...] = ()
     if measured.picture is not None:
-        for form in work.job.preset.formats:
-            path = work.job.store.figure(figure.label, form)
-            files.append(save_figure(measured.picture, path, dpi=work.job.preset.dpi).name)
+        files = drawing.save_picture(measured.picture, work.job.store, figure.label, work.job.preset)
     panels = tuple(measured.panels)
     return FigureResult(
         label=figure.label,
         kind="figure",
         description=PAPER_FIGURES[figure.label],
-        files=tuple(files),
+        files=files,
         panels=panels,
         **closing(work, measured.plans, panels),
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from credalens_paper.experiments.beyond import BESIDE
-from credalens_paper.experiments.cell_keys import HIGHER, MEAN, CellKey
+from credalens_paper.experiments.cell_keys import HIGHER, MEAN, CellKey, better_side
 from credalens_paper.experiments.tables import Table
 from credalens_paper.json_records import from_json, to_json
 from credalens_paper.measures.cost import cpu_threads, measure_costs
@@ -132,18 +132,7 @@ def improvement(metric: str, classical: Sequence[float], credal: Sequence[float]
     differences = np.round(np.subtract(credal, classical), 12)  # sums in another order differ in the last bits
     wins = int((differences > 0 if metric in HIGHER else differences < 0).sum())
     whole = statistics(differences.tolist())
-    return Difference(whole.mean, whole.std, whole.n, wins, better(metric, float(differences.mean())))
-
-
-def better(metric: str, difference: float, /) -> str:
-    """Which side a difference credal - classical speaks for.
-
-    >>> better("ECE", -0.01), better("AUROC", -0.01)
-    ('credal', 'classical')
-    """
-    if difference == 0:
-        return "equal"
-    return "credal" if (difference > 0) == (metric in HIGHER) else "classical"
+    return Difference(whole.mean, whole.std, whole.n, wins, better_side(metric, float(differences.mean())))
 
 
 def _paper_improvement(label: str, key: CellKey) -> PaperDifference | None:
@@ -152,7 +141,7 @@ def _paper_improvement(label: str, key: CellKey) -> PaperDifference | None:
     if credal is None or classical is None:
         return None
     difference = round(credal.mean - classical.mean, 6)
-    return PaperDifference(difference, better(key.metric, difference))
+    return PaperDifference(difference, better_side(key.metric, difference))
 
 
 def _solvers(
