@@ -223,6 +223,31 @@ def test_the_better_prediction_is_advised_for_each_kind_of_data(sign, choice):
     assert prediction_advice([bayesian]) is None
 
 
+@pytest.mark.parametrize(
+    ("ece", "nll", "choice"),
+    [
+        ((1, -1), (1, 1), "the average"),  # ECE is undecided
+        ((-1, -1), (-1, 1), "either"),
+        ((-1, -1), (1, 1), "either"),
+        ((-1, 1), (-1, 1), "either"),
+        ((-1, -1), (-1, -1), "the intersection probability"),
+    ],
+)
+def test_the_average_is_advised_where_one_metric_is_for_it_and_none_against_it(ece, nll, choice):
+    kinds = zip(("vgg16", "resnet18"), ece, nll, strict=True)
+    means = [(value, {"metric": m, "backbone": name}) for name, *both in kinds for m, value in zip(("ECE", "NLL"), both)]
+    assert prediction_advice([compared(*means)]).do == f"Predict with {choice} for clean images of 10 classes"
+
+
+def test_trainings_of_one_kind_of_network_are_one_cell_in_figures_too():
+    better, worse = (drawn("ECE", [0.2, 0.4], credal) for credal in ([0.1, 0.3], [0.25, 0.35]))
+    log_losses = [drawn("NLL", [1.0, 2.0], [1.0, 1.6]), drawn("NLL", [1.0, 2.0], [1.0, 1.8])]
+    advice = prediction_advice([better, worse, *log_losses])
+    assert "corrupted images of 100 classes -0.050 (1 cell)." in advice.because
+    assert "at the mildest severity for 1 of 1 kinds of network" in advice.because
+    assert prediction_advice([worse, better, *log_losses]).because == advice.because
+
+
 def drawn(metric, *means, id_set="cifar100"):
     """A figure against severity: the averaged and the credal line of an ensemble."""
     keys = CellKey(**ENSEMBLE, variant="classical", id_set=id_set, ood_set=f"{id_set}-c", metric=metric)

@@ -58,10 +58,14 @@ def cells(results: Sequence[Result], /) -> list[Comparison]:
     Where several tables measured networks of the same kind it is the mean over all their runs. Sets that PIA has reduced
     are left out, since exact measures need no reduction, and so are predictions that were made worse on purpose.
     """
+    return pooled(entry for entry in comparisons(results) if entry.keys.J is None and not entry.is_spoilt)
+
+
+def pooled(entries: Iterable[Comparison], /) -> list[Comparison]:
+    """The comparisons under the same keys as one, their mean over all runs."""
     groups: dict[CellKey, list[Comparison]] = {}
-    for entry in comparisons(results):
-        if entry.keys.J is None and not entry.is_spoilt:
-            groups.setdefault(entry.keys, []).append(entry)
+    for entry in entries:
+        groups.setdefault(entry.keys, []).append(entry)
     return [replace(group[0], ours=_mean([entry.ours for entry in group], keys)) for keys, group in groups.items()]
 
 
