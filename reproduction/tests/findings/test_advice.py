@@ -234,8 +234,11 @@ def test_the_better_prediction_is_advised_for_each_kind_of_data(sign, choice):
     ],
 )
 def test_the_average_is_advised_where_one_metric_is_for_it_and_none_against_it(ece, nll, choice):
-    kinds = zip(("vgg16", "resnet18"), ece, nll, strict=True)
-    means = [(value, {"metric": m, "backbone": name}) for name, *both in kinds for m, value in zip(("ECE", "NLL"), both)]
+    means = [
+        (value, {"metric": metric, "backbone": backbone})
+        for metric, values in (("ECE", ece), ("NLL", nll))
+        for backbone, value in zip(("vgg16", "resnet18"), values, strict=True)
+    ]
     assert prediction_advice([compared(*means)]).do == f"Predict with {choice} for clean images of 10 classes"
 
 

@@ -15,6 +15,7 @@ from sklearn.metrics import roc_auc_score
 from credalens.core.intervals import ProbabilityIntervals, approximate_intervals
 from credalens_paper.experiments.exactness import EXACTNESS
 from credalens_paper.experiments.presets import get_preset
+from credalens_paper.findings.document import render_findings
 from credalens_paper.measures.reduction import empty_sets, printed_intervals, reduce_rows, reduction_effect
 from credalens_paper.measures.solver import Solved, solve, solver_effect, solver_errors
 from credalens_paper.pipeline.fill import exactness as reproduce_exactness
@@ -195,5 +196,8 @@ def test_what_is_stored_is_shown_without_the_images_and_the_rest_is_named_withou
     assert table.status == own.status == "partly measured"
     assert [(kind.method, kind.runs) for kind in table.models] == [("DE", 1)]
     assert len(own.parts[0].solver) == 1
-    assert "VGG16 DE CIFAR-10 N = 5: 5 of 6 runs" in render_result(table)
-    assert "VGG16 DE CIFAR-10 N = 5: 5 of 6 runs" in render_result(own)
+    runs = "- Runs that were not measured ({}: VGG16 DE CIFAR-10 N = 5: 5 of 6 runs): "
+    assert runs.format("8 cells") in render_result(table)
+    assert runs.format("1 part") in render_result(own)
+    missing = render_findings([table]).partition("## Not measured")[2]
+    assert "- Measured in some of the runs only; no predictions of these networks are stored" in missing

@@ -35,7 +35,7 @@ from credalens_paper.results.rendering.exactness_parts import (
     reduction_sentence,
 )
 from credalens_paper.results.rendering.markdown import joined, markdown_table
-from credalens_paper.results.rendering.origin_lines import absent_line, unmeasured
+from credalens_paper.results.rendering.origin_lines import absent_line, unmeasured, unmeasured_runs
 from credalens_paper.results.rendering.values import number_text
 
 HEADING: Final = """# Findings
@@ -142,12 +142,14 @@ def _costs(results: Sequence[Result]) -> str:
 
 def _unmeasured(results: Sequence[Result]) -> str:
     """Labels without a result file, and the reasons that the others give."""
-    reasons: dict[str, dict[str, None]] = {}
+    parts, runs = dict[str, dict[str, None]](), dict[str, dict[str, None]]()
     for result in results:
         if result.label not in LABELS:  # measured again with other networks
             continue
-        for _, reason in unmeasured(result):
-            reasons.setdefault(reason, {})[f"`{result.label}`"] = None
-    lines = [f"{reason}: parts of {', '.join(labels)}." for reason, labels in reasons.items()]
+        for reasons, missing in ((parts, unmeasured(result)), (runs, unmeasured_runs(result))):
+            for _, reason in missing:
+                reasons.setdefault(reason, {})[f"`{result.label}`"] = None
+    lines = [f"{reason}: parts of {', '.join(labels)}." for reason, labels in parts.items()]
+    lines += [f"Measured in some of the runs only; {why}: {', '.join(labels)}." for why, labels in runs.items()]
     lines = [line for line in (*lines, absent_line(results)) if line]
     return joined(UNMEASURED, "\n".join(f"- {line}" for line in lines)) if lines else ""

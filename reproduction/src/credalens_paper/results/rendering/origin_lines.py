@@ -23,6 +23,8 @@ from credalens_paper.results.records import (
 
 SIZES: Final = {"DE": ("members", "many_members", "runs"), "BNN": ("bnn_runs",), "EDD": ("edd_runs",)}
 """Numbers of a preset that the command line can change, by the beginning of the methods they are about."""
+RUNS: Final = " runs"
+"""How a part names runs that it lacks; a line that it lacks has another name."""
 
 
 def provenance_lines(result: Result, root: str, /) -> str:
@@ -127,6 +129,8 @@ def unmeasured_lines(result: Result, /) -> str:
     """What was not measured, and why; and what was measured in another way than the rest."""
     word = "cell" if result.kind == "table" else "part"
     lines = [f"- Not measured ({_few(names, word)}): {why}." for why, names in _by_reason(unmeasured(result)).items()]
+    few = _by_reason(unmeasured_runs(result))
+    lines += [f"- Runs that were not measured ({_few(names, word)}): {why}." for why, names in few.items()]
     notes = [(_where(part), part.note) for part in result.parts if not isinstance(part, ExactnessPart) and part.note]
     lines += [f"- {_few(names, word)}: {note}." for note, names in _by_reason(notes).items()]
     return "\n".join(lines)
@@ -140,13 +144,23 @@ def _by_reason(places: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def unmeasured(result: Result, /) -> Iterator[tuple[str, str]]:
-    """Every place of a result that has no number, or not of all runs, with the reason."""
+    """Every place of a result that has no number, with the reason: cells, panels, lines of a panel."""
     for part in result.parts:
-        place = _where(part)
         if part.reason is not None:
-            yield place, part.reason
-        else:
-            yield from ((f"{place}: {name}", reason) for name, reason in (part.missing or {}).items())
+            yield _where(part), part.reason
+    yield from ((f"{place}: {name}", why) for place, name, why in _missing(result) if not name.endswith(RUNS))
+
+
+def unmeasured_runs(result: Result, /) -> Iterator[tuple[str, str]]:
+    """Every place that has a number, but not of all runs of the preset, with the reason."""
+    yield from ((f"{place}: {name}", why) for place, name, why in _missing(result) if name.endswith(RUNS))
+
+
+def _missing(result: Result) -> Iterator[tuple[str, str, str]]:
+    """What parts with numbers lack: the part, the line or the number of runs ("5 of 6 runs"), and the reason."""
+    for part in result.parts:
+        if part.reason is None:
+            yield from ((_where(part), name, why) for name, why in (part.missing or {}).items())
 
 
 def absent_line(results: Sequence[Result], /) -> str:
