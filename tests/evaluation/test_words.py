@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -99,7 +100,23 @@ def test_the_headline_names_the_recommended_score_and_says_where_averaging_is_be
     wins = words.summary(recommending(result, "total", -0.03, -0.02, -0.01)).headline
     assert "2.00 points better than the entropy of the averaged prediction" in wins
     unclear = words.summary(recommending(result, "total", -0.03, -0.02, -0.01, p_value=0.4)).headline
-    assert unclear.endswith("averaging is not clearly different.")
+    assert unclear.endswith("The entropy of the averaged prediction is not clearly different.")
+
+
+@pytest.mark.parametrize(
+    ("gain", "reason"),
+    [
+        (-0.0056, "what is chosen on some data finds no more on others (−0.56 points)"),
+        (0.01, "not by mean rank"),
+        (None, "there are too few inputs to choose by"),
+    ],
+)
+def test_the_headline_says_why_a_score_that_is_ahead_is_not_recommended(result, gain, reason):
+    stays = recommending(result, "total", 0.01, 0.02, 0.03)
+    said = words.summary(changed(stays, "recommended.gain", gain)).headline
+    assert re.search(r"By mean AUROC [a-z0-9 *-]+ is 2\.00 points ahead of it, but " + re.escape(reason), said)
+    within_chance = recommending(result, "total", 0.01, 0.02, 0.03, p_value=0.4)
+    assert "No score is clearly better over all data sets. " in words.summary(within_chance).headline
 
 
 def test_the_headline_says_what_choosing_was_worth_elsewhere(result):

@@ -15,7 +15,7 @@ the score is chosen on one half of all inputs and measured on the other half, ov
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -138,8 +138,15 @@ def choose(table: Mapping[str, WinsByScore], /, *, default: str, level: float) -
     return Choice(ranking[0].name if _clearly_better(ranking[0], level) else default, ranking)
 
 
-def _clearly_better(best: Ranked, level: float) -> bool:
-    return best.difference is not None and best.difference.difference > 0 and (best.p_value or 0.0) < 1 - level
+def _clearly_better(ranked: Ranked, level: float) -> bool:
+    difference, p_value = ranked.difference, ranked.p_value
+    return difference is not None and difference.difference > 0 and (p_value or 0.0) < 1 - level
+
+
+def clear_leader(ranking: Sequence[Ranked], level: float, /) -> Ranked | None:
+    """Of the scores that are clearly better than the default, the one of the highest AUROC; None if there is none."""
+    better = [ranked for ranked in ranking if _clearly_better(ranked, level)]
+    return max(better, key=lambda ranked: ranked.auroc, default=None)
 
 
 def mean_ranks(aurocs: Mapping[str, NDArray], /) -> dict[str, float]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from credalens.core.scores import SCORES
 from credalens.evaluation.advice.which_point import PointChoice
-from credalens.evaluation.advice.which_score import Recommendation
+from credalens.evaluation.advice.which_score import Recommendation, clear_leader
 from credalens.evaluation.alarms import Alarm
 from credalens.evaluation.detection import Detection
 from credalens.evaluation.members_needed import MembersNeeded
@@ -95,7 +95,7 @@ def _headline(evaluation: Evaluation) -> str:
 
 def _why(evaluation: Evaluation) -> str:
     """How the recommended score compares with the default, or the default with averaging."""
-    recommended, sets = evaluation.recommended, len(evaluation.ood)
+    recommended = evaluation.recommended
     ranking = {ranked.name: ranked for ranked in recommended.ranking}
     score, default = SCORES[recommended.score], SCORES[recommended.default]
     if score.name != default.name:
@@ -103,13 +103,29 @@ def _why(evaluation: Evaluation) -> str:
         averaging = " It belongs to averaging: here credal sets do not find more." if score.averaging else ""
         better = f"On these data it is clearly better than {default.label} ({gain} points of AUROC)."
         return f"{better}{_elsewhere(recommended)}{averaging}"
-    none = f"No score is clearly better{'' if sets == 1 else ' over all data sets'}"
     averaged = ranking["mean_total"]
     comparison, p_value = averaged.difference, averaged.p_value
     if comparison is None or p_value is None or p_value >= 1 - evaluation.settings.level:
-        return f"{none}, and averaging is not clearly different."
+        return f"{_rivals(evaluation)}. The entropy of the averaged prediction is not clearly different."
     side = "better" if comparison.difference < 0 else "worse"
-    return f"{none}. It is {100 * abs(comparison.difference):.2f} points {side} than the entropy of the averaged prediction."
+    apart = f"{100 * abs(comparison.difference):.2f} points {side}"
+    return f"{_rivals(evaluation)}. It is {apart} than the entropy of the averaged prediction."
+
+
+def _rivals(evaluation: Evaluation) -> str:
+    """That no score is better than the default, or why the one that is on average is not recommended."""
+    recommended, several = evaluation.recommended, len(evaluation.ood) > 1
+    leader = clear_leader(recommended.ranking, evaluation.settings.level)
+    if leader is None or leader.difference is None:
+        return f"No score is clearly better{' over all data sets' if several else ''}"
+    if recommended.gain is None:
+        but = "there are too few inputs to choose by"
+    elif recommended.gain <= 0:
+        but = f"what is chosen on some data finds no more on others ({points(recommended.gain)} points)"
+    else:
+        but = "not by mean rank"
+    ahead = f"{SCORES[leader.name].label} is {100 * leader.difference.difference:.2f} points ahead of it"
+    return f"By {'mean ' if several else ''}AUROC {ahead}, but {but}"
 
 
 def _elsewhere(recommended: Recommendation) -> str:
