@@ -36,8 +36,8 @@ Means over the runs, from OODMain and OODMainTU:"""
 CONTENTS: Final = ("Tables of the paper", "Figures of the paper", "Not in the paper")
 TWICE: Final = """# Entries that were measured twice
 
-The pages of these entries are about the small networks that stand in for the paper's. Here are the larger ones, or smaller
-ensembles: [how they were made](scratch/HOW.md). [All results, and what the abbreviations mean](README.md)."""
+The pages of these entries are about the small networks that stand in for the paper's. Here are the larger ones: [how they
+were made](scratch/HOW.md). [All results, and what the abbreviations mean](README.md)."""
 MACHINES: Final = "# Where the results were put together"
 
 
