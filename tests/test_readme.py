@@ -13,6 +13,8 @@ from tests.doc_blocks import python_blocks, run_block, stand_ins
 
 PAGE = Path(__file__).parents[1] / "README.md"
 README = PAGE.read_text()
+RESULTS = PAGE.parent / "results"
+PRESETS = ("fast", "scratch", "text", "fast-resnet50-128")
 
 
 def test_it_is_short():
@@ -53,14 +55,14 @@ def test_the_headline_table_is_the_result_file():
 def test_the_pages_of_results_are_generated_from_the_result_files():
     pytest.importorskip("torch")
     from credalens_paper.findings.results_pages import render_pages
-    from credalens_paper.results.records import read_results
+    from credalens_paper.results.records import read_repeated, read_results
 
-    folder = Path(__file__).parents[1] / "results"
-    pages = render_pages(read_results(folder / "fast", folder / "scratch", folder / "text"))
+    folder, folders = RESULTS, [RESULTS / name for name in PRESETS]
+    pages = render_pages(read_results(*folders), read_repeated(*folders))
     for name, text in pages.items():
         assert (folder / name).read_text() == f"{text}\n", name
     stored = {str(path.relative_to(folder)) for kind in ("tables", "figures") for path in (folder / kind).iterdir()}
-    assert stored | {"README.md", "machines.md"} == set(pages)
+    assert stored | {"README.md", "machines.md", "repeated.md"} == set(pages)
 
 
 def test_the_findings_are_generated_from_the_result_files():
@@ -68,18 +70,6 @@ def test_the_findings_are_generated_from_the_result_files():
     from credalens_paper.findings.document import render_findings
     from credalens_paper.results.records import read_repeated, read_results
 
-    root = Path(__file__).parents[1]
-    folders = [root / "results" / name for name in ("fast", "scratch", "text", "cifar100/resnet50_128px")]
+    folders = [RESULTS / name for name in PRESETS]
     results = [*read_results(*folders), *read_repeated(*folders)]
-    assert (root / "docs" / "findings.md").read_text() == render_findings(results)
-
-
-def test_the_page_of_entries_measured_twice_is_generated_from_the_result_files():
-    pytest.importorskip("torch")
-    from credalens_paper.findings.results_pages import render_twice
-    from credalens_paper.results.records import read_results
-
-    folder = Path(__file__).parents[1] / "results"
-    first = {result.label for result in read_results(folder / "fast")}
-    twice = [result for result in read_results(folder / "scratch") if result.label in first]
-    assert (folder / "scratch.md").read_text() == f"{render_twice(twice)}\n"
+    assert (RESULTS.parent / "docs" / "findings.md").read_text() == render_findings(results)

@@ -241,6 +241,17 @@ def test_the_index_lists_every_entry_with_its_status_and_a_page(results):
         assert f"[`{label}`]({path})" in pages["machines.md"]
 
 
+def test_a_result_that_was_measured_again_stands_on_a_page_of_such_and_leads_to_its_own_file(results):
+    again = replace(results["OODMainTU"], label="OODMainTU (smoke)")
+    pages = render_pages(list(results.values()), [again])
+    assert "[Mostly with other networks](repeated.md): `OODMainTU (smoke)`." in pages["README.md"]
+    assert "\n## OODMainTU (smoke)\n" in pages["repeated.md"]
+    assert (
+        "[smoke/OODMainTU.json](smoke/OODMainTU.json), made by `credalens reproduce OODMainTU " in pages["repeated.md"]
+    )
+    assert "repeated.md" not in render_pages(list(results.values()))
+
+
 def test_exact_measures_stand_beside_the_reduced_ones_of_the_paper(results):
     extra = [cell for cell in results["AblationPreTrain"].cells if cell.paper is None]
     exact = [cell for cell in extra if cell.keys.measure == "EU"]

@@ -272,7 +272,7 @@ def _write(
     from credalens_paper.json_records import to_json
 
     if markdown is not None:
-        write_pages(results, markdown)
+        write_pages(results, markdown, repeated)
     if findings is not None:
         with atomic_file(findings) as file:
             file.write(render_findings([*results, *repeated]).encode())

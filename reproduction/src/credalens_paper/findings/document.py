@@ -50,7 +50,7 @@ READING: Final = """\
   with its runs, hardware and command; the seeds are in the files.
 - An entry that was measured again, mostly with other networks, stands here under the name of its preset as well, such as
   `AblationNTU (scratch)`: what ResNet-50 itself gave, where ResNet-18 stands in for it. Its numbers are in [entries measured
-  twice](../results/scratch.md), those of ResNet-50 at 128 pixels in [their files](../results/cifar100/README.md).
+  again](../results/repeated.md).
 - Runs of deep ensembles are distinct choices among the same networks, so the larger N is, the more members they share, and the
   less their spread says about other networks.
 - Which networks were trained where, how often, and what is missing: [results/fast/HOW.md](../results/fast/HOW.md); for large

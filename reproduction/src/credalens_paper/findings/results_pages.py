@@ -34,27 +34,28 @@ HEADLINE: Final = """## Deep ensembles of five networks
 
 Means over the runs, from OODMain and OODMainTU:"""
 CONTENTS: Final = ("Tables of the paper", "Figures of the paper", "Not in the paper")
-TWICE: Final = """# Entries that were measured twice
+REPEATED: Final = "repeated.md"
+AGAIN: Final = """# Entries that were measured again
 
-The pages of these entries are about the small networks that stand in for the paper's. Here are the larger ones: [how they
-were made](scratch/HOW.md). [All results, and what the abbreviations mean](README.md)."""
+The pages of these entries are about the networks of another folder, mostly small ones that stand in for the paper's. Here are
+the others, under the names of their presets. [All results, and what the abbreviations mean](README.md)."""
 MACHINES: Final = "# Where the results were put together"
 
 
-def render_pages(results: Sequence[Result], /) -> dict[str, str]:
-    """Markdown by path: the index, the machines, and each result. They belong into the folder that holds the presets'."""
+def render_pages(results: Sequence[Result], repeated: Sequence[Result] = (), /) -> dict[str, str]:
+    """Markdown by path: the index, the machines, each result, and one page of those of labels that another one has.
+
+    They belong into the folder that holds the presets'.
+    """
     pages = {_path(result): render_result(result, root="../") for result in results}
-    return {INDEX: _index(results), "machines.md": _machines(results), **pages}
+    if repeated:
+        pages[REPEATED] = joined(AGAIN, *(render_result(result, level=2) for result in repeated))
+    return {INDEX: _index(results, repeated), "machines.md": _machines(results), **pages}
 
 
-def render_twice(results: Sequence[Result], /) -> str:
-    """One page of results that others with the same labels have pages of their own for."""
-    return joined(TWICE, *(render_result(result, level=2) for result in results))
-
-
-def write_pages(results: Sequence[Result], index: Path, /) -> None:
+def write_pages(results: Sequence[Result], index: Path, repeated: Sequence[Result] = (), /) -> None:
     """Write the index to a file and the other pages beside it."""
-    for name, text in render_pages(results).items():
+    for name, text in render_pages(results, repeated).items():
         path = index if name == INDEX else index.parent / name
         path.parent.mkdir(exist_ok=True)
         with atomic_file(path) as file:
@@ -69,10 +70,17 @@ def _link(result: Result) -> str:
     return f"[`{result.label}`]({_path(result)})"
 
 
-def _index(results: Sequence[Result]) -> str:
-    headline = headline_table(results)
+def _index(results: Sequence[Result], repeated: Sequence[Result]) -> str:
+    headline, names = headline_table(results), ", ".join(f"`{result.label}`" for result in repeated)
+    again = ("## Measured again", f"[Mostly with other networks]({REPEATED}): {names}.") if names else ()
     return joined(
-        HEADING, ABBREVIATIONS, HEADLINE if headline else "", headline, *_contents(results), absent_line(results)
+        HEADING,
+        ABBREVIATIONS,
+        HEADLINE if headline else "",
+        headline,
+        *_contents(results),
+        *again,
+        absent_line(results),
     )
 
 

@@ -19,6 +19,7 @@ from credalens_paper.results.records import (
     Result,
     TableResult,
     TrainedModels,
+    declared_label,
 )
 
 SIZES: Final = {"DE": ("members", "many_members", "runs"), "BNN": ("bnn_runs",), "EDD": ("edd_runs",)}
@@ -60,7 +61,7 @@ def _setting(provenance: Provenance) -> str:
 
 def _source(result: Result, root: str) -> str:
     """The result file and the command that makes it, with its sizes, since presets may change."""
-    preset, label = result.provenance.preset, file_name(result.label)
+    preset, label = result.provenance.preset, file_name(declared_label(result.label))
     file = f"File [{preset.name}/{label}.json]({root}{preset.name}/{label}.json)"
     if added := _added(result):
         return f"{file}, to which runs were added by `--add-runs`: {added}."
