@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from credalens_paper.json_records import to_json
 from credalens_paper.pipeline.combine_runs import combine, combine_all, pooled
 from credalens_paper.pipeline.fill.table import statistics
-from credalens_paper.results.records import read_results
+from credalens_paper.results.provenance import hardware
+from credalens_paper.results.records import Difference, Hardware, read_results
 from credalens_paper.results.rendering.pages import render_result
 from reproduction.tests.pipeline.fake_engine import FakeEngine
 from reproduction.tests.pipeline.small_runs import run
@@ -124,7 +125,19 @@ def test_what_one_go_has_not_measured_comes_from_the_other(results, tmp_path):
     assert (focused.status, combined.status) == ("partly measured", "measured")
 
 
+def test_runs_that_cancel_each_other_are_a_tie(results):
+    result, later = results["first"][TABLE], results["later"][TABLE]
+    thirds = Difference(0.1 + 0.2, None, 1, 1, "credal"), Difference(-0.3, None, 1, 0, "classical")
+    first, second = (
+        replace(one, improvements=tuple(replace(entry, ours=ours) for entry in one.improvements))
+        for one, ours in zip((result, later), thirds, strict=True)
+    )
+    gains = {(entry.ours.mean, entry.ours.better) for entry in combine(first, second).improvements}
+    assert gains == {(0.0, "equal")}
+
+
 def test_a_line_that_was_missing_is_missing_no_more(results, tmp_path):
+    assert "(8 parts: VGG16, BNNR: EDD; VGG16, BNNF: EDD; " in render_result(results["whole"][CURVES])
     distilled = run(tmp_path, CURVES, engine=FakeEngine(), preset=TINY.only(["EDD"])).results[0]
     panels = combine(results["whole"][CURVES], distilled).panels
     own = [panel for panel in panels if panel.keys.method != "DE"]
@@ -169,3 +182,12 @@ def test_nothing_is_written_where_nothing_or_not_all_can_be_added(results, tmp_p
     with pytest.raises(ValueError, match="would count twice"):
         combine_all(first.values(), [later[TABLE], first[CURVES]], tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_every_group_of_runs_says_where_it_was_evaluated(results):
+    result, later = results["first"][TABLE], results["later"][TABLE]
+    elsewhere = tuple(replace(kind, evaluated=(Hardware("Abacus", 4, "Linux"),)) for kind in later.models)
+    combined = combine(result, replace(later, models=elsewhere))
+    here = [kind.evaluated for kind in combined.models if kind not in elsewhere]
+    assert here == [(hardware(),)] * len(result.models)
+    assert render_result(combined).count("; evaluated on Abacus (4 cores).") > 0

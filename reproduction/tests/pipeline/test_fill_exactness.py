@@ -200,4 +200,4 @@ def test_what_is_stored_is_shown_without_the_images_and_the_rest_is_named_withou
     assert runs.format("8 cells") in render_result(table)
     assert runs.format("1 part") in render_result(own)
     missing = render_findings([table]).partition("## Not measured")[2]
-    assert "- Measured in some of the runs only; no predictions of these networks are stored" in missing
+    assert "- Fewer runs than planned (no predictions of these networks are stored" in missing

@@ -113,6 +113,7 @@ def test_figures_of_corrupted_images_may_take_every_fifth_of_them(tmp_path):
     lines, bars = reproduce(labels, preset=few, out=tmp_path, engine=FakeEngine()).results
     assert all(panel.series for panel in lines.panels)
     assert "every 5th image of each" in render_result(lines)
+    assert {panel.title.partition(" (")[2] for panel in lines.panels} == {"8 px)"}
     first, *others = lines.panels
     noted = replace(lines, panels=(replace(first, note="at 64 px"), *others))
     assert f"- 1 part: {first.title}: at 64 px." in render_result(noted)

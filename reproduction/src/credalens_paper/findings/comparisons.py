@@ -58,10 +58,10 @@ def cells(results: Sequence[Result], /) -> list[Comparison]:
     Where several tables measured networks of the same kind it is the mean over all their runs. Sets that PIA has reduced
     are left out, since exact measures need no reduction, and so are predictions that were made worse on purpose.
     """
-    return pooled(entry for entry in comparisons(results) if entry.keys.J is None and not entry.is_spoilt)
+    return by_cell(entry for entry in comparisons(results) if entry.keys.J is None and not entry.is_spoilt)
 
 
-def pooled(entries: Iterable[Comparison], /) -> list[Comparison]:
+def by_cell(entries: Iterable[Comparison], /) -> list[Comparison]:
     """The comparisons under the same keys as one, their mean over all runs."""
     groups: dict[CellKey, list[Comparison]] = {}
     for entry in entries:
@@ -73,7 +73,7 @@ def _mean(groups: Sequence[Difference], keys: CellKey) -> Difference:
     if len(groups) == 1:
         return groups[0]
     runs = [group.n for group in groups]
-    mean, wins = fmean([group.mean for group in groups], runs), sum(group.wins for group in groups)
+    mean, wins = round(fmean([group.mean for group in groups], runs), 12), sum(group.wins for group in groups)
     return Difference(mean, None, sum(runs), wins, better_side(keys.metric, mean))
 
 

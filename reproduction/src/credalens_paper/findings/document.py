@@ -142,7 +142,8 @@ def _costs(results: Sequence[Result]) -> str:
 
 def _unmeasured(results: Sequence[Result]) -> str:
     """Labels without a result file, and the reasons that the others give."""
-    parts, runs = dict[str, dict[str, None]](), dict[str, dict[str, None]]()
+    parts: dict[str, dict[str, None]] = {}
+    runs: dict[str, dict[str, None]] = {}
     for result in results:
         if result.label not in LABELS:  # measured again with other networks
             continue
@@ -150,6 +151,6 @@ def _unmeasured(results: Sequence[Result]) -> str:
             for _, reason in missing:
                 reasons.setdefault(reason, {})[f"`{result.label}`"] = None
     lines = [f"{reason}: parts of {', '.join(labels)}." for reason, labels in parts.items()]
-    lines += [f"Measured in some of the runs only; {why}: {', '.join(labels)}." for why, labels in runs.items()]
+    lines += [f"Fewer runs than planned ({why}): parts of {', '.join(labels)}." for why, labels in runs.items()]
     lines = [line for line in (*lines, absent_line(results)) if line]
     return joined(UNMEASURED, "\n".join(f"- {line}" for line in lines)) if lines else ""

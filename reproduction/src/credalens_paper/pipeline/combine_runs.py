@@ -32,6 +32,8 @@ from credalens_paper.results.store import Store
 
 IRRELEVANT: Final = {"name", "focus", "first_run", "substitutes", "left_out", "formats", "dpi", *COUNTS}
 """Settings of a preset that do not decide what the number of one run is; substitutes are compared part by part."""
+DIGITS: Final = 12
+"""Of a mean difference, so that runs which cancel each other are a tie."""
 PartOf = TypeVar("PartOf", Cell, Panel)
 
 
@@ -76,7 +78,7 @@ def _combine_figures(result: FigureResult, more: FigureResult) -> FigureResult:
     _check_alike(result, more, {panel.keys: panel for panel in result.panels}, added)
     for key, panel in added.items():
         if note := _note(result, more, key):
-            added[key] = replace(panel, note=note, title=_title(panel, more.provenance.preset))
+            added[key] = replace(panel, note=note)
     panels = tuple(_add_panel(panel, added.pop(panel.keys, None)) for panel in result.panels) + tuple(added.values())
     return replace(result, panels=panels, **_closing(result, more, panels))
 
@@ -166,8 +168,8 @@ def _add_gains(entry: Improvement, more: Improvement | None) -> Improvement:
         return entry if more is None else replace(entry, ours=entry.ours or more.ours)
     ours, theirs = entry.ours, more.ours
     mean, std, n = pooled((ours.mean, ours.std, ours.n), (theirs.mean, theirs.std, theirs.n))
-    sign = better_side(entry.keys.metric, round(mean, 12))
-    return replace(entry, ours=Difference(mean, std, n, ours.wins + theirs.wins, sign))
+    mean = round(mean, DIGITS)
+    return replace(entry, ours=Difference(mean, std, n, ours.wins + theirs.wins, better_side(entry.keys.metric, mean)))
 
 
 def _add_lines(lines: Sequence[Line], more: Sequence[Line]) -> tuple[Line, ...]:
@@ -212,13 +214,6 @@ def _note(result: Result, more: Result, key: CellKey | None) -> str | None:
     images = f"; every {EVERY}th image of each corrupted set" if _has_few(preset, key) else ""
     share = f" against all clean ones, so that one input in {EVERY + 1} is corrupted" if key and key.measure else ""
     return f"preset {preset.name}{images}{share if images else ''}"
-
-
-def _title(panel: Panel, preset: Preset) -> str:
-    """A panel of another preset under the size of its images, and the share of corrupted ones where that matters."""
-    share = f", 1 in {EVERY + 1}" if _has_few(preset, panel.keys) and (panel.metric or "").startswith("AUPRC") else ""
-    backbone = "" if panel.keys is None else str(panel.keys.backbone)
-    return f"{panel.title} ({preset.pixels(backbone)} px{share})"
 
 
 def _has_few(preset: Preset, key: CellKey | None) -> bool:

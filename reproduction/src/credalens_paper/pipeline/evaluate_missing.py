@@ -17,6 +17,7 @@ from credalens_paper.pipeline.job import Job
 from credalens_paper.pipeline.predict_missing import is_summed, training_record
 from credalens_paper.pipeline.runs import Run, assess, members_of
 from credalens_paper.results.provenance import hardware
+from credalens_paper.results.records import Hardware
 
 Numbers = dict[str, float]
 Work = tuple[Run, list[EvaluationSet], frozenset[str]]
@@ -89,6 +90,11 @@ class Evaluator:
         records = self._record(run).get("training") or [None] * len(run.ensemble.specs)
         specs = run.ensemble.specs
         return [record or training_record(self.job, spec) for spec, record in zip(specs, records, strict=True)]
+
+    def hardware(self, run: Run, /) -> Hardware | None:
+        """The processor that evaluated a run; None where that is not known."""
+        stored = self._record(run).get("hardware")
+        return None if stored is None else Hardware(**stored)
 
     def is_evaluated(self, run: Run, /) -> bool:
         """Whether any number of the run is stored."""

@@ -28,6 +28,7 @@ from credalens_paper.pipeline.job import Job
 from credalens_paper.pipeline.predict_missing import missing_predictions, predict
 from credalens_paper.pipeline.runs import Run
 from credalens_paper.pipeline.train_missing import is_diverged, is_trained, is_whole, train
+from credalens_paper.results.records import RUNS
 
 ALL: Final = "all runs"
 LEFT_OUT: Final = "is left out of this run"
@@ -99,7 +100,7 @@ class Workbench:
         name = number_name(cell.variant, cell.measure, cell.metric) if cell.metric else ""
         reasons = {run: self._missing_input(run, sets, name) for run in runs[:most]}
         counts = Counter(reason for reason in reasons.values() if reason is not None)
-        missing = {ALL if n == len(reasons) else f"{n} of {len(reasons)} runs": why for why, n in counts.items()}
+        missing = {ALL if n == len(reasons) else f"{n} of {len(reasons)}{RUNS}": why for why, n in counts.items()}
         return Plan(runs, sets, name, tuple(run for run, reason in reasons.items() if reason is None), missing)
 
     def _sets(self, cell: CellKey, inside: EvaluationSet) -> tuple[EvaluationSet, ...]:

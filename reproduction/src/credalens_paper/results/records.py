@@ -50,7 +50,7 @@ class Addition:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedModels:
-    """The runs of one kind of model: their seeds, and how its networks were trained."""
+    """The runs of one kind of model: their seeds, how its networks were trained, and the processors that evaluated them."""
 
     data: str
     backbone: str
@@ -63,6 +63,7 @@ class TrainedModels:
     seconds: float
     schedule: Mapping[str, Any] | None
     provenance: Mapping[str, Any] | None
+    evaluated: tuple[Hardware, ...] | None = optional()
 
 
 @dataclass(frozen=True)
@@ -259,6 +260,8 @@ class ExactnessResult:
 
 Result = TableResult | FigureResult | ExactnessResult
 Part = Cell | Panel | ExactnessPart
+RUNS: Final = " runs"
+"""How a part names the runs that it lacks, such as "5 of 6 runs"; a line that it lacks has another name."""
 KINDS: Final[Mapping[str, type[Any]]] = {"table": TableResult, "figure": FigureResult, "ours": ExactnessResult}
 
 

@@ -11,7 +11,7 @@ from credalens.checks.counted import count_text
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.tables import BAYESIAN
 from credalens_paper.findings.advice.sentence import Advice, listed, section
-from credalens_paper.findings.comparisons import Comparison, cells, comparisons, pooled, repeats
+from credalens_paper.findings.comparisons import Comparison, by_cell, cells, comparisons, repeats
 from credalens_paper.findings.lookup import compared_lines, is_better
 from credalens_paper.findings.tally import Tally
 from credalens_paper.results.records import Difference, Line, Panel, Result, declared_label
@@ -38,8 +38,8 @@ PLACES: Final = {
 NOTE: Final = (
     "The intersection probability against the average: in how many cells it is better, and the least and the greatest\n"
     "difference. It is called the better one if it is so in calibration error (ECE) and in log loss (NLL), in four fifths of\n"
-    "the cells or more; the average, which needs no credal set, already if it is so in one of them and the other is\n"
-    "undecided. Ten classes: CIFAR-10; 100: CIFAR-100; texts: CLINC150; corrupted: CIFAR-10-C and CIFAR-100-C, the mean over\n"
+    "the cells or more; the average, which needs no credal set, already if it is so in one of them and the other does\n"
+    "not decide. Ten classes: CIFAR-10; 100: CIFAR-100; texts: CLINC150; corrupted: CIFAR-10-C and CIFAR-100-C, the mean over\n"
     "all severities; wrong labels: trained on CIFAR-10N."
 )
 
@@ -61,11 +61,16 @@ class Case:
             return CREDAL
         return AVERAGE if AVERAGE in picks and CREDAL not in picks else EITHER
 
+    @property
+    def by_log_loss(self) -> bool:
+        """Whether the log loss decides alone."""
+        return self.better != EITHER and self.tallies["ECE"].pick(CREDAL, AVERAGE, EITHER) == EITHER
+
 
 def prediction_cases(results: Sequence[Result], /) -> list[Case]:
     """Every case that was measured by the metrics that decide."""
     entries: dict[tuple[str, str, bool], list[Comparison]] = {}
-    for entry in (*cells(results), *pooled(_drawn(results))):
+    for entry in by_cell((*cells(results), *_drawn(results))):
         if entry.keys.measure is None and entry.keys.metric in METRICS:
             words = PLACES.get((entry.keys.id_set or "", entry.place))
             kind = "Bayesian samples" if entry.keys.method in BAYESIAN else "ensembles"
@@ -109,12 +114,14 @@ def prediction_advice(results: Sequence[Result], /) -> Advice | None:
         by_choice.setdefault(case.better, []).append(case.words)
     choices = "; with ".join(f"{choice} for {listed(places)}" for choice, places in by_choice.items())
     errors = "; ".join(f"{case.words} {_error(case)}" for case in cases)
+    losses = "; ".join(f"{case.words} {case.tallies['NLL'].spread}" for case in cases if case.by_log_loss)
+    losses = f" Where it does not decide, the log loss does: {losses}." if losses else ""
     apart = [abs(value) for case in cases for value in case.tallies["ACC"].differences]
     accuracy = f" Accuracy differs by at most {max(apart):.2f} points." if apart else ""
     both = " If you expect several of these, `credalens evaluate` compares both on yours." if len(by_choice) > 1 else ""
     because = (
         "Calibration error (how far confidence is from accuracy) of the intersection probability minus that of the average: "
-        f"{errors}.{_by_severity(results)}{accuracy}{both}"
+        f"{errors}.{losses}{_by_severity(results)}{accuracy}{both}"
     )
     return Advice(f"Predict with {choices}", because, (section(TITLE), section("Against corruption severity")))
 

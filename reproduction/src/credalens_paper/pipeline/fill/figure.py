@@ -14,6 +14,7 @@ from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES
+from credalens_paper.experiments.preparations import EVERY
 from credalens_paper.experiments.tables import OOD
 from credalens_paper.pipeline.fill.result_facts import closing, substitutes
 from credalens_paper.pipeline.fill.single_inputs import bars_panels, simplex_panels
@@ -92,7 +93,7 @@ def _severities(work: Workbench, figure: declared.SeverityFigure) -> Measured:
 
 def _severity_panel(work: Workbench, panel: declared.Panel, plans: Mapping[str, Plan]) -> Panel:
     first = panel.series[0][1]
-    titled = replace(_titled(work, panel.title, first), metric=panel.metric)
+    titled = replace(_titled(work, f"{panel.title}{_size(work, panel)}", first), metric=panel.metric)
     lines = {name: _line(work, name, cell, plans[name]) for name, cell in panel.series if work.whole_runs(plans[name])}
     missing: dict[str, str] = {}
     for name, plan in plans.items():
@@ -102,6 +103,13 @@ def _severity_panel(work: Workbench, panel: declared.Panel, plans: Mapping[str, 
     if not lines:
         return replace(titled, reason=next(iter(missing.values())))
     return replace(titled, series=tuple(lines.values()), missing=missing)
+
+
+def _size(work: Workbench, panel: declared.Panel) -> str:
+    """Where some of the corrupted images are enough: at which size, and how many of the inputs are corrupted."""
+    preset, backbone = work.job.preset, str(panel.series[0][1].backbone)
+    share = f", 1 in {EVERY + 1}" if panel.metric.startswith("AUPRC") else ""
+    return f" ({preset.pixels(backbone)} px{share})" if preset.few_corrupted else ""
 
 
 def _line(work: Workbench, name: str, cell: CellKey, plan: Plan) -> Line:

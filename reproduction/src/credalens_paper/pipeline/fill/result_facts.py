@@ -50,6 +50,7 @@ def _describe(work: Workbench, kind: tuple[str, str, str, int], runs: Mapping[En
         records |= {spec.key: record for spec, record in pairs if record is not None}
     first, whole = next(iter(records.values()), {}), sum(is_whole(work.job, ensemble) for ensemble in runs)
     data, backbone, method, N = kind
+    machines = dict.fromkeys(work.evaluator.hardware(run) for run in runs.values())
     return TrainedModels(
         data=data,
         backbone=backbone,
@@ -62,6 +63,7 @@ def _describe(work: Workbench, kind: tuple[str, str, str, int], runs: Mapping[En
         seconds=round(sum(record["seconds"] for record in records.values()), 3),
         schedule=first.get("schedule"),
         provenance=first.get("provenance"),
+        evaluated=tuple(machine for machine in machines if machine is not None) or None,
     )
 
 

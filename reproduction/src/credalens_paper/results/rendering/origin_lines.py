@@ -11,8 +11,10 @@ from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.index import LABELS, file_name
 from credalens_paper.experiments.preparations import EVERY
 from credalens_paper.results.records import (
+    RUNS,
     ExactnessPart,
     ExactnessResult,
+    Hardware,
     Panel,
     Part,
     Provenance,
@@ -24,8 +26,6 @@ from credalens_paper.results.records import (
 
 SIZES: Final = {"DE": ("members", "many_members", "runs"), "BNN": ("bnn_runs",), "EDD": ("edd_runs",)}
 """Numbers of a preset that the command line can change, by the beginning of the methods they are about."""
-RUNS: Final = " runs"
-"""How a part names runs that it lacks; a line that it lacks has another name."""
 
 
 def provenance_lines(result: Result, root: str, /) -> str:
@@ -39,9 +39,9 @@ def provenance_lines(result: Result, root: str, /) -> str:
 
 
 def machine_line(provenance: Provenance, /) -> str:
-    """Hardware, versions and commit."""
+    """Hardware, versions and commit of the machine that put a result together."""
     machine, packages, commit = machine_of(provenance)
-    return f"- Evaluated on {machine}; {packages}; commit {commit}."
+    return f"- Put together on {machine}; {packages}; commit {commit}."
 
 
 def machine_of(provenance: Provenance, /) -> tuple[str, str, str]:
@@ -49,7 +49,11 @@ def machine_of(provenance: Provenance, /) -> tuple[str, str, str]:
     hardware, device = provenance.hardware, (provenance.engine or {}).get("device", "cpu")
     beside = "" if device == "cpu" else f", {device}"
     packages = ", ".join(f"{name} {version}" for name, version in provenance.versions.items())
-    return f"{hardware.cpu} ({hardware.cores} cores{beside})", packages, str(provenance.commit)[:12]
+    return _cores(hardware, beside), packages, str(provenance.commit)[:12]
+
+
+def _cores(hardware: Hardware, beside: str = "") -> str:
+    return f"{hardware.cpu} ({hardware.cores} cores{beside})"
 
 
 def _setting(provenance: Provenance) -> str:
@@ -109,9 +113,9 @@ def _effort(kind: TrainedModels) -> str:
     epochs = f" of {count_text(schedule['epochs'], 'epoch')}" if "epochs" in schedule else ""
     lost = f" ({kind.diverged} more diverged)" if kind.diverged else ""
     commit = f", first at commit {source['commit'][:7]}" if source.get("commit") else ""
-    return (
-        f"{lost} from {count_text(kind.trained, 'network')}{epochs}, {kind.seconds:,.0f} s of training{where}{commit}"
-    )
+    machines = f"; evaluated on {' and '.join(map(_cores, kind.evaluated))}" if kind.evaluated else ""
+    networks = f"{lost} from {count_text(kind.trained, 'network')}{epochs}"
+    return f"{networks}, {kind.seconds:,.0f} s of training{where}{commit}{machines}"
 
 
 def substitutes_text(result: Result, /) -> str:
@@ -130,8 +134,8 @@ def unmeasured_lines(result: Result, /) -> str:
     """What was not measured, and why; and what was measured in another way than the rest."""
     word = "cell" if result.kind == "table" else "part"
     lines = [f"- Not measured ({_few(names, word)}): {why}." for why, names in _by_reason(unmeasured(result)).items()]
-    few = _by_reason(unmeasured_runs(result))
-    lines += [f"- Runs that were not measured ({_few(names, word)}): {why}." for why, names in few.items()]
+    runs = _by_reason(unmeasured_runs(result))
+    lines += [f"- Runs that were not measured ({_few(names, word)}): {why}." for why, names in runs.items()]
     notes = [(_where(part), part.note) for part in result.parts if not isinstance(part, ExactnessPart) and part.note]
     lines += [f"- {_few(names, word)}: {note}." for note, names in _by_reason(notes).items()]
     return "\n".join(lines)
