@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tempfile
@@ -13,12 +14,16 @@ from PIL import Image
 
 from credalens import credal_decision, evaluate, lower_entropy, upper_entropy
 from credalens.core.entropy import shannon_entropy
+from credalens.core.scores import SCORES
 from credalens.datasets import cifar10_ensemble
 from credalens.evaluation.single_inputs.three_class_geometry import CORNERS, Triangle, to_plane
 from credalens.plots import new_figure, plot_simplex, save_figure, themed
 from credalens.plots.simplex.marks import draw_names, draw_polygon, draw_triangle
+from credalens_paper.results.dots import DotPanel, draw_dots
+from credalens_paper.results.records import FigureResult, Panel, read_result
 
 IMAGES = Path(__file__).parent / "images"
+RESULTS = Path(__file__).parents[1] / "results"
 RAIN = np.array([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
 NAMES = ("rain", "sun", "clouds")
 INK = "#1B2530"
@@ -91,6 +96,33 @@ def draw_hull() -> None:
     save_figure(plot_simplex(members, labels=NAMES, points=False).figure, IMAGES / "hull.svg")
 
 
+def draw_guards() -> None:
+    """What a guard that promises few false alarms keeps of it on every data set, and what it turns away by each score."""
+    stored = json.loads((RESULTS / "guard" / "decisions.json").read_text())
+    rows = {
+        f"{data}, {SCORES[row['score']].label}": {
+            "false alarms": [100 * row["false_alarms"]],
+            **{f"{name}, turned away": [100 * row[name]] for name in ("SVHN", "Tiny-ImageNet")},
+        }
+        for data, measured in stored["false_alarms"].items()
+        for row in measured
+    }
+    text = next(panel for panel in _panels("TextScores") if panel.title == "MLP DE" and panel.metric == "Guard (%)")
+    for one in text.estimates or ():
+        what, score = one.name.split(", ")
+        series = {"caught": "requests outside all intents, turned away"}.get(what, what)
+        rows.setdefault(f"CLINC150, {score}", {})[series] = [one.mean]
+    promised = dict.fromkeys(rows, 100 * stored["rate"])
+    title = "A guard that promises at most 5 % false alarms"
+    panel = DotPanel(title, "Share of the inputs (%); stroke: the promise", rows, promised)
+    save_figure(draw_dots([panel]), IMAGES / "guards.svg")
+
+
+def _panels(label: str) -> tuple[Panel, ...]:
+    result = read_result(RESULTS / "text" / f"{label}.json")
+    return result.parts if isinstance(result, FigureResult) else ()
+
+
 def photograph_report() -> None:
     """Two sections of the report on the predictions that come along, as a small PNG."""
     real = cifar10_ensemble()
@@ -109,5 +141,5 @@ def photograph_report() -> None:
 
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
-    for draw in (draw_simplex, draw_entropies, draw_decisions, draw_hull, photograph_report):
+    for draw in (draw_simplex, draw_entropies, draw_decisions, draw_hull, draw_guards, photograph_report):
         draw()

@@ -54,15 +54,19 @@ def test_the_headline_table_is_the_result_file():
 
 def test_the_pages_of_results_are_generated_from_the_result_files():
     pytest.importorskip("torch")
+    from credalens_paper.findings.pictures import draw_pictures
     from credalens_paper.findings.results_pages import render_pages
     from credalens_paper.results.records import read_repeated, read_results
 
     folder, folders = RESULTS, [RESULTS / name for name in PRESETS]
-    pages = render_pages(read_results(*folders), read_repeated(*folders))
+    results = read_results(*folders)
+    pictures = draw_pictures(results)
+    pages = render_pages(results, read_repeated(*folders), pictured=pictures)
     for name, text in pages.items():
         assert (folder / name).read_text() == f"{text}\n", name
     stored = {str(path.relative_to(folder)) for kind in ("tables", "figures") for path in (folder / kind).iterdir()}
-    assert stored | {"README.md", "machines.md", "repeated.md"} == set(pages)
+    drawn = {f"tables/{label}.svg" for label in pictures}
+    assert stored | {"README.md", "machines.md", "repeated.md"} == set(pages) | drawn
 
 
 def test_the_findings_are_generated_from_the_result_files():

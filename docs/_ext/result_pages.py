@@ -24,7 +24,7 @@ def copy_results(app: Sphinx) -> None:
     names = {folder: [page.stem for page in (target / folder).glob("*.md")] for folder in ("tables", "figures")}
     entries = [f"{name} <{folder}/{name}>" for folder in names for name in sorted(names[folder], key=str.lower)]
     with (target / "README.md").open("a", encoding="utf-8") as index:
-        index.write(CONTENTS.format("\n".join([*entries, "Machines <machines>"])))
+        index.write(CONTENTS.format("\n".join([*entries, "Measured again <repeated>", "Machines <machines>"])))
 
 
 def as_figure(folder: Path, picture: re.Match[str]) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from credalens.plots import save_figure
 from credalens.storage import atomic_file
 from credalens_paper.experiments.index import file_name
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
 from credalens_paper.findings.headline import headline_table
+from credalens_paper.findings.pictures import draw_pictures
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import joined
 from credalens_paper.results.rendering.origin_lines import absent_line, machine_of, substitutes_text
@@ -42,28 +44,41 @@ the others, under the names of their presets. [All results, and what the abbrevi
 MACHINES: Final = "# Where the results were put together"
 
 
-def render_pages(results: Sequence[Result], repeated: Sequence[Result] = (), /) -> dict[str, str]:
+def render_pages(
+    results: Sequence[Result], repeated: Sequence[Result] = (), /, *, pictured: Collection[str] = ()
+) -> dict[str, str]:
     """Markdown by path: the index, the machines, each result, and one page of those of labels that another one has.
 
-    They belong into the folder that holds the presets'.
+    They belong into the folder that holds the presets'; pictures of the labels `pictured` lie beside their pages.
     """
-    pages = {_path(result): render_result(result, root="../") for result in results}
+    pictures = {result.label: _picture(result) for result in results if result.label in pictured}
+    pages = {
+        _path(result): render_result(result, root="../", picture=pictures.get(result.label, "")) for result in results
+    }
     if repeated:
         pages[REPEATED] = joined(AGAIN, *(render_result(result, level=2) for result in repeated))
     return {INDEX: _index(results, repeated), "machines.md": _machines(results), **pages}
 
 
 def write_pages(results: Sequence[Result], index: Path, repeated: Sequence[Result] = (), /) -> None:
-    """Write the index to a file and the other pages beside it."""
-    for name, text in render_pages(results, repeated).items():
+    """Write the index to a file, and the other pages and the pictures of our own tables beside it."""
+    pictures = draw_pictures(results)
+    for name, text in render_pages(results, repeated, pictured=pictures).items():
         path = index if name == INDEX else index.parent / name
         path.parent.mkdir(exist_ok=True)
         with atomic_file(path) as file:
             file.write(f"{text}\n".encode())
+    for result in results:
+        if result.label in pictures:
+            save_figure(pictures[result.label], (index.parent / _path(result)).with_name(_picture(result)))
 
 
 def _path(result: Result) -> str:
     return f"{FOLDERS[result.kind]}/{file_name(result.label)}.md"
+
+
+def _picture(result: Result) -> str:
+    return f"{file_name(result.label)}.svg"
 
 
 def _link(result: Result) -> str:

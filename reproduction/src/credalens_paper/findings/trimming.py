@@ -33,7 +33,7 @@ NOTE: Final = (
 
 def trim_sentence(results: Sequence[Result], /) -> str:
     """In how many models and sizes leaving out a tenth at each end is better than the whole sets, and than averaging."""
-    trimmed = {model: cells for model, cells in _models(results).items() if SHOWN in cells}
+    trimmed = {model: cells for model, cells in models_by_size(results).items() if SHOWN in cells}
     parts = [
         _group_words(words, [cells for (_, _, method, _), cells in trimmed.items() if method in methods])
         for words, methods in GROUPS.items()
@@ -56,7 +56,7 @@ def _group_words(words: str, models: Sequence[Variants]) -> str:
 
 def trim_tally(results: Sequence[Result], kind: str, against: str, /) -> Tally:
     """Trimmed sets of all models less whole ones ("credal") or averaging ("classical"), by a kind of number."""
-    return _tally(list(_models(results).values()), kind, against)
+    return _tally(list(models_by_size(results).values()), kind, against)
 
 
 def _tally(models: Sequence[Variants], kind: str, against: str) -> Tally:
@@ -64,7 +64,7 @@ def _tally(models: Sequence[Variants], kind: str, against: str) -> Tally:
 
 
 def _gain(cells: Variants, kind: str, against: str) -> float | None:
-    trimmed, other = (_kind(cells.get(variant, {}), kind) for variant in (SHOWN, against))
+    trimmed, other = (kind_of_number(cells.get(variant, {}), kind) for variant in (SHOWN, against))
     return None if trimmed is None or other is None else round(trimmed - other, 9)
 
 
@@ -76,13 +76,13 @@ def trim_table(results: Sequence[Result], /) -> str:
             model_name({"backbone": backbone, "method": method, "N": N}),
             *(_texts(cells, k) for k in WORDS),
         ]
-        for (data, backbone, method, N), cells in _models(results).items()
+        for (data, backbone, method, N), cells in models_by_size(results).items()
     ]
     table = markdown_table(["Trained on", "Model", *WORDS.values()], rows)
     return joined(table, NOTE) if table else ""
 
 
-def _models(results: Sequence[Result]) -> dict[Model, dict[str, dict[Cell, float]]]:
+def models_by_size(results: Sequence[Result]) -> dict[Model, dict[str, dict[Cell, float]]]:
     """Model -> variant -> cell -> its mean; a trim that leaves out nobody is not among the variants."""
     models: dict[Model, dict[str, dict[Cell, float]]] = {}
     for number in (number for label in LABELS for number in numbers_of(results, Kind(label, {}))):
@@ -103,7 +103,7 @@ def _metric(kind: str) -> str:
     return "AUROC" if kind in ("EU", "TU") else kind
 
 
-def _kind(cells: Mapping[Cell, float], kind: str) -> Any:
+def kind_of_number(cells: Mapping[Cell, float], kind: str) -> Any:
     """The number of a kind; the mean over OOD sets for detection. None where there is none."""
     measure = kind if kind in ("EU", "TU") else None
     found = [value for (metric, by, _), value in cells.items() if (metric, by) == (_metric(kind), measure)]
@@ -111,9 +111,9 @@ def _kind(cells: Mapping[Cell, float], kind: str) -> Any:
 
 
 def _texts(cells: Variants, kind: str) -> str:
-    whole, texts = _kind(cells.get("credal", {}), kind), []
+    whole, texts = kind_of_number(cells.get("credal", {}), kind), []
     for variant in (*WHOLE, *TRIMS):
-        value = _kind(cells.get(variant, {}), kind)
+        value = kind_of_number(cells.get(variant, {}), kind)
         worse = variant in TRIMS and None not in (whole, value) and is_better(_metric(kind), whole - value)
         texts.append(NONE if value is None else f"{value_text(value, _metric(kind))}{'↓' if worse else ''}")
     return " / ".join(texts)

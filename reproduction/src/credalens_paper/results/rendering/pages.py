@@ -13,16 +13,17 @@ from credalens_paper.results.rendering.origin_lines import machine_line, provena
 from credalens_paper.results.rendering.table_parts import table_parts
 
 
-def render_result(result: Result, /, *, root: str = "", level: int = 1) -> str:
+def render_result(result: Result, /, *, root: str = "", level: int = 1, picture: str = "") -> str:
     """Heading, numbers, what was not measured, and where all comes from.
 
-    `root` leads from the page to the folder of presets; `level` is that of the heading.
+    `root` leads from the page to the folder of presets; `level` is that of the heading; `picture` is a file beside the page.
     """
     heading = f"{'#' * level} {result.label}"
     back = f"[All results, and what the abbreviations mean]({root}README.md)." if root else ""
     source = f"{provenance_lines(result, root)}\n{machine_line(result.provenance)}"
     content = *_content(result, root), unmeasured_lines(result)
-    return joined(heading, result.description, back, *content, "**How it was made**", source)
+    shown = f"![{result.label}]({picture})" if picture else ""
+    return joined(heading, result.description, back, shown, *content, "**How it was made**", source)
 
 
 def _content(result: Result, root: str) -> list[str]:

@@ -1,0 +1,103 @@
+"""Pictures of our own tables show their numbers, each in its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from credalens.core.scores import SCORES
+from credalens_paper.findings.pictures import PICTURES, draw_pictures
+from credalens_paper.findings.results_pages import write_pages
+from credalens_paper.results.dots import DotPanel, draw_dots
+from credalens_paper.results.records import read_results
+from reproduction.tests.findings.test_advice import ranked
+from reproduction.tests.findings.test_findings import cell, table
+
+RESULTS = Path(__file__).parents[3] / "results"
+
+
+def names(ax):
+    return [text.get_text() for text in ax.get_yticklabels()]
+
+
+def dots(ax):
+    """The places of all dots, series by series: (x, row)."""
+    return [[(float(x), round(float(y))) for x, y in points.get_offsets()] for points in ax.collections]
+
+
+def legend(picture):
+    return [text.get_text() for text in picture.legends[0].get_texts()]
+
+
+def test_every_score_has_a_row_with_its_ranks():
+    scores = {"total": (90, 90, 80), "mean_total": (80, 95, 85), "epistemic": (70, 70, 70)}
+    picture = PICTURES["ScoreCatalogue"]([ranked(scores)])
+    (ax,) = picture.axes
+    assert names(ax) == [SCORES[name].label for name in ("mean_total", "total", "epistemic")]
+    assert legend(picture) == ["near unknowns", "far unknown objects", "far pictures of another kind"]
+    near, objects, other = ({row: rank for rank, row in series} for series in dots(ax))
+    assert (near, objects, other) == ({0: 1, 1: 2, 2: 3}, {0: 1, 1: 2, 2: 3}, {0: 2, 1: 1, 2: 3})
+    strokes = [line.get_xdata()[0] for line in ax.lines]
+    np.testing.assert_allclose(strokes, [4 / 3, 5 / 3, 3])
+
+
+def test_wrong_labels_join_two_ends():
+    keys = {"variant": "credal", "measure": "EU"}
+    noise = table(
+        "LabelNoise",
+        *(cell(value, metric="mean", id_set=data, **keys) for value, data in ((0.3, "cifar10"), (0.8, "cifar10n"))),
+        *(
+            cell(value, metric="AUROC", id_set="cifar10", ood_set=name, **keys)
+            for value, name in ((90, "a"), (80, "b"))
+        ),
+        cell(65.0, metric="AUROC", id_set="cifar10n", ood_set="a", **keys),
+        cell(0.1, metric="mean", id_set="cifar10", variant="classical", measure="EU"),  # one end alone is left out
+    )
+    uncertainty, detection = PICTURES["LabelNoise"]([noise]).axes
+    assert names(uncertainty) == names(detection) == ["credal EU"]
+    assert dots(uncertainty) == [[(0.3, 0)], [(0.8, 0)]]
+    assert dots(detection) == [[(85.0, 0)], [(65.0, 0)]]
+    assert list(uncertainty.lines[0].get_xdata()) == [0.3, 0.8]
+
+
+def test_trims_are_lines_over_members_and_one_of_nobody_is_the_whole_set():
+    model = {"backbone": "resnet18", "method": "DE", "id_set": "cifar100"}
+    ece = {"classical": (0.02, 0.01), "credal": (0.03, 0.06), "trim10": (0.5, 0.02)}  # of five it leaves out nobody
+    cells = [
+        cell(value, metric="ECE", variant=variant, N=N, **model)
+        for variant, values in ece.items()
+        for N, value in zip((5, 10), values, strict=True)
+    ]
+    detection = {"measure": "TU", "ood_set": "svhn", "metric": "AUROC"}
+    cells += [cell(80.0 + N, variant=variant, N=N, **detection, **model) for variant in ece for N in (5, 10)]
+    picture = PICTURES["TrimmedIntervals"]([table("TrimmedIntervals", *cells)])
+    calibration, _ = picture.axes
+    drawn = [list(line.get_ydata()) for line in calibration.lines if line.get_linestyle() != "None"]
+    lines = dict(zip(legend(picture), drawn, strict=True))
+    assert lines["Averaged"] == [0.02, 0.01]
+    assert lines["Credal, all members"] == lines["Without 5 % at each end"] == [0.03, 0.06]
+    assert lines["Without 10 % at each end"] == [0.03, 0.02]
+    assert [text.get_text() for text in calibration.get_xticklabels()] == ["5", "10"]
+
+
+@pytest.mark.parametrize("label", PICTURES)
+def test_nothing_is_drawn_of_nothing(label):
+    assert PICTURES[label]([]) is None
+    assert draw_pictures([table(label)]) == {}
+
+
+def test_equal_numbers_are_one_larger_dot():
+    (ax,) = draw_dots([DotPanel("T", "x", {"row": {"a": [1.0, 1.0, 2.0], "b": [3.0]}})]).axes
+    first, second = ax.collections
+    assert first.get_offsets()[:, 0].tolist() == [1.0, 2.0]
+    assert first.get_sizes()[0] == 2 * first.get_sizes()[1] == 2 * second.get_sizes()[0]
+
+
+def test_pictures_lie_beside_their_pages(tmp_path):
+    results = [result for result in read_results(RESULTS / "scratch") if result.label in ("LabelNoise", "NearOOD")]
+    write_pages(results, tmp_path / "README.md")
+    assert (tmp_path / "tables" / "LabelNoise.svg").is_file()
+    assert "![LabelNoise](LabelNoise.svg)" in (tmp_path / "tables" / "LabelNoise.md").read_text()
+    assert ".svg" not in (tmp_path / "tables" / "NearOOD.md").read_text()
