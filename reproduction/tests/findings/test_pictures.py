@@ -62,6 +62,24 @@ def test_wrong_labels_join_two_ends():
     assert list(uncertainty.lines[0].get_xdata()) == [0.3, 0.8]
 
 
+def test_guards_have_a_row_for_each_kind_of_network_beside_the_promise():
+    shared = {"backbone": "vgg16", "method": "DE", "id_set": "cifar10"}
+    cells = [
+        cell(value, metric="false_alarms", variant="credal", measure=score, **shared)
+        for score, value in {"total": 4.0, "epistemic": 6.0}.items()
+    ]
+    cells += [
+        cell(value, metric="turned_away", variant="credal", measure="total", ood_set=name, **shared)
+        for name, value in {"svhn": 50.0, "tiny-imagenet": 40.0}.items()
+    ]
+    kept, turned = PICTURES["GuardPromises"]([table("GuardPromises", *cells)]).axes
+    assert names(kept) == names(turned) == ["VGG16, CIFAR-10"]
+    assert dots(kept) == [[(4.0, 0)], [(6.0, 0)]]
+    assert dots(turned) == [[(45.0, 0)]]
+    assert [line.get_xdata()[0] for line in kept.lines] == [5.0]
+    assert not turned.lines
+
+
 def test_trims_are_lines_over_members_and_one_of_nobody_is_the_whole_set():
     model = {"backbone": "resnet18", "method": "DE", "id_set": "cifar100"}
     ece = {"classical": (0.02, 0.01), "credal": (0.03, 0.06), "trim10": (0.5, 0.02)}  # of five it leaves out nobody

@@ -50,7 +50,7 @@ def check_labels(labels: Iterable[str], /) -> tuple[str, ...]:
     An underscore may stand for the space that some labels have.
 
     >>> len(check_labels(["all"])), check_labels(["PIA", "PIA"])
-    (47, ('PIA',))
+    (48, ('PIA',))
     """
     groups = {**GROUPS, **{file_name(label): (label,) for label in LABELS}}
     checked: dict[str, None] = {}

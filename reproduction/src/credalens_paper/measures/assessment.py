@@ -42,12 +42,13 @@ class Extras:
 
     `scores` of the catalogue, of which the generalized Hartley measure is called GH as in the paper, and `trims`, variants
     such as "trim10": credal sets without a tenth of the members at each end. `detection` sorts the scores of two sets,
-    which takes longer than all else.
+    which takes longer than all else; `guards` are fitted on halves of the test inputs.
     """
 
     scores: frozenset[str] = frozenset()
     trims: frozenset[str] = frozenset()
     detection: bool = False
+    guards: bool = False
 
     @classmethod
     def of(cls, names: Iterable[str], /) -> Extras:
@@ -60,10 +61,13 @@ class Extras:
         asked = {part[1] for part in parts if len(part) > 1}
         trims = frozenset(part[0] for part in parts if part[0].startswith(TRIM))
         detection = any(part[-1] in DETECTION for part in parts)
-        return cls(frozenset(asked & {"GH", *SCORES}), trims, detection)
+        guards = any(part[-1] in GUARDED for part in parts)
+        return cls(frozenset(asked & {"GH", *SCORES}), trims, detection, guards)
 
 
 TRIM: Final = "trim"
+GUARDED: Final = ("false_alarms", "turned_away", "accepted_ACC")
+"""Metrics of guards, `measures.guarding`."""
 MOST_VALUES: Final = 2**26
 """Predictions of more values are assessed in parts, since trimming copies and sorts them in float64."""
 NO_EXTRAS: Final = Extras()

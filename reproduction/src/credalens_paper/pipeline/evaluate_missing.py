@@ -13,6 +13,7 @@ from credalens.core.intervals import approximate_intervals, probability_interval
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, spec_key
 from credalens_paper.json_records import to_json
 from credalens_paper.measures.assessment import Assessment, Extras, detection_numbers, mean_numbers, prediction_numbers
+from credalens_paper.measures.guarding import kept_numbers, turned_away_numbers
 from credalens_paper.pipeline.job import Job
 from credalens_paper.pipeline.predict_missing import is_summed, training_record
 from credalens_paper.pipeline.runs import Run, assess, members_of
@@ -134,8 +135,11 @@ class Evaluator:
         else:
             assessment = assess(self.job, run, images, extras=extras)
             numbers = detection_numbers(inside, assessment) if extras.detection else {}
+            numbers |= turned_away_numbers(inside, assessment) if extras.guards else {}
         if images.name.removesuffix("-c") == run.id_set:
-            numbers |= prediction_numbers(assessment, self.job.images.labels(run.id_set)[images.rows])
+            labels = self.job.images.labels(run.id_set)[images.rows]
+            numbers |= prediction_numbers(assessment, labels)
+            numbers |= kept_numbers(assessment, labels) if extras.guards and images == run.inside else {}
         return numbers
 
     def _assess_inside(self, run: Run, extras: Extras) -> Assessment:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from credalens_paper.findings.pictures.guard_promises import draw_guards
 from credalens_paper.findings.pictures.label_noise import draw_noise
 from credalens_paper.findings.pictures.score_ranks import draw_ranks
 from credalens_paper.findings.pictures.trims import draw_trims
@@ -19,6 +20,7 @@ __all__ = ["draw_pictures"]
 PICTURES: Final[Mapping[str, Callable[[Sequence[Result]], Figure | None]]] = {
     "ScoreCatalogue": draw_ranks,
     "LabelNoise": draw_noise,
+    "GuardPromises": draw_guards,
     "TrimmedIntervals": partial(draw_trims, label="TrimmedIntervals"),
     "TrimmedText": partial(draw_trims, label="TrimmedText"),
 }

@@ -9,7 +9,17 @@ from credalens_paper.experiments.paper_numbers import PaperNumber
 from credalens_paper.results.records import Difference, PaperDifference, Runs
 from credalens_paper.results.rendering.markdown import NONE
 
-DIGITS: Final = {"ACC": 2, "AUROC": 2, "AUPRC": 2, "ECE": 3, "NLL": 3, "mean": 3}
+DIGITS: Final = {
+    "ACC": 2,
+    "AUROC": 2,
+    "AUPRC": 2,
+    "ECE": 3,
+    "NLL": 3,
+    "mean": 3,
+    "false_alarms": 2,
+    "turned_away": 2,
+    "accepted_ACC": 2,
+}
 WORDS: Final = {"credal": "win", "classical": "loss", "equal": "tie"}
 
 
