@@ -10,7 +10,7 @@ import numpy as np
 
 from credalens_paper.experiments.beyond import BESIDE
 from credalens_paper.experiments.cell_keys import HIGHER, MEAN, CellKey, better_side
-from credalens_paper.experiments.tables import Table
+from credalens_paper.experiments.tables import DETECTION, Table
 from credalens_paper.json_records import from_json, to_json
 from credalens_paper.measures.cost import cpu_threads, measure_costs
 from credalens_paper.measures.solver import compare_solvers
@@ -66,9 +66,7 @@ def table_result(
 
 def _on_request(table: Table, measures: Sequence[str]) -> tuple[CellKey, ...]:
     """More credal cells by other measures, for tables of OOD detection."""
-    credal = [
-        cell for cell in table.cells if cell.variant == "credal" and cell.measure and cell.ood_set and cell.J is None
-    ]
+    credal = [cell for cell in table.cells if cell.variant == "credal" and cell.metric in DETECTION and cell.J is None]
     added = {replace(cell, measure=measure): None for cell in credal for measure in measures}
     return tuple(cell for cell in added if cell not in {*table.cells, *table.extra})
 
