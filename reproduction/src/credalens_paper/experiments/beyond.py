@@ -31,8 +31,8 @@ _DESCRIPTIONS: Final = {
     "CorruptedMistakes": "Why the paper's networks might be wrong on three in four corrupted images: the same deep ensembles "
     "with images given as in training and by mistakes, every fifth image of each set. Beside them what OODMain prints.",
     "GuardPromises": "Guards that promise at most 5 % false alarms, fitted without labels on 20 random halves of the test "
-    "inputs and judged on the others, by four scores: false alarms, accuracy of what they accept, and the share of unknown "
-    "inputs that they turn away.",
+    "inputs and judged on the others, by four scores: false alarms (the promise is about their mean over calibration data), "
+    "accuracy of what they accept, and the share of unknown inputs that they turn away.",
     "TrimmedIntervals": "Credal sets without the most extreme 5, 10 and 20 % of the members of each class at each end.",
 }
 

@@ -36,6 +36,7 @@ class DotPanel:
     :ivar means: of some rows, a stroke each.
     :ivar is_span: whether the dots of a row are two ends, on one line that joins them.
     :ivar is_whole: whether the numbers are whole ones.
+    :ivar reach: what the axis shows at least.
     """
 
     title: str
@@ -44,6 +45,7 @@ class DotPanel:
     means: Mapping[str, float] = field(default_factory=dict)
     is_span: bool = False
     is_whole: bool = False
+    reach: tuple[float, ...] = ()
 
     @property
     def most_equal(self) -> int:
@@ -75,6 +77,7 @@ def _draw(axes: Axes, panel: DotPanel) -> None:
             entries[name] = ax.scatter(x, y, areas, color=color, marker=marker(order), linewidths=0, zorder=3)
         ax.set_yticks(range(len(panel.rows)), list(panel.rows))
         ax.set_ylim(len(panel.rows) - 0.4, -0.6)
+        ax.update_datalim([(x, 0) for x in panel.reach])
         ax.locator_params(axis="x", integer=panel.is_whole)
         name_axes(ax, look, xlabel=panel.metric, title=panel.title)
         add_legend(ax, entries, look)
