@@ -113,7 +113,7 @@ def draw_guards() -> None:
         series = {"caught": "requests outside all intents, turned away"}.get(what, what)
         rows.setdefault(f"CLINC150, {score}", {})[series] = [one.mean]
     promised = dict.fromkeys(rows, 100 * stored["rate"])
-    title = "A guard that promises at most 5 % false alarms"
+    title = f"A guard that promises at most {stored['rate']:.0%} false alarms"
     panel = DotPanel(title, "Share of the inputs (%); stroke: the promise", rows, promised)
     save_figure(draw_dots([panel]), IMAGES / "guards.svg")
 

@@ -13,7 +13,7 @@ CONTENTS = "\n```{{toctree}}\n:hidden:\n\n{}\n```\n"
 
 
 def copy_results(app: Sphinx) -> None:
-    """Bring the folder; tables and figures are listed under their index, and the other pages only linked."""
+    """Bring the folder; tables, figures and two pages more are listed under their index, the others only linked."""
     source, target = Path(app.srcdir).parent / "results", Path(app.srcdir) / "results"
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target, ignore=lambda _, names: [name for name in names if Path(name).suffix not in KEPT])

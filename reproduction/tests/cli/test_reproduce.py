@@ -45,7 +45,7 @@ def test_the_list_names_all_labels_without_any_result(capsys, tmp_path):
     code, out, _ = run(capsys, "--list", "--json", "--out", tmp_path)
     entries = json.loads(out)
     assert [entry["label"] for entry in entries] == list(LABELS)
-    assert [entry["kind"] for entry in entries] == ["table"] * 19 + ["figure"] * 17 + ["ours"] * 11
+    assert [entry["kind"] for entry in entries] == ["table"] * 19 + ["figure"] * 17 + ["ours"] * 12
     assert {entry["status"] for entry in entries} == {"not measured"}
 
 

@@ -38,6 +38,7 @@ def test_every_score_has_a_row_with_its_ranks():
     assert names(ax) == [SCORES[name].label for name in ("mean_total", "total", "epistemic")]
     assert legend(picture) == ["near unknowns", "far unknown objects", "far pictures of another kind"]
     near, objects, other = ({row: rank for rank, row in series} for series in dots(ax))
+    assert not any(panel.get_legend() for panel in picture.axes)
     assert (near, objects, other) == ({0: 1, 1: 2, 2: 3}, {0: 1, 1: 2, 2: 3}, {0: 2, 1: 1, 2: 3})
     strokes = [line.get_xdata()[0] for line in ax.lines]
     np.testing.assert_allclose(strokes, [4 / 3, 5 / 3, 3])
@@ -58,7 +59,7 @@ def test_wrong_labels_join_two_ends():
     uncertainty, detection = PICTURES["LabelNoise"]([noise]).axes
     assert names(uncertainty) == names(detection) == ["credal EU"]
     assert dots(uncertainty) == [[(0.3, 0)], [(0.8, 0)]]
-    assert dots(detection) == [[(85.0, 0)], [(65.0, 0)]]
+    assert dots(detection) == [[(90.0, 0)], [(65.0, 0)]]  # of the one set that both were measured on
     assert list(uncertainty.lines[0].get_xdata()) == [0.3, 0.8]
 
 
@@ -78,32 +79,65 @@ def test_guards_have_a_row_for_each_kind_of_network_beside_the_promise():
     assert dots(turned) == [[(45.0, 0)]]
     assert [line.get_xdata()[0] for line in kept.lines] == [5.0]
     assert not turned.lines
+    assert kept.get_xlim()[0] <= 0 < 10 <= kept.get_xlim()[1]
+
+
+MODEL = {"backbone": "resnet18", "method": "DE", "id_set": "cifar100"}
+
+
+def trimmed(label, ece, *, n=(1, 1), detection=True):
+    """A table of ECEs of some sizes by variant, and AUROCs which are 80 and the size."""
+    cells = [
+        cell(value, metric="ECE", variant=variant, N=N, n=runs, **MODEL)
+        for variant, values in ece.items()
+        for N, runs, value in zip((5, 10), n, values, strict=True)
+    ]
+    keys = {"measure": "TU", "ood_set": "svhn", "metric": "AUROC"}
+    cells += [cell(80.0 + N, variant=v, N=N, n=1, **keys, **MODEL) for v in ece for N in (5, 10) if detection]
+    return table(label, *cells)
+
+
+def drawn(ax):
+    return [list(line.get_ydata()) for line in ax.lines]
 
 
 def test_trims_are_lines_over_members_and_one_of_nobody_is_the_whole_set():
-    model = {"backbone": "resnet18", "method": "DE", "id_set": "cifar100"}
-    ece = {"classical": (0.02, 0.01), "credal": (0.03, 0.06), "trim10": (0.5, 0.02)}  # of five it leaves out nobody
-    cells = [
-        cell(value, metric="ECE", variant=variant, N=N, **model)
-        for variant, values in ece.items()
-        for N, value in zip((5, 10), values, strict=True)
-    ]
-    detection = {"measure": "TU", "ood_set": "svhn", "metric": "AUROC"}
-    cells += [cell(80.0 + N, variant=variant, N=N, **detection, **model) for variant in ece for N in (5, 10)]
-    picture = PICTURES["TrimmedIntervals"]([table("TrimmedIntervals", *cells)])
-    calibration, _ = picture.axes
-    drawn = [list(line.get_ydata()) for line in calibration.lines if line.get_linestyle() != "None"]
-    lines = dict(zip(legend(picture), drawn, strict=True))
-    assert lines["Averaged"] == [0.02, 0.01]
-    assert lines["Credal, all members"] == lines["Without 5 % at each end"] == [0.03, 0.06]
-    assert lines["Without 10 % at each end"] == [0.03, 0.02]
-    assert [text.get_text() for text in calibration.get_xticklabels()] == ["5", "10"]
+    ece = {"classical": (0.02, 0.01), "credal": (0.03, 0.06), "trim5": (0.5, 0.5), "trim10": (0.5, 0.02)}
+    other = trimmed("TrimmedText", {"classical": (0.9, 0.9), "credal": (0.9, 0.9)})
+    picture = PICTURES["TrimmedIntervals"]([other, trimmed("TrimmedIntervals", ece)])
+    calibration, detection = picture.axes
+    assert legend(picture) == ["Averaged", "Credal, all members", "Without 10 % at each end"]  # 5 % leave out nobody
+    assert drawn(calibration) == [[0.02, 0.01], [0.03, 0.06], [0.03, 0.02]]
+    assert drawn(detection) == [[85.0, 90.0]] * 3
+    assert [text.get_text() for text in calibration.get_xticklabels()] == ["5\nn = 1", "10\nn = 1"]
+
+
+def test_a_trim_that_was_not_measured_is_not_drawn_as_the_whole_set():
+    ece = {"classical": (0.02, 0.01), "credal": (0.03, 0.06), "trim20": (0.04, None)}
+    picture = PICTURES["TrimmedIntervals"]([trimmed("TrimmedIntervals", ece, detection=False)])
+    (calibration,) = picture.axes  # there are no AUROCs to draw
+    assert drawn(calibration) == [[0.02, 0.01], [0.03, 0.06], [0.03], [0.04]]
+
+
+def test_means_over_other_networks_are_not_joined():
+    ece = {"classical": (0.02, 0.01), "credal": (0.03, 0.06)}
+    picture = PICTURES["TrimmedIntervals"]([trimmed("TrimmedIntervals", ece, n=(8, 1), detection=False)])
+    assert drawn(picture.axes[0])[:4] == [[0.02], [0.01], [0.03], [0.06]]
+    assert [text.get_text() for text in picture.axes[0].get_xticklabels()] == ["5\nn = 8", "10\nn = 1"]
 
 
 @pytest.mark.parametrize("label", PICTURES)
 def test_nothing_is_drawn_of_nothing(label):
     assert PICTURES[label]([]) is None
     assert draw_pictures([table(label)]) == {}
+
+
+def test_a_series_looks_the_same_in_all_panels():
+    panels = [DotPanel("T", "x", {"row": rows}) for rows in ({"a": [1.0], "b": [2.0]}, {"b": [3.0], "c": [4.0]})]
+    picture = draw_dots(panels)
+    (_, above), (below, _) = (ax.collections for ax in picture.axes)
+    assert above.get_facecolor().tolist() == below.get_facecolor().tolist()
+    assert legend(picture) == ["a", "b", "c"]
 
 
 def test_equal_numbers_are_one_larger_dot():

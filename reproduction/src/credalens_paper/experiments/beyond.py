@@ -30,9 +30,10 @@ _DESCRIPTIONS: Final = {
     "TrimmedText": "Trimmed intervals on CLINC150: ensembles of 10 to 25 MLPs, 10 to 1000 samples of Bayesian ones.",
     "CorruptedMistakes": "Why the paper's networks might be wrong on three in four corrupted images: the same deep ensembles "
     "with images given as in training and by mistakes, every fifth image of each set. Beside them what OODMain prints.",
-    "GuardPromises": "Guards that promise at most 5 % false alarms, fitted without labels on 20 random halves of the test "
-    "inputs and judged on the others, by four scores: false alarms (the promise is about their mean over calibration data), "
-    "accuracy of what they accept, and the share of unknown inputs that they turn away.",
+    "GuardPromises": "Guards that promise at most 5 % false alarms, fitted without labels on random halves of the test "
+    "inputs and judged on the others, by four scores: false alarms, whose mean over all halves that could be drawn keeps the "
+    "promise for any network; accuracy of the intersection probability on what they accept; share of unknown inputs that "
+    "they turn away.",
     "TrimmedIntervals": "Credal sets without the most extreme 5, 10 and 20 % of the members of each class at each end.",
 }
 

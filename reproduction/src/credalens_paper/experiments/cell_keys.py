@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from credalens_paper.json_records import optional, to_json
 
-HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC"})
+HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC", "turned_away", "accepted_ACC"})
 """Metrics of which more is better; of the others less is."""
 MEAN: Final = "mean"
 """The mean uncertainty of a test set, in bits, of which neither is better."""

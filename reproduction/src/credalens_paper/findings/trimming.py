@@ -82,20 +82,21 @@ def trim_table(results: Sequence[Result], /) -> str:
     return joined(table, NOTE) if table else ""
 
 
-def models_by_size(results: Sequence[Result]) -> dict[Model, dict[str, dict[Cell, float]]]:
+def models_by_size(results: Sequence[Result], /) -> dict[Model, dict[str, dict[Cell, float]]]:
     """Model -> variant -> cell -> its mean; a trim that leaves out nobody is not among the variants."""
     models: dict[Model, dict[str, dict[Cell, float]]] = {}
     for number in (number for label in LABELS for number in numbers_of(results, Kind(label, {}))):
         if number.ours:
             keys = number.keys
             model = (keys["id_set"], keys["backbone"], keys["method"], keys["N"])
-            if _leaves_out(keys["variant"], keys["N"]):
+            if leaves_out(keys["variant"], keys["N"]):
                 cells = models.setdefault(model, {}).setdefault(keys["variant"], {})
                 cells[keys["metric"], keys.get("measure"), keys.get("ood_set")] = number.ours.mean
     return models
 
 
-def _leaves_out(variant: str, N: int) -> bool:
+def leaves_out(variant: str, N: int, /) -> bool:
+    """Whether a variant is what it is called for so many members; a trim of fewer than one leaves out nobody."""
     return variant in WHOLE or TRIMS[variant] * N >= 100
 
 
@@ -103,7 +104,7 @@ def _metric(kind: str) -> str:
     return "AUROC" if kind in ("EU", "TU") else kind
 
 
-def kind_of_number(cells: Mapping[Cell, float], kind: str) -> Any:
+def kind_of_number(cells: Mapping[Cell, float], kind: str, /) -> Any:
     """The number of a kind; the mean over OOD sets for detection. None where there is none."""
     measure = kind if kind in ("EU", "TU") else None
     found = [value for (metric, by, _), value in cells.items() if (metric, by) == (_metric(kind), measure)]

@@ -61,12 +61,12 @@ class Extras:
         asked = {part[1] for part in parts if len(part) > 1}
         trims = frozenset(part[0] for part in parts if part[0].startswith(TRIM))
         detection = any(part[-1] in DETECTION for part in parts)
-        guards = any(part[-1] in GUARDED for part in parts)
+        guards = any(part[-1] in GUARD_METRICS for part in parts)
         return cls(frozenset(asked & {"GH", *SCORES}), trims, detection, guards)
 
 
 TRIM: Final = "trim"
-GUARDED: Final = ("false_alarms", "turned_away", "accepted_ACC")
+GUARD_METRICS: Final = ("false_alarms", "turned_away", "accepted_ACC")
 """Metrics of guards, `measures.guarding`."""
 MOST_VALUES: Final = 2**26
 """Predictions of more values are assessed in parts, since trimming copies and sorts them in float64."""

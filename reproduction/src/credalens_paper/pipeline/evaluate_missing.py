@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ from credalens.core.intervals import approximate_intervals, probability_interval
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, spec_key
 from credalens_paper.json_records import to_json
 from credalens_paper.measures.assessment import Assessment, Extras, detection_numbers, mean_numbers, prediction_numbers
-from credalens_paper.measures.guarding import kept_numbers, turned_away_numbers
+from credalens_paper.measures.guarding import Halves, kept_numbers, turned_away_numbers
 from credalens_paper.pipeline.job import Job
 from credalens_paper.pipeline.predict_missing import is_summed, training_record
 from credalens_paper.pipeline.runs import Run, assess, members_of
@@ -135,12 +136,17 @@ class Evaluator:
         else:
             assessment = assess(self.job, run, images, extras=extras)
             numbers = detection_numbers(inside, assessment) if extras.detection else {}
-            numbers |= turned_away_numbers(inside, assessment) if extras.guards else {}
+            numbers |= turned_away_numbers(inside, assessment, self._halves(run)) if extras.guards else {}
         if images.name.removesuffix("-c") == run.id_set:
             labels = self.job.images.labels(run.id_set)[images.rows]
             numbers |= prediction_numbers(assessment, labels)
-            numbers |= kept_numbers(assessment, labels) if extras.guards and images == run.inside else {}
+            if extras.guards and images == run.inside:
+                numbers |= kept_numbers(assessment, labels, self._halves(run))
         return numbers
+
+    def _halves(self, run: Run) -> Halves:
+        """Of the test inputs, for guards; other ones for another run, so that the spread over runs is theirs too."""
+        return Halves(zlib.crc32(run.key.encode()), self.job.preset.repeats)
 
     def _assess_inside(self, run: Run, extras: Extras) -> Assessment:
         """The test set's scores, kept while the other sets of the same run are compared with them."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from credalens.look import Theme
-from credalens.plots import new_figure
+from credalens.plots import new_figure, themed
 from credalens.plots.axes import add_legend, name_axes, open_axes
 from credalens.plots.style import marker
-from credalens_paper.results.drawing import share_legend
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 
 SIZE: Final = (6.4, 0.36)
 """Inches of a panel, and of each of its rows."""
+LEAST_ROWS: Final = 3
+"""As high as so many rows is a panel with fewer."""
 APART: Final = 0.19
 """Between two series of a row, so that their dots do not hide each other."""
 AREA: Final = 32.0
@@ -33,19 +34,24 @@ class DotPanel:
     """One pair of axes.
 
     :ivar rows: the numbers of each series by the name of a row, the first row on top.
-    :ivar means: of some rows, a stroke each.
+    :ivar strokes: a number across some rows: their mean, or what is promised.
     :ivar is_span: whether the dots of a row are two ends, on one line that joins them.
     :ivar is_whole: whether the numbers are whole ones.
     :ivar reach: what the axis shows at least.
     """
 
     title: str
-    metric: str
+    axis: str
     rows: Mapping[str, Mapping[str, Sequence[float]]]
-    means: Mapping[str, float] = field(default_factory=dict)
+    strokes: Mapping[str, float] = field(default_factory=dict)
     is_span: bool = False
     is_whole: bool = False
     reach: tuple[float, ...] = ()
+
+    @property
+    def series(self) -> list[str]:
+        """The series that have numbers."""
+        return list(dict.fromkeys(name for row in self.rows.values() for name, values in row.items() if values))
 
     @property
     def most_equal(self) -> int:
@@ -54,33 +60,37 @@ class DotPanel:
 
 
 def draw_dots(panels: Sequence[DotPanel], /) -> Figure:
-    """Panels below each other, with one legend: they have the same series."""
-    heights = [len(panel.rows) + 2 for panel in panels]
+    """Panels below each other, with one legend of all their series."""
+    heights = [max(LEAST_ROWS, len(panel.rows)) + 2 for panel in panels]
     figure = new_figure(size=(SIZE[0], SIZE[1] * (sum(heights) + 1)))
     axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+    series = list(dict.fromkeys(name for panel in panels for name in panel.series))
+    entries: dict[str, Artist] = {}
     for panel, ax in zip(panels, axes, strict=True):
-        _draw(ax, panel)
-    share_legend(figure, columns=2)
+        entries |= _draw(ax, panel, series)
+    with themed() as look:
+        add_legend(figure, entries, look, loc="outside lower center", ncols=2)
     return figure
 
 
-def _draw(axes: Axes, panel: DotPanel) -> None:
-    series = list(dict.fromkeys(name for row in panel.rows.values() for name, values in row.items() if values))
+def _draw(axes: Axes, panel: DotPanel, series: Sequence[str]) -> dict[str, Artist]:
+    """Draw a panel, each series as in the others, and return what the legend names."""
     entries: dict[str, Artist] = {}
     with open_axes(axes, theme="light", size=SIZE) as (ax, look):
         _draw_strokes(ax, panel, look)
         for order, (name, color) in enumerate(zip(series, look.colors_of(series), strict=True)):
-            apart = 0.0 if panel.is_span else APART * (order - (len(series) - 1) / 2)
-            dots = [(x, place + apart, count) for place, x, count in _counted(panel, name)]
-            x, y, counts = zip(*dots, strict=True)
-            areas = AREA * np.array(counts) / panel.most_equal**0.5
-            entries[name] = ax.scatter(x, y, areas, color=color, marker=marker(order), linewidths=0, zorder=3)
+            if name in panel.series:
+                apart = 0.0 if panel.is_span else APART * (order - (len(series) - 1) / 2)
+                places, x, counts = zip(*_counted(panel, name), strict=True)
+                areas = AREA * np.array(counts) / panel.most_equal**0.5
+                style: dict[str, Any] = {"color": color, "marker": marker(order), "linewidths": 0, "zorder": 3}
+                entries[name] = ax.scatter(x, np.add(places, apart), areas, **style)
         ax.set_yticks(range(len(panel.rows)), list(panel.rows))
         ax.set_ylim(len(panel.rows) - 0.4, -0.6)
         ax.update_datalim([(x, 0) for x in panel.reach])
         ax.locator_params(axis="x", integer=panel.is_whole)
-        name_axes(ax, look, xlabel=panel.metric, title=panel.title)
-        add_legend(ax, entries, look)
+        name_axes(ax, look, xlabel=panel.axis, title=panel.title)
+    return entries
 
 
 def _counted(panel: DotPanel, name: str) -> Iterator[tuple[int, float, int]]:
@@ -90,10 +100,10 @@ def _counted(panel: DotPanel, name: str) -> Iterator[tuple[int, float, int]]:
 
 
 def _draw_strokes(ax: Axes, panel: DotPanel, look: Theme) -> None:
-    """What joins the ends of a row, and the mean across it, both behind the dots."""
+    """What joins the ends of a row, and the stroke across it, both behind the dots."""
     for place, (name, row) in enumerate(panel.rows.items()):
         if panel.is_span:
             ends = [value for values in row.values() for value in values]
             ax.plot([min(ends), max(ends)], [place, place], color=look.muted, linewidth=1.2, zorder=2)
-        if name in panel.means:
-            ax.plot([panel.means[name]] * 2, [place - 0.42, place + 0.42], color=look.text, linewidth=2.0, zorder=2)
+        if name in panel.strokes:
+            ax.plot([panel.strokes[name]] * 2, [place - 0.42, place + 0.42], color=look.text, linewidth=2.0, zorder=2)

@@ -67,35 +67,6 @@ def draw_severities(panels: Sequence[Panel], /) -> Figure:
     return _draw_grid([draw(panel) for panel in panels if panel.series], 3, (4.4, 3.3))
 
 
-def draw_sizes(panels: Sequence[Panel], /) -> Figure:
-    """Lines over numbers of members, which stand side by side however far apart they are."""
-
-    def draw(panel: Panel) -> Callable[[Axes], Any]:
-        lines = panel.series or ()
-        series = {line.name: (line.mean, [std or 0.0 for std in line.std]) for line in lines}
-
-        def on(ax: Axes) -> None:
-            plot_against_severity(series, panel.metric or "", title=panel.title, ax=ax)
-            ax.set_xticks(range(1, len(lines[0].x) + 1), [f"{N:g}" for N in lines[0].x])
-            ax.set_xlabel("Members or samples", color=ax.xaxis.label.get_color())
-
-        return on
-
-    figure = _draw_grid([draw(panel) for panel in panels], 2, (4.6, 2.9))
-    share_legend(figure)
-    return figure
-
-
-def share_legend(figure: Figure, /, *, columns: int = 3) -> None:
-    """One legend below all panels, which have the same, in place of theirs."""
-    legends = [legend for ax in figure.axes if (legend := ax.get_legend())]
-    handles = [handle for handle in legends[0].legend_handles if handle is not None]
-    names = [text.get_text() for text in legends[0].get_texts()]
-    figure.legend(handles, names, loc="outside lower center", ncols=columns)
-    for legend in legends:
-        legend.remove()
-
-
 def draw_densities(panels: Sequence[tuple[Panel, Scores]], /) -> Figure:
     """Histograms of the scores of every set, the first of which is the one inside the distribution."""
 

@@ -29,7 +29,7 @@ def draw_guards(results: Sequence[Result], /) -> Figure | None:
     for metric, (title, axis) in PANELS.items():
         rows = _rows(results, metric)
         promised = dict.fromkeys(rows, 100 * RATE) if metric == "false_alarms" else {}
-        panels += [DotPanel(title, axis, rows, promised, reach=(0, 200 * RATE))] if rows else []
+        panels += [DotPanel(title, axis, rows, promised, reach=(0, 200 * RATE) if promised else (0,))] if rows else []
     return draw_dots(panels) if panels else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
@@ -32,18 +33,18 @@ def draw_noise(results: Sequence[Result], /) -> Figure | None:
 
 
 def _rows(results: Sequence[Result], metric: str, measures: Sequence[str]) -> dict[str, Mapping[str, list[float]]]:
-    rows = {
-        f"{variant} {measure}": {
-            words: _mean(results, id_set=data, variant=variant, measure=measure, metric=metric)
-            for data, words in TRAININGS.items()
-        }
-        for measure in measures
-        for variant in ("classical", "credal")
-    }
-    return {name: series for name, series in rows.items() if all(series.values())}
+    rows: dict[str, Mapping[str, list[float]]] = {}
+    for measure, variant in product(measures, ("classical", "credal")):
+        keys = {"variant": variant, "measure": measure, "metric": metric}
+        ends = [_by_set(results, id_set=data, **keys) for data in TRAININGS]
+        shared = [name for name in ends[0] if name in ends[1]]
+        if shared:
+            means = ([fmean(end[name] for name in shared)] for end in ends)
+            rows[f"{variant} {measure}"] = dict(zip(TRAININGS.values(), means, strict=True))
+    return rows
 
 
-def _mean(results: Sequence[Result], **keys: str) -> list[float]:
-    """The mean over the OOD sets, where there are several; empty where nothing was measured."""
-    found = [number.ours.mean for number in numbers_of(results, Kind("LabelNoise", keys)) if number.ours]
-    return [fmean(found)] if found else []
+def _by_set(results: Sequence[Result], **keys: str) -> dict[str | None, float]:
+    """The numbers by the OOD set, None for the test set itself."""
+    found = numbers_of(results, Kind("LabelNoise", keys))
+    return {number.keys.get("ood_set"): number.ours.mean for number in found if number.ours}

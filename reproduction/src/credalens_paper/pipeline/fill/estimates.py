@@ -10,21 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.core.scores import SCORES
-from credalens.guard import Guard
-from credalens.prediction import CredalPrediction, wrap
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.ensembles import EvaluationSet
 from credalens_paper.experiments.estimates import SIBLINGS, DetectionEntry, EstimatesEntry
 from credalens_paper.measures.assessment import Extras
 from credalens_paper.measures.estimates import Estimate, auroc_estimates, correlation_estimates, share_estimate
+from credalens_paper.measures.guarding import Halves
 from credalens_paper.pipeline.fill.result_facts import closing, substitutes
 from credalens_paper.pipeline.plan import Plan, Workbench
-from credalens_paper.pipeline.runs import Run, assess, intervals_of, members_of
+from credalens_paper.pipeline.runs import Run, assess, intervals_of
 from credalens_paper.results.drawing import draw_estimates, save_picture
 from credalens_paper.results.records import FigureResult, Panel
 
 Array = NDArray[Any]
+Scores = Mapping[str, Array]
 Parts = dict[str, Sequence[Estimate]]
 """What a panel shows, by its metric."""
 CATALOGUE: Final = tuple(name for name in SCORES if name != "hartley")
@@ -35,7 +35,6 @@ KINDS: Final = {
     "AU": ("aleatoric", "mean_aleatoric"),
 }
 GUARDED: Final = ("total", "mean_total", "epistemic", "mean_epistemic")
-FALSE_ALARMS: Final = 0.05
 RESAMPLES: Final = 50
 """For each repeat of the preset, 1000 in all but the smallest; a guard has as many random halves as there are repeats."""
 LESS: Final = "credal less averaged"
@@ -83,7 +82,8 @@ def _detection(work: Workbench, runs: Sequence[Run], plan: Plan) -> Parts:
     pairs = {f"{a} less {b}": (a, b) for a, b in ((SCORES[x].label, SCORES[y].label) for x, y in SIBLINGS.items())}
     inside, outside = ([_scores(work, run, images, names) for run in runs] for images in (runs[0].inside, plan.sets[0]))
     aurocs, gains = auroc_estimates(inside, outside, pairs)
-    return {"AUROC (%)": aurocs, f"AUROC, {LESS}": gains, "Guard (%)": _guarded(work, runs, plan)}
+    guards = [one for score in GUARDED for one in _alarm_shares(work, inside, outside, SCORES[score].label)]
+    return {"AUROC (%)": aurocs, f"AUROC, {LESS}": gains, "Guard (%)": guards}
 
 
 def _scores(work: Workbench, run: Run, images: EvaluationSet, names: Mapping[str, str]) -> dict[str, Array]:
@@ -92,31 +92,17 @@ def _scores(work: Workbench, run: Run, images: EvaluationSet, names: Mapping[str
     return {shown: scores[f"{SIDES[name]}.{name}"] for shown, name in names.items()}
 
 
-def _guarded(work: Workbench, runs: Sequence[Run], plan: Plan) -> list[Estimate]:
+def _alarm_shares(work: Workbench, inside: Sequence[Scores], outside: Sequence[Scores], name: str) -> list[Estimate]:
     """Guards that promise 5 % false alarms, learnt from random halves of the test inputs: alarms in the others, and outside."""
-    sets = [
-        [wrap(members_of(work.job, run, s), threads=work.job.threads) for s in (run.inside, plan.sets[0])]
-        for run in runs
-    ]
-    count, rng = len(sets[0][0]), np.random.default_rng(0)
-    halves = [np.isin(np.arange(count), rng.permutation(count)[: count // 2]) for _ in range(work.job.preset.repeats)]
-    return [estimate for score in GUARDED for estimate in _alarm_shares(sets, halves, score)]
-
-
-def _alarm_shares(sets: Sequence[Sequence[CredalPrediction]], halves: Sequence[Array], score: str) -> list[Estimate]:
-    asked, false, caught = np.zeros(len(halves[0])), np.zeros(len(halves[0])), []
-    for inside, outside in sets:
-        for learnt in halves:
-            guard = Guard.fit(inside[learnt], score=score, false_alarm_rate=FALSE_ALARMS)
+    count, halves, caught = len(inside[0][name]), Halves(0, work.job.preset.repeats), []
+    asked, false = np.zeros(count), np.zeros(count)
+    for known, unknown in zip(inside, outside, strict=True):
+        for learnt, threshold in halves.fitted(known[name]):
             asked[~learnt] += 1
-            false[~learnt] += _alarms(guard, inside[~learnt])
-            caught.append(_alarms(guard, outside))
-    false_alarms = share_estimate(f"false alarms, {SCORES[score].label}", [false[asked > 0] / asked[asked > 0]])
-    return [false_alarms, share_estimate(f"caught, {SCORES[score].label}", caught)]
-
-
-def _alarms(guard: Guard, prediction: CredalPrediction) -> Array:
-    return ~np.asarray(guard.decide(prediction).accepted)
+            false[~learnt] += known[name][~learnt] > threshold
+            caught.append(unknown[name] > threshold)
+    false_alarms = share_estimate(f"false alarms, {name}", [false[asked > 0] / asked[asked > 0]])
+    return [false_alarms, share_estimate(f"caught, {name}", caught)]
 
 
 def _disagreement(work: Workbench, runs: Sequence[Run], plan: Plan) -> Parts:
