@@ -37,5 +37,5 @@ def draw_ranks(results: Sequence[Result], /) -> Figure | None:
         for score in overall.ranks
     }
     means = {SCORES[score].label: rank for score, rank in overall.ranks.items()}
-    title = f"Scores on {len(cells)} pairs of network and unknown inputs, images and texts"
+    title = f"Scores on {len(cells)} pairs of network and unknown inputs"
     return draw_dots([DotPanel(title, "Rank by AUROC, 1 is best; stroke: mean", rows, means, is_whole=True)])
