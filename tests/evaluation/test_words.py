@@ -96,7 +96,7 @@ def test_the_headline_names_the_recommended_score_and_says_where_averaging_is_be
     assert "clearly better than credal total (+10.00 points of AUROC)" in said
     assert "here credal sets do not find more" in said
     stays = words.summary(recommending(result, "total", 0.01, 0.02, 0.03)).headline
-    assert "2.00 points worse than the entropy of the averaged prediction" in stays
+    assert "Credal total is 2.00 points worse than the entropy of the averaged prediction" in stays
     wins = words.summary(recommending(result, "total", -0.03, -0.02, -0.01)).headline
     assert "2.00 points better than the entropy of the averaged prediction" in wins
     unclear = words.summary(recommending(result, "total", -0.03, -0.02, -0.01, p_value=0.4)).headline

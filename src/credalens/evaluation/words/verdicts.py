@@ -109,7 +109,8 @@ def _why(evaluation: Evaluation) -> str:
         return f"{_rivals(evaluation)}. The entropy of the averaged prediction is not clearly different."
     side = "better" if comparison.difference < 0 else "worse"
     apart = f"{100 * abs(comparison.difference):.2f} points {side}"
-    return f"{_rivals(evaluation)}. It is {apart} than the entropy of the averaged prediction."
+    name = f"{default.label[0].upper()}{default.label[1:]}"
+    return f"{_rivals(evaluation)}. {name} is {apart} than the entropy of the averaged prediction."
 
 
 def _rivals(evaluation: Evaluation) -> str:
