@@ -17,6 +17,7 @@ UNCERTAINTIES: Final = ("TU", "AU", "EU")
 INTENTS, OUTSIDE = "clinc150", "clinc150-oos"
 MISTAKES: Final = "CorruptedMistakes"
 GUARD_SCORES: Final = {"credal": ("total", "epistemic"), "classical": ("mean_total", "mean_epistemic")}
+"""Scores of guards, each of the credal set beside the one of averaging that it takes the place of."""
 _DESCRIPTIONS: Final = {
     "NearOOD": "Accuracy, calibration and detection of near unknowns by EU, TU and GH: CIFAR-10 against CIFAR-100 and back.",
     "LabelNoise": "ResNet-18 deep ensembles trained on CIFAR-10 and on its worst human labels (CIFAR-10N): accuracy, "

@@ -10,6 +10,8 @@ from credalens_paper.json_records import optional, to_json
 
 HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC", "turned_away", "accepted_ACC"})
 """Metrics of which more is better; of the others less is."""
+DIGITS: Final = 12
+"""Of a mean difference, so that runs which cancel each other are a tie."""
 MEAN: Final = "mean"
 """The mean uncertainty of a test set, in bits, of which neither is better."""
 

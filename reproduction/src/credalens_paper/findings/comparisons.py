@@ -9,7 +9,7 @@ from math import isclose
 from statistics import fmean
 from typing import Final
 
-from credalens_paper.experiments.cell_keys import CellKey, better_side
+from credalens_paper.experiments.cell_keys import DIGITS, CellKey, better_side
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.tables import C10, TABLES
 from credalens_paper.findings.lookup import model_name, place_name
@@ -73,7 +73,7 @@ def _mean(groups: Sequence[Difference], keys: CellKey) -> Difference:
     if len(groups) == 1:
         return groups[0]
     runs = [group.n for group in groups]
-    mean, wins = round(fmean([group.mean for group in groups], runs), 12), sum(group.wins for group in groups)
+    mean, wins = round(fmean([group.mean for group in groups], runs), DIGITS), sum(group.wins for group in groups)
     return Difference(mean, None, sum(runs), wins, better_side(keys.metric, mean))
 
 

@@ -9,7 +9,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from credalens_paper.experiments.cell_keys import CellKey, better_side
+from credalens_paper.experiments.cell_keys import DIGITS, CellKey, better_side
 from credalens_paper.experiments.index import file_name
 from credalens_paper.experiments.preparations import EVERY
 from credalens_paper.experiments.presets import COUNTS, Preset
@@ -32,8 +32,6 @@ from credalens_paper.results.store import Store
 
 IRRELEVANT: Final = {"name", "focus", "first_run", "substitutes", "left_out", "formats", "dpi", *COUNTS}
 """Settings of a preset that do not decide what the number of one run is; substitutes are compared part by part."""
-DIGITS: Final = 12
-"""Of a mean difference, so that runs which cancel each other are a tie."""
 PartOf = TypeVar("PartOf", Cell, Panel)
 
 
