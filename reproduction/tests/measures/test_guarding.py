@@ -1,4 +1,4 @@
-"""Numbers of guards are those of the guard itself, and its promise holds on average."""
+"""Numbers of guards and sets are those of the library's own, and their promises hold."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from credalens import wrap
-from credalens.guard import Guard
+from credalens.guard import ConformalSets, Guard
+from credalens_paper.experiments.cell_keys import ALARM_METRICS, ERROR_METRICS, SET_METRICS
 from credalens_paper.measures.assessment import Assessment, Extras, assess_members
-from credalens_paper.measures.guarding import RATE, Halves, kept_numbers, turned_away_numbers
+from credalens_paper.measures.guarding import HALF, RATE, Halves, kept_numbers, turned_away_numbers
 from tests.strategies import batch_of
 
 SCORES = ("total", "mean_epistemic")
@@ -38,6 +39,61 @@ def test_the_numbers_are_those_of_guards_on_the_same_halves(score):
     np.testing.assert_allclose(found, 100 * np.mean([false, right, turned], axis=1), rtol=1e-12)
 
 
+def sure_and_unsure(inputs, seed):
+    """Members that agree more or less, and labels that they are right about the more often, the more they agree."""
+    rng = np.random.default_rng(seed)
+    truth, unsure = rng.integers(0, 3, inputs), rng.random((inputs, 1))
+    return (1 - unsure) * np.eye(3)[truth] + unsure * rng.dirichlet([0.3] * 3, (4, inputs)), truth
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_errors_are_those_of_guards_that_promise_to_halve_them(score):
+    known, labels = sure_and_unsure(1500, seed=1)
+    inside = wrap(known)
+    usual = (inside.predict() != labels).mean()
+    accepted, left = [], []
+    for learnt in HALVES.of(1500):
+        guard = Guard.fit(
+            inside[learnt], labels[learnt], score=score, false_alarm_rate=None, max_error=float(HALF * usual)
+        )
+        taken = guard.decide(inside[~learnt]).accepted
+        accepted.append(taken.mean())
+        left.append((inside[~learnt].predict() != labels[~learnt])[taken].mean() / usual)
+    numbers = kept_numbers(assess_members(known, extras=EXTRAS), labels, HALVES)
+    side = "classical" if score.startswith("mean") else "credal"
+    found = [numbers[f"{side}.{score}.{metric}"] for metric in ERROR_METRICS]
+    expected = [np.mean(accepted), np.mean(left), np.mean(np.array(left) > HALF)]
+    np.testing.assert_allclose(found, 100 * np.array(expected), rtol=1e-12)
+    assert 10 < found[0] < 100
+
+
+def test_a_guard_that_can_promise_nothing_accepts_nothing_and_one_without_errors_everything():
+    scores, points = {"credal.total": np.zeros(100)}, {"credal": np.eye(2)[np.zeros(100, int)]}
+    inside = Assessment(scores, points)
+    half_wrong, never_wrong = (
+        kept_numbers(inside, labels, HALVES) for labels in (np.arange(100) % 2, np.zeros(100, int))
+    )
+    assert [half_wrong[f"credal.total.{metric}"] for metric in ERROR_METRICS] == [0, 0, 0]
+    assert [never_wrong[f"credal.total.{metric}"] for metric in ERROR_METRICS] == [100, 0, 0]
+
+
+@pytest.mark.parametrize(("variant", "method"), [("classical", "lac"), ("credal", "intersection")])
+@pytest.mark.parametrize("guessed", [0, 100])
+def test_sets_are_conformal_sets_on_the_same_halves(variant, method, guessed):
+    known, labels = sure_and_unsure(300, seed=5)
+    inside = wrap(known)
+    labels[guessed:] = inside.predict()[guessed:]  # where all are right, some sets would be empty
+    covered, sizes = [], []
+    for learnt in HALVES.of(300):
+        fitted = ConformalSets.fit(inside[learnt], labels[learnt], alpha=RATE, method=method)
+        sets = fitted.predict_set(inside[~learnt])
+        covered.append(sets[np.arange(150), labels[~learnt]].mean())
+        sizes.append(sets.sum(axis=-1).mean())
+    numbers = kept_numbers(assess_members(known, extras=EXTRAS), labels, HALVES)
+    found = [numbers[f"{variant}.{metric}"] for metric in SET_METRICS]
+    np.testing.assert_allclose(found, [100 * np.mean(covered), np.mean(sizes)], rtol=1e-12)
+
+
 def test_halves_are_halves_and_others_for_another_seed():
     first, second = ([learnt for learnt, _ in Halves(seed, 3).fitted(np.arange(50.0))] for seed in (0, 1))
     assert {int(learnt.sum()) for learnt in (*first, *second)} == {25}
@@ -60,7 +116,12 @@ def test_false_alarms_keep_the_promise_on_average():
     assert np.mean(rates) == pytest.approx(100 * RATE, abs=0.3)  # of 39 scores the second largest is the threshold
 
 
-@pytest.mark.parametrize("metric", ["false_alarms", "turned_away", "accepted_ACC"])
+@pytest.mark.parametrize("metric", ["turned_away", *ALARM_METRICS, *ERROR_METRICS])
 def test_guards_are_fitted_where_a_number_asks_for_one(metric):
     assert Extras.of([f"credal.total.{metric}"]) == Extras(frozenset({"total"}), guards=True)
     assert not Extras.of(["credal.total.AUROC"]).guards
+
+
+@pytest.mark.parametrize("metric", SET_METRICS)
+def test_sets_are_fitted_where_a_number_asks_for_them(metric):
+    assert Extras.of([f"credal.{metric}"]) == Extras(guards=True)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from credalens.core.scores import SCORES
 from credalens_paper.backbones import LARGE, LITE, TEXT
-from credalens_paper.experiments.cell_keys import MEAN, CellKey, cells
+from credalens_paper.experiments.cell_keys import ALARM_METRICS, ERROR_METRICS, MEAN, SET_METRICS, CellKey, cells
 from credalens_paper.experiments.paper_numbers import PAPER_TABLES, PaperTable
 from credalens_paper.experiments.preparations import PREPARATIONS, SEVEREST
 from credalens_paper.experiments.tables import BOTH, C10, C100, DETECTION, OOD, PREDICTION, SMALL, WRAPPED, Table
@@ -31,10 +31,13 @@ _DESCRIPTIONS: Final = {
     "TrimmedText": "Trimmed intervals on CLINC150: ensembles of 10 to 25 MLPs, 10 to 1000 samples of Bayesian ones.",
     "CorruptedMistakes": "Why the paper's networks might be wrong on three in four corrupted images: the same deep ensembles "
     "with images given as in training and by mistakes, every fifth image of each set. Beside them what OODMain prints.",
-    "GuardPromises": "Guards that promise at most 5 % false alarms, fitted without labels on random halves of the test "
-    "inputs and judged on the others, by four scores: false alarms, whose mean over all halves that could be drawn keeps the "
+    "GuardPromises": "Guards fitted on random halves of the test inputs and judged on the others, by four scores. Those that "
+    "promise at most 5 % false alarms need no labels: false alarms, whose mean over all halves that could be drawn keeps the "
     "promise for any network; accuracy of the intersection probability on what they accept; share of unknown inputs that "
-    "they turn away.",
+    "they turn away. Those that promise, with 95 % confidence, to halve the error rate of the intersection probability: what "
+    "they accept, the errors left there (at most 50 % of that rate are promised), and in how many halves there are more, which "
+    "happens by chance too, since the other half is a sample. And sets of classes that promise to hold the true one for 95 % "
+    "of the inputs, by the average (LAC) and by the intersection probability: how many do, and their size.",
     "TrimmedIntervals": "Credal sets without the most extreme 5, 10 and 20 % of the members of each class at each end.",
 }
 
@@ -167,8 +170,9 @@ def _guards() -> Table:
             for models, ood_sets in kinds
             for variant, scores in GUARD_SCORES.items()
             for cell in (
-                *cells(**models, variant=variant, measure=scores, metric=("false_alarms", "accepted_ACC")),
+                *cells(**models, variant=variant, measure=scores, metric=(*ALARM_METRICS, *ERROR_METRICS)),
                 *cells(**models, variant=variant, measure=scores, ood_set=ood_sets, metric="turned_away"),
+                *cells(**models, variant=variant, metric=SET_METRICS),
             )
         ),
         layout=("id_set", "backbone", "variant", "measure", "ood_set", "metric"),

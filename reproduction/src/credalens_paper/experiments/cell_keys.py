@@ -8,12 +8,18 @@ from typing import Any, Final
 
 from credalens_paper.json_records import optional, to_json
 
-HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC", "turned_away", "accepted_ACC"})
+HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC", "turned_away", "accepted_ACC", "halved_accepted"})
 """Metrics of which more is better; of the others less is."""
 DIGITS: Final = 12
 """Of a mean difference, so that runs which cancel each other are a tie."""
+ALARM_METRICS: Final = ("false_alarms", "accepted_ACC")
+ERROR_METRICS: Final = ("halved_accepted", "halved_left", "halved_broken")
+SET_METRICS: Final = ("coverage", "classes_in_set")
+"""What guards and sets keep of their promises: `measures.guarding`."""
 MEAN: Final = "mean"
-"""The mean uncertainty of a test set, in bits, of which neither is better."""
+"""The mean uncertainty of a test set, in bits."""
+NEUTRAL: Final = frozenset({MEAN, "coverage"})
+"""Metrics of which neither more nor less is better."""
 
 
 @dataclass(frozen=True, kw_only=True)

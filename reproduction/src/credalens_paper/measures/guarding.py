@@ -1,13 +1,19 @@
-"""What a guard keeps of its promise: fitted on random halves of the test inputs, without labels, and judged on the others.
+"""What guards and sets of classes keep of their promises: fitted on random halves of the test inputs, judged on the others.
 
-A guard that promises at most 5 % false alarms turns away what scores above its threshold; names of numbers end in
-"false_alarms", "turned_away" (of other sets) and "accepted_ACC" (how often the intersection probability is right about what
-it accepts, whatever the score), all in per cent.
+Names of numbers end in what was measured, in per cent but for the size of sets:
+
+- a guard that promises at most 5 % false alarms, fitted without labels: "false_alarms", "accepted_ACC" (how often the
+  intersection probability is right about what it accepts) and "turned_away" (of other sets);
+- a guard that promises, with 95 % confidence, at most half of the error rate that the intersection probability has on all
+  test inputs: "halved_accepted" (the share it accepts), "halved_left" (errors among these, in per cent of that error
+  rate: at most 50 is promised) and "halved_broken" (in how many halves it is more);
+- sets that promise to hold the true class of 95 % of the inputs: "coverage" and "classes_in_set".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,11 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.core.scores import SCORES
+from credalens.guard.calibration import Calibration
 from credalens.guard.false_alarms import alarm_threshold
+from credalens.guard.quantile import conformal_quantile
+from credalens.guard.risk.control import last_passed, limits_of, risks_at
+from credalens.guard.risk.promise import Risk
 from credalens_paper.measures.assessment import Assessment
 
 Array = NDArray[Any]
 RATE: Final = 0.05
+"""Of false alarms, and of sets without the true class."""
+CONFIDENCE: Final = 0.95
+HALF: Final = 0.5
+"""The part of a network's errors that a guard promises to leave."""
 
 
 @dataclass(frozen=True)
@@ -29,27 +43,33 @@ class Halves:
     seed: int
     count: int
 
-    def fitted(self, scores: Array, /) -> Iterator[tuple[Array, float]]:
-        """Which inputs each half holds, and the threshold of a guard that was fitted on their scores."""
-        rng, inputs = np.random.default_rng(self.seed), len(scores)
+    def of(self, inputs: int, /) -> Iterator[Array]:
+        """Which inputs each half holds."""
+        rng = np.random.default_rng(self.seed)
         for _ in range(self.count):
-            learnt = np.isin(np.arange(inputs), rng.permutation(inputs)[: inputs // 2])
+            yield np.isin(np.arange(inputs), rng.permutation(inputs)[: inputs // 2])
+
+    def fitted(self, scores: Array, /) -> Iterator[tuple[Array, float]]:
+        """The halves, each with the threshold of a guard that was fitted on its scores."""
+        for learnt in self.of(len(scores)):
             yield learnt, alarm_threshold(np.sort(scores[learnt]), RATE)
 
 
 def kept_numbers(inside: Assessment, labels: Array, halves: Halves, /) -> dict[str, float]:
-    """By every score the false alarms among the inputs that a guard was not fitted on, and the accuracy of the others.
+    """What guards by every score, and sets by every point prediction, keep on the inputs that they were not fitted on.
 
     >>> inside = Assessment({"credal.total": np.arange(100.0)}, {"credal": np.eye(2)[np.zeros(100, int)]})
-    >>> kept_numbers(inside, np.zeros(100, int), Halves(0, 2))["credal.total.accepted_ACC"]
-    100.0
+    >>> kept = kept_numbers(inside, np.zeros(100, int), Halves(0, 2))
+    >>> kept["credal.total.accepted_ACC"], kept["credal.coverage"], kept["credal.classes_in_set"]
+    (100.0, 100.0, 1.0)
     """
-    right = np.asarray(inside.points["credal"].argmax(axis=-1) == labels)
+    wrong = np.asarray(inside.points["credal"].argmax(axis=-1) != labels)
     numbers: dict[str, float] = {}
     for name, scores in _of_catalogue(inside).items():
-        judged = [(scores[~learnt] > threshold, right[~learnt]) for learnt, threshold in halves.fitted(scores)]
-        numbers[f"{name}.false_alarms"] = _percent([alarms for alarms, _ in judged])
-        numbers[f"{name}.accepted_ACC"] = _percent([correct[~alarms] for alarms, correct in judged])
+        kept = _kept_alarms(scores, wrong, halves) | _kept_errors(scores, wrong, halves)
+        numbers |= {f"{name}.{metric}": value for metric, value in kept.items()}
+    for variant, point in inside.points.items():
+        numbers |= {f"{variant}.{metric}": value for metric, value in _kept_sets(point, labels, halves).items()}
     return numbers
 
 
@@ -57,9 +77,61 @@ def turned_away_numbers(inside: Assessment, outside: Assessment, halves: Halves,
     """By every score the share of another set that guards turn away which were fitted on halves of the test inputs."""
     other = _of_catalogue(outside)
     return {
-        f"{name}.turned_away": _percent([other[name] > threshold for _, threshold in halves.fitted(scores)])
+        f"{name}.turned_away": _percent((other[name] > threshold).mean() for _, threshold in halves.fitted(scores))
         for name, scores in _of_catalogue(inside).items()
     }
+
+
+def _kept_alarms(scores: Array, wrong: Array, halves: Halves) -> dict[str, float]:
+    judged = [(scores[~learnt] > threshold, wrong[~learnt]) for learnt, threshold in halves.fitted(scores)]
+    return {
+        "false_alarms": _percent(alarms.mean() for alarms, _ in judged),
+        "accepted_ACC": _percent(1 - errors[~alarms].mean() for alarms, errors in judged),
+    }
+
+
+def _kept_errors(scores: Array, wrong: Array, halves: Halves) -> dict[str, float]:
+    """Of guards that promise to halve the errors; one that can promise nothing accepts nothing, and makes no error."""
+    usual = wrong.mean()
+    shares, left = [], []
+    for learnt in halves.of(len(scores)):
+        accepted = scores[~learnt] < _limit(scores[learnt], wrong[learnt], HALF * usual)
+        shares.append(accepted.mean())
+        left.append(wrong[~learnt][accepted].mean() / usual if accepted.any() and usual else 0.0)
+    return {
+        "halved_accepted": _percent(shares),
+        "halved_left": _percent(left),
+        "halved_broken": _percent(part > HALF for part in left),
+    }
+
+
+def _limit(scores: Array, wrong: Array, max_error: float) -> float:
+    """Scores below it are accepted by a guard that promises an error rate; without errors all of them."""
+    if not max_error:
+        return math.inf
+    limits = limits_of(np.sort(scores), math.inf)
+    tested = risks_at(_calibration(scores, wrong), [Risk(max_error)], limits, CONFIDENCE)
+    passed = last_passed(tested)
+    return -math.inf if passed is None else float(limits.values[passed])
+
+
+def _calibration(scores: Array, wrong: Array) -> Calibration:
+    """Two classes, of which the true one is always the first, say which predictions are wrong."""
+    predicted, labels = wrong.astype(np.int64), np.zeros(len(wrong), np.int64)
+    return Calibration("total", "intersection", 2.0, 2, 1, 0.0, scores, predicted, labels)
+
+
+def _kept_sets(point: Array, labels: Array, halves: Halves) -> dict[str, float]:
+    """Of sets by one minus the probability of a class: LAC of the average, "intersection" of the credal set."""
+    unfit, truth = 1 - point, labels[:, None]
+    own, best = np.take_along_axis(unfit, truth, axis=1)[:, 0], unfit.argmin(axis=1)[:, None]
+    covered, sizes = [], []
+    for learnt in halves.of(len(labels)):
+        sets = unfit[~learnt] <= conformal_quantile(own[learnt], RATE)
+        np.put_along_axis(sets, best[~learnt], True, axis=1)  # also where the set would be empty
+        covered.append(np.take_along_axis(sets, truth[~learnt], axis=1).mean())
+        sizes.append(sets.sum(axis=1).mean())
+    return {"coverage": _percent(covered), "classes_in_set": float(np.mean(sizes))}
 
 
 def _of_catalogue(assessment: Assessment) -> dict[str, Array]:
@@ -67,5 +139,5 @@ def _of_catalogue(assessment: Assessment) -> dict[str, Array]:
     return {name: scores for name, scores in assessment.scores.items() if name.partition(".")[2] in SCORES}
 
 
-def _percent(parts: list[Array]) -> float:
-    return 100 * float(np.mean([part.mean() for part in parts]))
+def _percent(shares: Iterable[float]) -> float:
+    return 100 * float(np.mean(list(shares)))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from credalens_paper.experiments.beyond import BESIDE
-from credalens_paper.experiments.cell_keys import HIGHER, MEAN, CellKey, better_side
+from credalens_paper.experiments.cell_keys import HIGHER, NEUTRAL, CellKey, better_side
 from credalens_paper.experiments.tables import DETECTION, Table
 from credalens_paper.json_records import from_json, to_json
 from credalens_paper.measures.cost import cpu_threads, measure_costs
@@ -110,10 +110,10 @@ def statistics(values: Sequence[float], /) -> Runs:
 
 
 def _improvements(table: Table, filled: Mapping[CellKey, Filled]) -> list[Improvement]:
-    """Credal less classical over the runs that both have; a mean uncertainty is neither better nor worse."""
+    """Credal less classical over the runs that both have, where one of them can be the better one."""
     improvements = []
     for key, credal in filled.items():
-        if key.variant == "credal" and key.baseline in filled and key.metric != MEAN:
+        if key.variant == "credal" and key.baseline in filled and key.metric not in NEUTRAL:
             classical = filled[key.baseline].runs
             pairs = [(classical[run], value) for run, value in credal.runs.items() if run in classical]
             ours = improvement(key.metric, *zip(*pairs, strict=True)) if pairs else None

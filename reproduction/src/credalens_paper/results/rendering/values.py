@@ -19,6 +19,11 @@ DIGITS: Final = {
     "false_alarms": 2,
     "turned_away": 2,
     "accepted_ACC": 2,
+    "halved_accepted": 1,
+    "halved_left": 1,
+    "halved_broken": 1,
+    "coverage": 2,
+    "classes_in_set": 3,
 }
 WORDS: Final = {"credal": "win", "classical": "loss", "equal": "tie"}
 
