@@ -16,7 +16,10 @@ from credalens_paper.experiments.tables import BOTH, C10, C100, DETECTION, OOD, 
 UNCERTAINTIES: Final = ("TU", "AU", "EU")
 INTENTS, OUTSIDE = "clinc150", "clinc150-oos"
 MISTAKES: Final = "CorruptedMistakes"
-GUARD_SCORES: Final = {"credal": ("total", "epistemic"), "classical": ("mean_total", "mean_epistemic")}
+GUARD_SCORES: Final = {
+    "credal": ("total", "epistemic", "least_confidence"),
+    "classical": ("mean_total", "mean_epistemic", "mean_least_confidence"),
+}
 """Scores of guards, each of the credal set beside the one of averaging that it takes the place of."""
 _DESCRIPTIONS: Final = {
     "NearOOD": "Accuracy, calibration and detection of near unknowns by EU, TU and GH: CIFAR-10 against CIFAR-100 and back.",
@@ -31,7 +34,7 @@ _DESCRIPTIONS: Final = {
     "TrimmedText": "Trimmed intervals on CLINC150: ensembles of 10 to 25 MLPs, 10 to 1000 samples of Bayesian ones.",
     "CorruptedMistakes": "Why the paper's networks might be wrong on three in four corrupted images: the same deep ensembles "
     "with images given as in training and by mistakes, every fifth image of each set. Beside them what OODMain prints.",
-    "GuardPromises": "Guards fitted on random halves of the test inputs and judged on the others, by four scores. Those that "
+    "GuardPromises": "Guards fitted on random halves of the test inputs and judged on the others, by six scores. Those that "
     "promise at most 5 % false alarms need no labels: false alarms, whose mean over all halves that could be drawn keeps the "
     "promise for any network; accuracy of the intersection probability on what they accept; share of unknown inputs that "
     "they turn away. Those that promise, with 95 % confidence, to halve the error rate of the intersection probability: what "

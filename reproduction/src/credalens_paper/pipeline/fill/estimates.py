@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.core.scores import SCORES
-from credalens_paper.experiments.beyond import GUARD_SCORES
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.ensembles import EvaluationSet
@@ -36,7 +34,7 @@ KINDS: Final = {
     "EU": ("epistemic", "mean_epistemic"),
     "AU": ("aleatoric", "mean_aleatoric"),
 }
-GUARDED: Final = tuple(chain.from_iterable(zip(*GUARD_SCORES.values(), strict=True)))
+GUARDED: Final = ("total", "mean_total", "epistemic", "mean_epistemic")
 RESAMPLES: Final = 50
 """For each repeat of the preset, 1000 in all but the smallest; a guard has as many random halves as there are repeats."""
 LESS: Final = "credal less averaged"
