@@ -94,6 +94,19 @@ def test_sets_are_conformal_sets_on_the_same_halves(variant, method, guessed):
     np.testing.assert_allclose(found, [100 * np.mean(covered), np.mean(sizes)], rtol=1e-12)
 
 
+def test_sets_tell_small_probabilities_of_float32_apart():
+    rng = np.random.default_rng(8)
+    small = 1e-4 * (1 + 1e-5 * rng.random((300, 2)))
+    known = np.repeat(np.column_stack([1 - small.sum(axis=-1), small])[None], 2, axis=0).astype(np.float32)
+    labels, inside = rng.integers(0, 3, 300), wrap(known)
+    sizes = [
+        ConformalSets.fit(inside[learnt], labels[learnt], alpha=RATE).predict_set(inside[~learnt]).sum(axis=-1).mean()
+        for learnt in HALVES.of(300)
+    ]
+    numbers = kept_numbers(assess_members(known, extras=EXTRAS), labels, HALVES)
+    assert numbers["classical.classes_in_set"] == pytest.approx(np.mean(sizes), rel=1e-12)
+
+
 def test_halves_are_halves_and_others_for_another_seed():
     first, second = ([learnt for learnt, _ in Halves(seed, 3).fitted(np.arange(50.0))] for seed in (0, 1))
     assert {int(learnt.sum()) for learnt in (*first, *second)} == {25}

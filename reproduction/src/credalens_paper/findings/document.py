@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from credalens_paper.experiments.index import LABELS
-from credalens_paper.findings.advice import epistemic, meaning, members, prediction, ranking, solver
+from credalens_paper.findings.advice import epistemic, guards, meaning, members, prediction, ranking, solver
 from credalens_paper.findings.advice.listing import numbered_advice
 from credalens_paper.findings.beyond import backbone_note, near_sentence, noise_sentence, tuned_sentence
 from credalens_paper.findings.claims import CLAIMS, claims_table, verdict
@@ -81,6 +81,7 @@ def render_findings(results: Sequence[Result], /) -> str:
         "Trimmed intervals": joined(trim_table(results), trim_sentence(results)),
         prediction.TITLE: prediction.prediction_table(results),
         "Against corruption severity": severity_table(results),
+        guards.TITLE: guards.guards_table(results),
         "Texts": joined(text_table(results), text_sentence(results)),
         meaning.TITLE: joined(people_sentence(results), noise_sentence(results)),
         solver.TITLE: _exactness(results),

@@ -123,7 +123,7 @@ def _calibration(scores: Array, wrong: Array) -> Calibration:
 
 def _kept_sets(point: Array, labels: Array, halves: Halves) -> dict[str, float]:
     """Of sets by one minus the probability of a class: LAC of the average, "intersection" of the credal set."""
-    unfit, truth = 1 - point, labels[:, None]
+    unfit, truth = 1 - point.astype(np.float64), labels[:, None]
     own, best = np.take_along_axis(unfit, truth, axis=1)[:, 0], unfit.argmin(axis=1)[:, None]
     covered, sizes = [], []
     for learnt in halves.of(len(labels)):

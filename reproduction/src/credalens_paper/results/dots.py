@@ -24,7 +24,11 @@ SIZE: Final = (6.4, 0.36)
 LEAST_ROWS: Final = 3
 """As high as so many rows is a panel with fewer."""
 APART: Final = 0.19
-"""Between two series of a row, so that their dots do not hide each other."""
+"""Between two series of a row, so that their dots do not hide each other; less where a row is full."""
+FULL: Final = 0.7
+"""The part of a row's height that its series take at most."""
+ROOM: Final = 4
+"""Series that a row has room for; with more it is higher."""
 AREA: Final = 32.0
 """Of a dot for one number, where all are different; equal numbers are one larger dot, and then all are smaller."""
 
@@ -61,10 +65,11 @@ class DotPanel:
 
 def draw_dots(panels: Sequence[DotPanel], /) -> Figure:
     """Panels below each other, with one legend of all their series."""
-    heights = [max(LEAST_ROWS, len(panel.rows)) + 2 for panel in panels]
+    series = list(dict.fromkeys(name for panel in panels for name in panel.series))
+    higher = max(1.0, len(series) / ROOM)
+    heights = [higher * max(LEAST_ROWS, len(panel.rows)) + 2 for panel in panels]
     figure = new_figure(size=(SIZE[0], SIZE[1] * (sum(heights) + 1)))
     axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
-    series = list(dict.fromkeys(name for panel in panels for name in panel.series))
     entries: dict[str, Artist] = {}
     for panel, ax in zip(panels, axes, strict=True):
         entries |= _draw(ax, panel, series)
@@ -76,11 +81,12 @@ def draw_dots(panels: Sequence[DotPanel], /) -> Figure:
 def _draw(axes: Axes, panel: DotPanel, series: Sequence[str]) -> dict[str, Artist]:
     """Draw a panel, each series as in the others, and return what the legend names."""
     entries: dict[str, Artist] = {}
+    step = min(APART, FULL / max(1, len(series) - 1))
     with open_axes(axes, theme="light", size=SIZE) as (ax, look):
         _draw_strokes(ax, panel, look)
         for order, (name, color) in enumerate(zip(series, look.colors_of(series), strict=True)):
             if name in panel.series:
-                apart = 0.0 if panel.is_span else APART * (order - (len(series) - 1) / 2)
+                apart = 0.0 if panel.is_span else step * (order - (len(series) - 1) / 2)
                 places, x, counts = zip(*_counted(panel, name), strict=True)
                 areas = AREA * np.array(counts) / panel.most_equal**0.5
                 style: dict[str, Any] = {"color": color, "marker": marker(order), "linewidths": 0, "zorder": 3}

@@ -1,34 +1,57 @@
-"""Thresholds: what a guard catches, by which score, and whether it can be expected to catch corrupted inputs."""
+"""Thresholds: what guards keep of their promises, by which score, and whether to expect that they catch corrupted inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Final
+from typing import Any, Final
 
-from credalens.core.scores import SCORES
+from credalens.checks.counted import count_text
+from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.findings.advice.ranking import catalogue, ranking
-from credalens_paper.findings.advice.sentence import Advice, ends, page
-from credalens_paper.findings.lookup import Kind, estimates_of, numbers_of
+from credalens_paper.findings.advice.sentence import Advice, Network, ends, page, section
+from credalens_paper.findings.lookup import Kind, numbers_of
 from credalens_paper.results.records import Result
+from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
 
-LABEL: Final = "TextScores"
+TITLE: Final = "What guards keep"
+LABEL: Final = "GuardPromises"
 CORRUPTED: Final = "OODTUVggRes"
 CLOSE: Final = 0.5
-"""Per cent caught by which a score must be better than the one to rank by, so that another is advised for guards."""
+"""Points by which a score must be better than the one to rank by, so that another is advised for guards."""
 RELIABLE: Final = 80.0
 """AUROC in per cent from which on a score tells two sets apart."""
-NAMES: Final = {score.label: name for name, score in SCORES.items()}
+COLUMNS: Final = ("total", "mean_total", "least_confidence", "mean_least_confidence")
+NOTE: Final = (
+    "Per cent. Guards and sets were fitted on random halves of the test inputs, five members each, and judged on the others.\n"
+    "False alarms: of guards that promise at most 5 %, by six scores. Turned away: of the unknown inputs by such guards, mean\n"
+    f"over the sets, by {' / '.join(f'`{name}`' for name in COLUMNS)}.\n"
+    "Accepted: by guards that promise, with 95 % confidence, to halve the error rate of the intersection probability, by the\n"
+    "same four. Errors left: the error rate of what these accept, in per cent of the rate without a guard, by six scores; at\n"
+    "most 50 is promised. Sets promise to hold the true class of 95 %: how many do, and how many classes they hold, by the\n"
+    "average / by the intersection probability; a network that is right more often than that has sets of one class.\n"
+    f"All numbers: {page(LABEL)}."
+)
+Shares = dict[str, dict[CellKey, float]]
+"""Score -> numbers by what they are of."""
 
 
-def caught(results: Sequence[Result], /) -> dict[str, list[float]]:
-    """Score -> per cent of the unknown inputs that a guard catches, for each kind of network; the best score first."""
-    shares: dict[str, list[float]] = {}
-    for *_, guard in estimates_of(results, LABEL).values():
-        for title, one in guard.items():
-            if title.startswith("caught, "):
-                shares.setdefault(NAMES[title.removeprefix("caught, ")], []).append(one.mean)
-    return dict(sorted(shares.items(), key=lambda item: -fmean(item[1])))
+def guard_shares(results: Sequence[Result], metric: str, /) -> Shares:
+    """What guards by every score do to every network's inputs; the score with the highest mean first."""
+    shares: Shares = {}
+    for number in numbers_of(results, Kind(LABEL, {"metric": metric})):
+        if number.ours:
+            keys = CellKey(**{**number.keys, "variant": None, "measure": None})
+            shares.setdefault(str(number.keys.get("measure") or number.keys["variant"]), {})[keys] = number.ours.mean
+    return dict(sorted(shares.items(), key=lambda item: -_mean(item[1])))
+
+
+def _all(shares: Shares) -> list[float]:
+    return [value for numbers in shares.values() for value in numbers.values()]
+
+
+def _mean(shares: Mapping[Any, float]) -> float:
+    return fmean(shares.values())
 
 
 def corrupted_aurocs(results: Sequence[Result], /) -> dict[int, list[float]]:
@@ -41,28 +64,53 @@ def corrupted_aurocs(results: Sequence[Result], /) -> dict[int, list[float]]:
 
 
 def guard_advice(results: Sequence[Result], /) -> Advice | None:
-    """The score whose guard catches most, or the one to rank by where it catches as much; and about corrupted images."""
-    shares = caught(results)
-    if not shares:
+    """The score whose guard catches most, the one that accepts most if errors are promised; and about corrupted images."""
+    turned, accepted = (guard_shares(results, metric) for metric in ("turned_away", "halved_accepted"))
+    if not turned or not accepted:
         return None
-    best = _advised(results, shares)
-    others = [name for name in shares if name != best]
-    rest = "".join(
-        f", {ends(shares[name], '.0f')} % by `{name}`" for name in dict.fromkeys((*others[:1], *others[-1:]))
-    )
-    because = (
-        f"With 5 % false alarms such a guard caught {ends(shares[best], '.0f')} % of the unknown texts by `{best}`{rest}. "
-        f"{_corrupted(results)}"
-    )
+    best, sure = (_advised(results, shares) for shares in (turned, accepted))
     do = f"Do not copy a threshold from here: fit a guard on inputs of your own, with `{best}` as its score"
-    links = (page(LABEL, "figures"), page(CORRUPTED, "figures"), "[guards for images](guard.md#decisions)")
+    do += (
+        "" if best == sure else f", or with `{sure}` if it is to promise few errors rather than to find unknown inputs"
+    )
+    because = f"{_alarms(results, turned, best)} {_errors(results, accepted, sure, best)} {_corrupted(results)}"
+    links = (section(TITLE), page(LABEL), page(CORRUPTED, "figures"), "[decisions](guard.md#decisions)")
     return Advice(do, because.strip(), links)
 
 
-def _advised(results: Sequence[Result], shares: Mapping[str, Sequence[float]]) -> str:
+def _advised(results: Sequence[Result], shares: Shares) -> str:
     first, overall = next(iter(shares)), ranking(catalogue(results))
     usual = overall.best if overall and overall.best in shares else first
-    return usual if fmean(shares[first]) - fmean(shares[usual]) < CLOSE else first
+    return usual if _mean(shares[first]) - _mean(shares[usual]) < CLOSE else first
+
+
+def _alarms(results: Sequence[Result], turned: Shares, best: str) -> str:
+    """How many false alarms there were, and what was turned away by the advised score, the next best and the worst."""
+    alarms = guard_shares(results, "false_alarms")
+    rates = _all(alarms)
+    networks = count_text(len(next(iter(alarms.values()))), "kind of network", "kinds of network")
+    others = [name for name in turned if name != best]
+    beside = dict.fromkeys((*others[:1], *others[-1:]))
+    return (
+        f"Guards that promise 5 % false alarms had {ends(rates, '.1f')} % ({networks}, {count_text(len(alarms), 'score')}) and "
+        f"turned away {_average(turned[best])} of the unknown inputs by `{best}` ({ends(list(turned[best].values()), '.0f')} % "
+        f"by network and data){''.join(f', {_average(turned[name])} by `{name}`' for name in beside)}."
+    )
+
+
+def _errors(results: Sequence[Result], accepted: Shares, sure: str, best: str) -> str:
+    """What is accepted where half of the errors are promised, and how many errors were left."""
+    left, broken = (_all(guard_shares(results, metric)) for metric in ("halved_left", "halved_broken"))
+    beside = f", {_average(accepted[best])} by `{best}`" if best != sure else ""
+    return (
+        f"Guards that promise half of the errors accepted {_average(accepted[sure])} of the inputs by `{sure}`{beside}, and "
+        f"left {ends(left, '.0f')} % of the error rate; more than promised in {fmean(broken):.0f} % of the halves, which are "
+        "samples."
+    )
+
+
+def _average(shares: Mapping[Any, float]) -> str:
+    return f"{_mean(shares):.0f} %"
 
 
 def _corrupted(results: Sequence[Result]) -> str:
@@ -70,8 +118,48 @@ def _corrupted(results: Sequence[Result]) -> str:
     if not aurocs:
         return ""
     first, last = min(aurocs), max(aurocs)
-    verdict = "It will also notice" if min(aurocs[first]) >= RELIABLE else "Do not expect it to notice"
+    verdict = "They will also notice" if min(aurocs[first]) >= RELIABLE else "Do not expect one to notice"
     return (
         f"{verdict} mildly corrupted images: AUROC {ends(aurocs[first], '.0f')} % at the mildest severity, "
         f"{ends(aurocs[last], '.0f')} % at the severest."
     )
+
+
+def guards_table(results: Sequence[Result], /) -> str:
+    """A row for each kind of network."""
+    metrics = ("false_alarms", "turned_away", "halved_accepted", "halved_left", "coverage", "classes_in_set")
+    found = {metric: _by_network(guard_shares(results, metric)) for metric in metrics}
+    rows = [
+        [
+            " on ".join(network),
+            ends(list(found["false_alarms"][network].values()), ".1f"),
+            *(_side_by_side(found[metric].get(network, {}), COLUMNS, ".0f") for metric in metrics[1:3]),
+            ends(list(found["halved_left"][network].values()), ".0f"),
+            _side_by_side(found["coverage"][network], ("classical", "credal"), ".1f"),
+            _side_by_side(found["classes_in_set"][network], ("classical", "credal"), ".2f"),
+        ]
+        for network in found["false_alarms"]
+    ]
+    head = [
+        "Network",
+        "False alarms",
+        "Turned away",
+        "Accepted",
+        "Errors left",
+        "Sets that hold it",
+        "Classes in a set",
+    ]
+    return joined(markdown_table(head, rows), NOTE) if rows else ""
+
+
+def _by_network(shares: Shares) -> dict[Network, dict[str, float]]:
+    """Network -> for each score the mean over the sets."""
+    values: dict[Network, dict[str, list[float]]] = {}
+    for score, numbers in shares.items():
+        for keys, value in numbers.items():
+            values.setdefault(Network.of(keys), {}).setdefault(score, []).append(value)
+    return {network: {score: fmean(some) for score, some in scores.items()} for network, scores in values.items()}
+
+
+def _side_by_side(scores: Mapping[str, float], names: Sequence[str], form: str) -> str:
+    return " / ".join(f"{scores[name]:{form}}" if name in scores else NONE for name in names)
