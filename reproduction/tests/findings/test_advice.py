@@ -11,7 +11,7 @@ import pytest
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.tables import SIZES
 from credalens_paper.findings.advice.epistemic import epistemic_advice, epistemic_table
-from credalens_paper.findings.advice.guards import guard_advice
+from credalens_paper.findings.advice.guards import guard_advice, guards_table
 from credalens_paper.findings.advice.limits import limits_advice
 from credalens_paper.findings.advice.listing import ADVICE, numbered_advice
 from credalens_paper.findings.advice.meaning import meaning_advice
@@ -351,35 +351,81 @@ def test_a_gain_is_small_or_not_and_networks_that_lose_are_named():
     assert "averaging wins" not in large.because
 
 
+def guarded(turned_away, accepted, *, alarms=5.0, left=40.0, broken=5.0):
+    """What guards by some scores do to the inputs of two networks; the second's numbers are the same."""
+    cells = []
+    for backbone in ("vgg16", "resnet18"):
+        shared = {"backbone": backbone, "method": "DE", "id_set": "cifar10"}
+        for metric, values in {"turned_away": turned_away, "halved_accepted": accepted}.items():
+            ood_set = {"ood_set": "svhn"} if metric == "turned_away" else {}
+            cells += [cell(v, metric=metric, measure=name, **ood_set, **shared) for name, v in values.items()]
+        kept = {"false_alarms": alarms, "halved_left": left, "halved_broken": broken}
+        cells += [cell(v, metric=metric, measure=name, **shared) for name in accepted for metric, v in kept.items()]
+        sets = {"coverage": 95.0, "classes_in_set": 1.5}
+        cells += [
+            cell(v, metric=metric, variant=side, **shared)
+            for side in ("classical", "credal")
+            for metric, v in sets.items()
+        ]
+    return table("GuardPromises", *cells)
+
+
 @pytest.mark.parametrize(("best", "worst"), [("total", "epistemic"), ("epistemic", "total")])
 @pytest.mark.parametrize("mild", [60.0, 85.0])
 def test_a_guard_uses_the_score_that_catches_most(best, worst, mild):
-    shares = ((f"credal {best}", 70.0), ("entropy of the mean", 69.0), (f"credal {worst}", 40.0))
-    caught = [(f"caught, {name}", share, 0, 0) for name, share in shares]
+    shares = {best: 70.0, "mean_total": 69.0, worst: 40.0}
     corrupted = Panel(
         title="VGG16",
         keys=CellKey(metric="AUROC", measure="TU"),
         metric="AUROC (%)",
         series=lines([50, 60], [mild, 90]),
     )
-    advice = guard_advice(
-        [
-            figure("TextScores", *estimates("MLP DE", [("?", 0, 0, 0)], [("?", 0, 0, 0)], caught)),
-            figure("OODTUVggRes", corrupted),
-        ]
-    )
+    advice = guard_advice([guarded(shares, shares), figure("OODTUVggRes", corrupted)])
     assert advice.do.endswith(f"with `{best}` as its score")
-    assert f"70 % of the unknown texts by `{best}`, 69 % by `mean_total`, 40 % by `{worst}`" in advice.because
-    assert ("Do not expect it to notice" in advice.because) == (mild == 60.0)
+    assert "had 5.0 % (2 kinds of network, 3 scores)" in advice.because
+    assert (
+        f"turned away 70 % of the unknown inputs by `{best}` (70 % by network and data), 69 % by `mean_total`, 40 % by "
+        in (advice.because)
+    )
+    assert (
+        f"accepted 70 % of the inputs by `{best}`, and left 40 % of the error rate; more than promised in 5 %"
+        in advice.because
+    )
+    assert ("Do not expect one to notice" in advice.because) == (mild == 60.0)
 
 
 @pytest.mark.parametrize(("ahead", "advised"), [(0.4, "total"), (0.6, "mean_total")])
 def test_a_guard_uses_the_score_to_rank_by_unless_another_clearly_catches_more(ahead, advised):
-    caught = [("caught, entropy of the mean", 70.0, 0, 0), ("caught, credal total", 70.0 - ahead, 0, 0)]
-    shown = figure("TextScores", *estimates("MLP DE", [("?", 0, 0, 0)], [("?", 0, 0, 0)], caught))
+    shares = {"mean_total": 70.0, "total": 70.0 - ahead}
     by_rank = ranked({"total": (90, 90, 90), "mean_total": (80, 80, 80), "epistemic": (70, 70, 70)})
+    shown = guarded(shares, shares)
     assert guard_advice([shown, by_rank]).do.endswith(f"with `{advised}` as its score")
     assert guard_advice([shown]).do.endswith("with `mean_total` as its score")
+
+
+def test_a_guard_that_promises_few_errors_may_need_another_score():
+    advice = guard_advice(
+        [guarded({"total": 70.0, "least_confidence": 60.0}, {"total": 80.0, "least_confidence": 85.0})]
+    )
+    assert "with `total` as its score, or with `least_confidence` if it is to promise few errors" in advice.do
+    assert "accepted 85 % of the inputs by `least_confidence`, 80 % by `total`" in advice.because
+    assert guard_advice([]) is None
+
+
+def test_what_guards_keep_stands_in_a_row_for_each_kind_of_network():
+    text = guards_table([guarded({"total": 70.0, "mean_total": 65.0}, {"total": 80.0}, left=46.0)])
+    first, second = (line for line in text.splitlines() if " on CIFAR-10 " in line)
+    assert [part.strip() for part in first.strip("|").split("|")] == [
+        "VGG16 on CIFAR-10",
+        "5.0",
+        "70 / 65 / – / –",
+        "80 / – / – / –",
+        "46",
+        "95.0 / 95.0",
+        "1.50 / 1.50",
+    ]
+    assert second.startswith("| ResNet-18 on CIFAR-10")
+    assert not guards_table([])
 
 
 def test_the_stored_results_give_all_sentences_and_their_links_lead_to_headings():

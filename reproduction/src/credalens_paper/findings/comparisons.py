@@ -109,7 +109,9 @@ def tally_table(compared: Sequence[Comparison], /) -> str:
     for entry in compared:
         keys = entry.keys
         where = "OOD sets" if is_unknown(keys.ood_set) else place_name(keys.as_dict())
-        counts.setdefault((keys.measure or "prediction", keys.metric, where), Counter())[entry.ours.better] += 1
+        counts.setdefault((keys.measure or "prediction", display_name(keys.metric), where), Counter())[
+            entry.ours.better
+        ] += 1
     rows = [
         [*kind, *(str(sides[side]) for side in ("credal", "classical", "equal"))]
         for kind, sides in sorted(counts.items())
@@ -127,7 +129,7 @@ def losses_table(compared: Sequence[Comparison], /) -> str:
             _trained_model(entry.keys),
             place_name(entry.keys.as_dict()),
             entry.keys.measure or NONE,
-            entry.keys.metric,
+            display_name(entry.keys.metric),
             difference_text(entry.ours, entry.keys.metric),
             paper_difference_text(entry.paper, entry.keys.metric),
         ]
