@@ -34,12 +34,12 @@ _DESCRIPTIONS: Final = {
     "TrimmedText": "Trimmed intervals on CLINC150: ensembles of 10 to 25 MLPs, 10 to 1000 samples of Bayesian ones.",
     "CorruptedMistakes": "Why the paper's networks might be wrong on three in four corrupted images: the same deep ensembles "
     "with images given as in training and by mistakes, every fifth image of each set. Beside them what OODMain prints.",
-    "GuardPromises": "What guards by six scores, and sets of classes, keep of their promises: fitted on random halves of the test "
-    "inputs, judged on the others. At most 5 % false alarms are promised (a mean over halves; no labels needed): false "
+    "GuardPromises": "What guards by six scores, and sets of classes, keep of their promises: fitted on random halves of the "
+    "test inputs, judged on the others. At most 5 % false alarms are promised (a mean over halves; no labels needed): false "
     "alarms, accuracy of the intersection probability on what is accepted, unknown inputs turned away. Or, with 95 % "
     "confidence, half of its error rate: what is accepted, the errors left there, and how many halves have more than half of "
-    "them, as some do by chance. Sets promise the true class for 95 % of the inputs, by the average (LAC) and by the intersection "
-    "probability: how many hold it, and their size.",
+    "them, as some do by chance. Sets promise the true class for 95 % of the inputs, by the average (LAC) and by the "
+    "intersection probability: how many hold it, and their size.",
     "TrimmedIntervals": "Credal sets without the most extreme 5, 10 and 20 % of the members of each class at each end.",
 }
 
