@@ -7,7 +7,7 @@ import pytest
 
 from credalens import wrap
 from credalens.guard import ConformalSets, Guard
-from credalens_paper.experiments.cell_keys import ALARM_METRICS, ERROR_METRICS, SET_METRICS
+from credalens_paper.experiments.cell_keys import ALARM_METRICS, ERROR_METRICS, SET_METRICS, TURNED_AWAY
 from credalens_paper.measures.assessment import Assessment, Extras, assess_members
 from credalens_paper.measures.guarding import HALF, RATE, Halves, kept_numbers, turned_away_numbers
 from tests.strategies import batch_of
@@ -33,7 +33,7 @@ def test_the_numbers_are_those_of_guards_on_the_same_halves(score):
         turned.append(1 - guard.decide(outside).accepted.mean())
     assessed = assess_members(known, extras=EXTRAS)
     numbers = kept_numbers(assessed, labels, HALVES)
-    numbers |= turned_away_numbers(assessed, assess_members(unknown, extras=EXTRAS), HALVES)
+    numbers |= turned_away_numbers(assessed, assess_members(unknown, extras=EXTRAS), labels, HALVES)
     side = "classical" if score.startswith("mean") else "credal"
     found = [numbers[f"{side}.{score}.{metric}"] for metric in ("false_alarms", "accepted_ACC", "turned_away")]
     np.testing.assert_allclose(found, 100 * np.mean([false, right, turned], axis=1), rtol=1e-12)
@@ -49,9 +49,10 @@ def sure_and_unsure(inputs, seed):
 @pytest.mark.parametrize("score", SCORES)
 def test_errors_are_those_of_guards_that_promise_to_halve_them(score):
     known, labels = sure_and_unsure(1500, seed=1)
+    unknown = batch_of("mixed", 4, 100, 3, seed=2)
     inside = wrap(known)
     usual = (inside.predict() != labels).mean()
-    accepted, left = [], []
+    accepted, left, turned = [], [], []
     for learnt in HALVES.of(1500):
         guard = Guard.fit(
             inside[learnt], labels[learnt], score=score, false_alarm_rate=None, max_error=float(HALF * usual)
@@ -59,12 +60,16 @@ def test_errors_are_those_of_guards_that_promise_to_halve_them(score):
         taken = guard.decide(inside[~learnt]).accepted
         accepted.append(taken.mean())
         left.append((inside[~learnt].predict() != labels[~learnt])[taken].mean() / usual)
-    numbers = kept_numbers(assess_members(known, extras=EXTRAS), labels, HALVES)
+        turned.append(1 - guard.decide(wrap(unknown)).accepted.mean())
+    assessed = assess_members(known, extras=EXTRAS)
+    numbers = kept_numbers(assessed, labels, HALVES)
+    numbers |= turned_away_numbers(assessed, assess_members(unknown, extras=EXTRAS), labels, HALVES)
     side = "classical" if score.startswith("mean") else "credal"
-    found = [numbers[f"{side}.{score}.{metric}"] for metric in ERROR_METRICS]
-    expected = [np.mean(accepted), np.mean(left), np.mean(np.array(left) > HALF)]
+    found = [numbers[f"{side}.{score}.{metric}"] for metric in (*ERROR_METRICS, "halved_turned_away")]
+    expected = [np.mean(accepted), np.mean(left), np.mean(np.array(left) > HALF), np.mean(turned)]
     np.testing.assert_allclose(found, 100 * np.array(expected), rtol=1e-12)
     assert 10 < found[0] < 100
+    assert found[3] > 0
 
 
 def test_a_guard_that_can_promise_nothing_accepts_nothing_and_one_without_errors_everything():
@@ -115,8 +120,8 @@ def test_halves_are_halves_and_others_for_another_seed():
 
 def test_names_of_the_paper_are_not_measured_twice():
     assessed = assess_members(batch_of("peaked", 4, 60, 3, seed=1), extras=EXTRAS)
-    numbers = turned_away_numbers(assessed, assessed, HALVES)
-    assert sorted(numbers) == ["classical.mean_epistemic.turned_away", "credal.total.turned_away"]
+    numbers = turned_away_numbers(assessed, assessed, np.zeros(60, int), HALVES)
+    assert {name.rpartition(".")[0] for name in numbers} == {"classical.mean_epistemic", "credal.total"}
 
 
 def test_false_alarms_keep_the_promise_on_average():
@@ -129,7 +134,7 @@ def test_false_alarms_keep_the_promise_on_average():
     assert np.mean(rates) == pytest.approx(100 * RATE, abs=0.3)  # of 39 scores the second largest is the threshold
 
 
-@pytest.mark.parametrize("metric", ["turned_away", *ALARM_METRICS, *ERROR_METRICS])
+@pytest.mark.parametrize("metric", [*ALARM_METRICS, *ERROR_METRICS, *TURNED_AWAY])
 def test_guards_are_fitted_where_a_number_asks_for_one(metric):
     assert Extras.of([f"credal.total.{metric}"]) == Extras(frozenset({"total"}), guards=True)
     assert not Extras.of(["credal.total.AUROC"]).guards

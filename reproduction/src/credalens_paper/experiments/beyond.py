@@ -8,7 +8,15 @@ from typing import Any, Final
 
 from credalens.core.scores import SCORES
 from credalens_paper.backbones import LARGE, LITE, TEXT
-from credalens_paper.experiments.cell_keys import ALARM_METRICS, ERROR_METRICS, MEAN, SET_METRICS, CellKey, cells
+from credalens_paper.experiments.cell_keys import (
+    ALARM_METRICS,
+    ERROR_METRICS,
+    MEAN,
+    SET_METRICS,
+    TURNED_AWAY,
+    CellKey,
+    cells,
+)
 from credalens_paper.experiments.paper_numbers import PAPER_TABLES, PaperTable
 from credalens_paper.experiments.preparations import PREPARATIONS, SEVEREST
 from credalens_paper.experiments.tables import BOTH, C10, C100, DETECTION, OOD, PREDICTION, SMALL, WRAPPED, Table
@@ -37,9 +45,9 @@ _DESCRIPTIONS: Final = {
     "GuardPromises": "What guards by six scores, and sets of classes, keep of their promises: fitted on random halves of the "
     "test inputs, judged on the others. At most 5 % false alarms are promised (a mean over halves; no labels needed): false "
     "alarms, accuracy of the intersection probability on what is accepted, unknown inputs turned away. Or, with 95 % "
-    "confidence, half of its error rate: what is accepted, the errors left there, and how many halves have more than half of "
-    "them, as some do by chance. Sets promise the true class for 95 % of the inputs, by the average (LAC) and by the "
-    "intersection probability: how many hold it, and their size.",
+    "confidence, half of its error rate: what is accepted, the errors left there, how many halves have more than half of "
+    "them, as some do by chance, and unknown inputs turned away. Sets promise the true class for 95 % of the inputs, by the "
+    "average (LAC) and by the intersection probability: how many hold it, and their size.",
     "TrimmedIntervals": "Credal sets without the most extreme 5, 10 and 20 % of the members of each class at each end.",
 }
 
@@ -173,7 +181,7 @@ def _guards() -> Table:
             for variant, scores in GUARD_SCORES.items()
             for cell in (
                 *cells(**models, variant=variant, measure=scores, metric=(*ALARM_METRICS, *ERROR_METRICS)),
-                *cells(**models, variant=variant, measure=scores, ood_set=ood_sets, metric="turned_away"),
+                *cells(**models, variant=variant, measure=scores, ood_set=ood_sets, metric=TURNED_AWAY),
                 *cells(**models, variant=variant, metric=SET_METRICS),
             )
         ),

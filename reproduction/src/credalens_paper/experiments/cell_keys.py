@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from credalens_paper.json_records import optional, to_json
 
-HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC", "turned_away", "accepted_ACC", "halved_accepted"})
+TURNED_AWAY: Final = ("turned_away", "halved_turned_away")
+HIGHER: Final = frozenset({"ACC", "AUROC", "AUPRC", "accepted_ACC", "halved_accepted", *TURNED_AWAY})
 """Metrics of which more is better; of the others less is."""
 DIGITS: Final = 12
 """Of a mean difference, so that runs which cancel each other are a tie."""

@@ -40,6 +40,7 @@ _NAMES: Final = {
     "halved_accepted": "accepted, errors halved (%)",
     "halved_left": "errors left (% of all)",
     "halved_broken": "halves above that promise (%)",
+    "halved_turned_away": "turned away, errors halved (%)",
     "coverage": "sets with the true class (%)",
     "classes_in_set": "classes in a set",
     "time_ms": "time (ms)",

@@ -23,7 +23,7 @@ from credalens.core.scores import SCORES
 from credalens.core.trimming import left_out
 from credalens.evaluation import calibration_metrics, ood_metrics
 from credalens.prediction import CredalPrediction, wrap
-from credalens_paper.experiments.cell_keys import ALARM_METRICS, ERROR_METRICS, SET_METRICS
+from credalens_paper.experiments.cell_keys import ALARM_METRICS, ERROR_METRICS, SET_METRICS, TURNED_AWAY
 from credalens_paper.experiments.tables import DETECTION
 
 Array = NDArray[Any]
@@ -67,7 +67,7 @@ class Extras:
 
 
 TRIM: Final = "trim"
-GUARD_METRICS: Final = frozenset({*ALARM_METRICS, "turned_away", *ERROR_METRICS, *SET_METRICS})
+GUARD_METRICS: Final = frozenset({*ALARM_METRICS, *ERROR_METRICS, *SET_METRICS, *TURNED_AWAY})
 """Metrics of guards and sets, `measures.guarding`."""
 MOST_VALUES: Final = 2**26
 """Predictions of more values are assessed in parts, since trimming copies and sorts them in float64."""

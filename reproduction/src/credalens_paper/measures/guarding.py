@@ -6,7 +6,7 @@ Names of numbers end in what was measured, in per cent but for the size of sets:
   intersection probability is right about what it accepts) and "turned_away" (of other sets);
 - a guard that promises, with 95 % confidence, at most half of the error rate that the intersection probability has on all
   test inputs: "halved_accepted" (the share it accepts), "halved_left" (errors among these, in per cent of that error
-  rate: at most 50 is promised) and "halved_broken" (in how many halves it is more);
+  rate: at most 50 is promised), "halved_broken" (in how many halves it is more) and "halved_turned_away" (of other sets);
 - sets that promise to hold the true class of 95 % of the inputs: "coverage" and "classes_in_set".
 """
 
@@ -63,7 +63,7 @@ def kept_numbers(inside: Assessment, labels: Array, halves: Halves, /) -> dict[s
     >>> kept["credal.total.accepted_ACC"], kept["credal.coverage"], kept["credal.classes_in_set"]
     (100.0, 100.0, 1.0)
     """
-    wrong = np.asarray(inside.points["credal"].argmax(axis=-1) != labels)
+    wrong = _wrong(inside, labels)
     numbers: dict[str, float] = {}
     for name, scores in _of_catalogue(inside).items():
         kept = _kept_alarms(scores, wrong, halves) | _kept_errors(scores, wrong, halves)
@@ -73,13 +73,21 @@ def kept_numbers(inside: Assessment, labels: Array, halves: Halves, /) -> dict[s
     return numbers
 
 
-def turned_away_numbers(inside: Assessment, outside: Assessment, halves: Halves, /) -> dict[str, float]:
+def turned_away_numbers(inside: Assessment, outside: Assessment, labels: Array, halves: Halves, /) -> dict[str, float]:
     """By every score the share of another set that guards turn away which were fitted on halves of the test inputs."""
-    other = _of_catalogue(outside)
-    return {
-        f"{name}.turned_away": _percent((other[name] > threshold).mean() for _, threshold in halves.fitted(scores))
-        for name, scores in _of_catalogue(inside).items()
-    }
+    other, wrong = _of_catalogue(outside), _wrong(inside, labels)
+    numbers: dict[str, float] = {}
+    for name, scores in _of_catalogue(inside).items():
+        thresholds = (threshold for _, threshold in halves.fitted(scores))
+        limits = (limit for _, limit in _limits(scores, wrong, halves))
+        numbers[f"{name}.turned_away"] = _percent((other[name] > threshold).mean() for threshold in thresholds)
+        numbers[f"{name}.halved_turned_away"] = _percent((other[name] >= limit).mean() for limit in limits)
+    return numbers
+
+
+def _wrong(inside: Assessment, labels: Array) -> Array:
+    """Where the intersection probability names another class."""
+    return np.asarray(inside.points["credal"].argmax(axis=-1) != labels)
 
 
 def _kept_alarms(scores: Array, wrong: Array, halves: Halves) -> dict[str, float]:
@@ -94,8 +102,8 @@ def _kept_errors(scores: Array, wrong: Array, halves: Halves) -> dict[str, float
     """Of guards that promise to halve the errors; one that can promise nothing accepts nothing, and makes no error."""
     usual = wrong.mean()
     shares, left = [], []
-    for learnt in halves.of(len(scores)):
-        accepted = scores[~learnt] < _limit(scores[learnt], wrong[learnt], HALF * usual)
+    for learnt, limit in _limits(scores, wrong, halves):
+        accepted = scores[~learnt] < limit
         shares.append(accepted.mean())
         left.append(wrong[~learnt][accepted].mean() / usual if accepted.any() and usual else 0.0)
     return {
@@ -103,6 +111,12 @@ def _kept_errors(scores: Array, wrong: Array, halves: Halves) -> dict[str, float
         "halved_left": _percent(left),
         "halved_broken": _percent(part > HALF for part in left),
     }
+
+
+def _limits(scores: Array, wrong: Array, halves: Halves) -> Iterator[tuple[Array, float]]:
+    """The halves, each with the limit of a guard that promises to halve the errors."""
+    for learnt in halves.of(len(scores)):
+        yield learnt, _limit(scores[learnt], wrong[learnt], HALF * wrong.mean())
 
 
 def _limit(scores: Array, wrong: Array, max_error: float) -> float:

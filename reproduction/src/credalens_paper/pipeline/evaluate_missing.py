@@ -136,13 +136,18 @@ class Evaluator:
         else:
             assessment = assess(self.job, run, images, extras=extras)
             numbers = detection_numbers(inside, assessment) if extras.detection else {}
-            numbers |= turned_away_numbers(inside, assessment, self._halves(run)) if extras.guards else {}
+            if extras.guards:
+                numbers |= turned_away_numbers(inside, assessment, self._labels(run, run.inside), self._halves(run))
         if images.name.removesuffix("-c") == run.id_set:
-            labels = self.job.images.labels(run.id_set)[images.rows]
+            labels = self._labels(run, images)
             numbers |= prediction_numbers(assessment, labels)
             if extras.guards and images == run.inside:
                 numbers |= kept_numbers(assessment, labels, self._halves(run))
         return numbers
+
+    def _labels(self, run: Run, images: EvaluationSet) -> Any:
+        """Of a test set of the training data, or of a part of it."""
+        return self.job.images.labels(run.id_set)[images.rows]
 
     def _halves(self, run: Run) -> Halves:
         """Of the test inputs, for guards; other ones for another run, so that the spread over runs is theirs too."""

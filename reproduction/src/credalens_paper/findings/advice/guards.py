@@ -23,14 +23,16 @@ RELIABLE: Final = 80.0
 """AUROC in per cent from which on a score tells two sets apart."""
 COLUMNS: Final = ("total", "mean_total", "least_confidence", "mean_least_confidence")
 NOTE: Final = (
-    "Per cent. Guards and sets were fitted on random halves of the test inputs, five members each, and judged on the others.\n"
-    "False alarms: of guards that promise at most 5 %, by six scores. Turned away: of the unknown inputs by such guards, mean\n"
-    f"over the sets, by {' / '.join(f'`{name}`' for name in COLUMNS)}.\n"
-    "Accepted: by guards that promise, with 95 % confidence, to halve the error rate of the intersection probability, by the\n"
-    "same four. Errors left: the error rate of what these accept, in per cent of the rate without a guard, by six scores; at\n"
-    "most 50 is promised. Sets promise to hold the true class of 95 %: how many do, and how many classes they hold, by the\n"
-    "average / by the intersection probability; a network that is right more often than that has sets of one class.\n"
-    f"All numbers: {page(LABEL)}."
+    "Fitted on random halves of the test inputs, five members each, and judged on the others; in per cent, but for the size\n"
+    f"of sets. Four numbers are by {' / '.join(f'`{name}`' for name in COLUMNS)}.\n"
+    f"All numbers: {page(LABEL)}.\n\n"
+    "- Guards that promise at most 5 % false alarms: those that they had, by six scores, and the share of the unknown inputs\n"
+    "  that they turned away, mean over the sets.\n"
+    "- Guards that promise, with 95 % confidence, to halve the error rate of the intersection probability: the share of the\n"
+    "  known inputs that they accepted, of the unknown ones that they turned away, and the errors left among what they\n"
+    "  accepted, in per cent of the error rate without a guard, by six scores; at most 50 is promised.\n"
+    "- Sets that promise to hold the true class of 95 % of the inputs: how many do, and how many classes they hold, by the\n"
+    "  average / by the intersection probability. Sets of one class suffice where the network is right more often than that."
 )
 Shares = dict[str, dict[CellKey, float]]
 """Score -> numbers by what they are of."""
@@ -70,9 +72,7 @@ def guard_advice(results: Sequence[Result], /) -> Advice | None:
         return None
     best, sure = (_advised(results, shares) for shares in (turned, accepted))
     do = f"Do not copy a threshold from here: fit a guard on inputs of your own, with `{best}` as its score"
-    do += (
-        "" if best == sure else f", or with `{sure}` if it is to promise few errors rather than to find unknown inputs"
-    )
+    do += "" if best == sure else f", or with `{sure}` if it is to promise few errors and no unknown inputs will come"
     because = f"{_alarms(results, turned, best)} {_errors(results, accepted, sure, best)} {_corrupted(results)}"
     links = (section(TITLE), page(LABEL), page(CORRUPTED, "figures"), "[decisions](guard.md#decisions)")
     return Advice(do, because.strip(), links)
@@ -99,13 +99,16 @@ def _alarms(results: Sequence[Result], turned: Shares, best: str) -> str:
 
 
 def _errors(results: Sequence[Result], accepted: Shares, sure: str, best: str) -> str:
-    """What is accepted where half of the errors are promised, and how many errors were left."""
+    """What is accepted and turned away where half of the errors are promised, and how many errors were left."""
     left, broken = (_all(guard_shares(results, metric)) for metric in ("halved_left", "halved_broken"))
-    beside = f", {_average(accepted[best])} by `{best}`" if best != sure else ""
+    turned = guard_shares(results, "halved_turned_away")
+    shares = [
+        f"{_average(accepted[name])} of the known and turned away {_average(turned[name])} of the unknown inputs by `{name}`"
+        for name in dict.fromkeys((sure, best))
+    ]
     return (
-        f"Guards that promise half of the errors accepted {_average(accepted[sure])} of the inputs by `{sure}`{beside}, and "
-        f"left {ends(left, '.0f')} % of the error rate; more than promised in {fmean(broken):.0f} % of the halves, which are "
-        "samples."
+        f"Guards that promise half of the errors accepted {', '.join(shares)}; they left {ends(left, '.0f')} % of the error "
+        f"rate, more than promised in {fmean(broken):.0f} % of the halves, which are samples."
     )
 
 
@@ -127,13 +130,14 @@ def _corrupted(results: Sequence[Result]) -> str:
 
 def guards_table(results: Sequence[Result], /) -> str:
     """A row for each kind of network."""
-    metrics = ("false_alarms", "turned_away", "halved_accepted", "halved_left", "coverage", "classes_in_set")
+    by_score = ("turned_away", "halved_accepted", "halved_turned_away")
+    metrics = ("false_alarms", *by_score, "halved_left", "coverage", "classes_in_set")
     found = {metric: _by_network(guard_shares(results, metric)) for metric in metrics}
     rows = [
         [
             " on ".join(network),
             ends(list(found["false_alarms"][network].values()), ".1f"),
-            *(_side_by_side(found[metric].get(network, {}), COLUMNS, ".0f") for metric in metrics[1:3]),
+            *(_side_by_side(found[metric].get(network, {}), COLUMNS, ".0f") for metric in by_score),
             ends(list(found["halved_left"][network].values()), ".0f"),
             _side_by_side(found["coverage"][network], ("classical", "credal"), ".1f"),
             _side_by_side(found["classes_in_set"][network], ("classical", "credal"), ".2f"),

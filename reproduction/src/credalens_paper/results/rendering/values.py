@@ -22,6 +22,7 @@ DIGITS: Final = {
     "halved_accepted": 1,
     "halved_left": 1,
     "halved_broken": 1,
+    "halved_turned_away": 2,
     "coverage": 2,
     "classes_in_set": 3,
 }
