@@ -74,11 +74,13 @@ def test_guards_have_a_row_for_each_kind_of_network_beside_the_promise():
         for name, value in {"svhn": 50.0, "tiny-imagenet": 40.0}.items()
     ]
     cells += [cell(80.0, metric="halved_accepted", variant="credal", measure="epistemic", **shared)]
-    kept, turned, accepted = PICTURES["GuardPromises"]([table("GuardPromises", *cells)]).axes
+    cells += [cell(60.0, metric="halved_turned_away", variant="credal", measure="total", ood_set="svhn", **shared)]
+    kept, turned, accepted, halved = PICTURES["GuardPromises"]([table("GuardPromises", *cells)]).axes
     assert names(kept) == names(turned) == names(accepted) == ["VGG16, CIFAR-10"]
     assert dots(kept) == [[(4.0, 0)], [(6.0, 0)]]
     assert dots(turned) == [[(45.0, 0)]]
     assert dots(accepted) == [[(80.0, 0)]]
+    assert dots(halved) == [[(60.0, 0)]]
     assert [line.get_xdata()[0] for line in kept.lines] == [5.0]
     assert not turned.lines
     assert kept.get_xlim()[0] <= 0 < 10 <= kept.get_xlim()[1]
