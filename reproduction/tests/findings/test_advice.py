@@ -11,7 +11,7 @@ import pytest
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.tables import SIZES
 from credalens_paper.findings.advice.epistemic import epistemic_advice, epistemic_table
-from credalens_paper.findings.advice.guards import guard_advice, guards_table
+from credalens_paper.findings.advice.guards import guard_advice
 from credalens_paper.findings.advice.limits import limits_advice
 from credalens_paper.findings.advice.listing import ADVICE, numbered_advice
 from credalens_paper.findings.advice.meaning import meaning_advice
@@ -22,6 +22,7 @@ from credalens_paper.findings.advice.samples import samples_advice
 from credalens_paper.findings.advice.solver import solver_advice
 from credalens_paper.findings.advice.which_score import near_and_far, which_score
 from credalens_paper.findings.document import render_findings
+from credalens_paper.findings.guard_table import guards_table
 from credalens_paper.measures.estimates import Estimate
 from credalens_paper.measures.reduction import ReductionEffect
 from credalens_paper.measures.solver import SolverEffect, SolverErrors

@@ -43,11 +43,12 @@ _DESCRIPTIONS: Final = {
     "CorruptedMistakes": "Why the paper's networks might be wrong on three in four corrupted images: the same deep ensembles "
     "with images given as in training and by mistakes, every fifth image of each set. Beside them what OODMain prints.",
     "GuardPromises": "What guards by six scores, and sets of classes, keep of their promises: fitted on random halves of the "
-    "test inputs, judged on the others. At most 5 % false alarms are promised (a mean over halves; no labels needed): false "
-    "alarms, accuracy of the intersection probability on what is accepted, unknown inputs turned away. Or, with 95 % "
-    "confidence, half of its error rate: what is accepted, the errors left there, how many halves have more than half of "
-    "them, as some do by chance, and unknown inputs turned away. Sets promise the true class for 95 % of the inputs, by the "
-    "average (LAC) and by the intersection probability: how many hold it, and their size.",
+    "test inputs, judged on the others. Without labels at most 5 % false alarms are promised, as a mean over all halves that "
+    "could be drawn: false alarms, accuracy of the intersection probability on what is accepted, unknown inputs turned away. "
+    "Or, with 95 % confidence, half of the error rate that it has on all test inputs: what is accepted, the error rate left "
+    "there in per cent of that rate, how many halves are above 50 (of a sound guard up to a tenth or so, since the judging "
+    "half is a sample too), unknown inputs turned away. Sets promise the true class for 95 % of the inputs, by the average "
+    "(LAC) and by the intersection probability: how many hold it, and their size.",
     "TrimmedIntervals": "Credal sets without the most extreme 5, 10 and 20 % of the members of each class at each end.",
 }
 

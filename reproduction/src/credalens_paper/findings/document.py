@@ -15,6 +15,7 @@ from credalens_paper.findings.advice.listing import numbered_advice
 from credalens_paper.findings.beyond import backbone_note, near_sentence, noise_sentence, tuned_sentence
 from credalens_paper.findings.claims import CLAIMS, claims_table, verdict
 from credalens_paper.findings.comparisons import comparisons, losses_table, tally_table
+from credalens_paper.findings.guard_table import guards_table
 from credalens_paper.findings.mistakes import mistakes_sentence, mistakes_table
 from credalens_paper.findings.notes import corner_note, corruption_note, weakness_note
 from credalens_paper.findings.people import people_sentence
@@ -81,7 +82,7 @@ def render_findings(results: Sequence[Result], /) -> str:
         "Trimmed intervals": joined(trim_table(results), trim_sentence(results)),
         prediction.TITLE: prediction.prediction_table(results),
         "Against corruption severity": severity_table(results),
-        guards.TITLE: guards.guards_table(results),
+        guards.TITLE: guards_table(results),
         "Texts": joined(text_table(results), text_sentence(results)),
         meaning.TITLE: joined(people_sentence(results), noise_sentence(results)),
         solver.TITLE: _exactness(results),

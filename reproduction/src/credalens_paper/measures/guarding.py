@@ -5,8 +5,10 @@ Names of numbers end in what was measured, in per cent but for the size of sets:
 - a guard that promises at most 5 % false alarms, fitted without labels: "false_alarms", "accepted_ACC" (how often the
   intersection probability is right about what it accepts) and "turned_away" (of other sets);
 - a guard that promises, with 95 % confidence, at most half of the error rate that the intersection probability has on all
-  test inputs: "halved_accepted" (the share it accepts), "halved_left" (errors among these, in per cent of that error
-  rate: at most 50 is promised), "halved_broken" (in how many halves it is more) and "halved_turned_away" (of other sets);
+  test inputs: "halved_accepted" (the share it accepts), "halved_left" (the error rate of these, in per cent of that
+  error rate: at most 50 is promised), "halved_broken" (in how many halves it is more) and "halved_turned_away" (of
+  other sets). A sound guard may be above its promise in a tenth of the halves: one whose test has just passed
+  is above it with probability 1 - Phi(1.645 / sqrt(2)) = 0.12 by the normal law, since both halves are samples;
 - sets that promise to hold the true class of 95 % of the inputs: "coverage" and "classes_in_set".
 """
 
@@ -20,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.arrays import top_class
 from credalens.core.scores import SCORES
 from credalens.guard.calibration import Calibration
 from credalens.guard.false_alarms import alarm_threshold
@@ -33,7 +36,7 @@ RATE: Final = 0.05
 """Of false alarms, and of sets without the true class."""
 CONFIDENCE: Final = 0.95
 HALF: Final = 0.5
-"""The part of a network's errors that a guard promises to leave."""
+"""The part of a network's error rate that a guard promises to leave."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ class Halves:
 def kept_numbers(inside: Assessment, labels: Array, halves: Halves, /) -> dict[str, float]:
     """What guards by every score, and sets by every point prediction, keep on the inputs that they were not fitted on.
 
-    >>> inside = Assessment({"credal.total": np.arange(100.0)}, {"credal": np.eye(2)[np.zeros(100, int)]})
+    >>> certain = np.eye(2)[np.zeros(100, int)]
+    >>> inside = Assessment({"credal.total": np.arange(100.0)}, {"credal": certain, "classical": certain})
     >>> kept = kept_numbers(inside, np.zeros(100, int), Halves(0, 2))
     >>> kept["credal.total.accepted_ACC"], kept["credal.coverage"], kept["credal.classes_in_set"]
     (100.0, 100.0, 1.0)
@@ -86,8 +90,8 @@ def turned_away_numbers(inside: Assessment, outside: Assessment, labels: Array, 
 
 
 def _wrong(inside: Assessment, labels: Array) -> Array:
-    """Where the intersection probability names another class."""
-    return np.asarray(inside.points["credal"].argmax(axis=-1) != labels)
+    """Where the intersection probability names another class, ties broken by the average as `Guard` does."""
+    return np.asarray(top_class(inside.points["credal"], ties=inside.points["classical"]) != labels)
 
 
 def _kept_alarms(scores: Array, wrong: Array, halves: Halves) -> dict[str, float]:
@@ -130,9 +134,18 @@ def _limit(scores: Array, wrong: Array, max_error: float) -> float:
 
 
 def _calibration(scores: Array, wrong: Array) -> Calibration:
-    """Two classes, of which the true one is always the first, say which predictions are wrong."""
-    predicted, labels = wrong.astype(np.int64), np.zeros(len(wrong), np.int64)
-    return Calibration("total", "intersection", 2.0, 2, 1, 0.0, scores, predicted, labels)
+    """Two classes, of which the true one is always the first, say which predictions are wrong; the rest is of no account."""
+    return Calibration(
+        score="total",
+        point="intersection",
+        base=2.0,
+        classes=2,
+        n_members=1,
+        trim=0.0,
+        values=scores,
+        predicted_classes=wrong.astype(np.int64),
+        labels=np.zeros(len(wrong), np.int64),
+    )
 
 
 def _kept_sets(point: Array, labels: Array, halves: Halves) -> dict[str, float]:

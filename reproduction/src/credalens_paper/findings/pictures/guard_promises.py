@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 PANELS: Final = {
     "false_alarms": ("False alarms", "Share of the test inputs (%); stroke: the promise"),
     "turned_away": ("Turned away", "Share of the unknown inputs (%), mean of the OOD sets"),
-    "halved_accepted": ("Accepted with half of the errors promised", "Share of the test inputs (%)"),
+    "halved_accepted": ("Error rate halved: accepted", "Share of the test inputs (%)"),
     "halved_turned_away": (
-        "Turned away with half of the errors promised",
+        "Error rate halved: turned away",
         "Share of the unknown inputs (%), mean of the OOD sets",
     ),
 }

@@ -35,6 +35,7 @@ KINDS: Final = {
     "AU": ("aleatoric", "mean_aleatoric"),
 }
 GUARDED: Final = ("total", "mean_total", "epistemic", "mean_epistemic")
+"""Scores of the guards that stand beside the AUROCs here; `GuardPromises` has more."""
 RESAMPLES: Final = 50
 """For each repeat of the preset, 1000 in all but the smallest; a guard has as many random halves as there are repeats."""
 LESS: Final = "credal less averaged"

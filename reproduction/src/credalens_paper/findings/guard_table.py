@@ -1,0 +1,77 @@
+"""What guards and sets of classes keep of their promises, a row for each kind of network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Final
+
+from credalens_paper.experiments.cell_keys import SET_METRICS
+from credalens_paper.experiments.tables import BOTH
+from credalens_paper.findings.advice.guards import BY_SCORE, LABEL, Shares, all_shares, guard_shares
+from credalens_paper.findings.advice.sentence import Network, ends, page
+from credalens_paper.findings.lookup import Kind, numbers_of
+from credalens_paper.results.records import Result
+from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
+
+METRICS: Final = ("false_alarms", *BY_SCORE, "halved_left", *SET_METRICS)
+COLUMNS: Final = ("total", "mean_total", "least_confidence", "mean_least_confidence")
+HEAD: Final = (
+    "Network",
+    "False alarms",
+    "Turned away",
+    "Error rate halved: accepted",
+    "Turned away then",
+    "Error rate left",
+    "Sets with the true class",
+    "Classes in a set",
+)
+
+
+def guards_table(results: Sequence[Result], /) -> str:
+    """The networks of which everything is measured, and how to read their numbers."""
+    found = {metric: guard_shares(results, metric) for metric in METRICS}
+    whole = [one for one in _networks(found[METRICS[0]]) if all(one in _networks(shares) for shares in found.values())]
+    rows = [[" on ".join(one), *_row({name: _of(shares, one) for name, shares in found.items()})] for one in whole]
+    return joined(markdown_table(HEAD, rows), _note(results)) if rows else ""
+
+
+def _networks(shares: Shares) -> list[Network]:
+    return list(dict.fromkeys(network for networks in shares.values() for network in networks))
+
+
+def _of(shares: Shares, network: Network) -> dict[str, float]:
+    """Of one network the mean over the sets by each score."""
+    return {name: fmean(networks[network]) for name, networks in shares.items() if network in networks}
+
+
+def _row(numbers: Mapping[str, Mapping[str, float]]) -> list[str]:
+    return [
+        ends(list(numbers["false_alarms"].values()), ".1f"),
+        *(_side_by_side(numbers[metric], COLUMNS, ".0f") for metric in BY_SCORE),
+        ends(list(numbers["halved_left"].values()), ".0f"),
+        _side_by_side(numbers["coverage"], BOTH, ".1f"),
+        _side_by_side(numbers["classes_in_set"], BOTH, ".2f"),
+    ]
+
+
+def _side_by_side(scores: Mapping[str, float], names: Sequence[str], form: str) -> str:
+    return " / ".join(f"{scores[name]:{form}}" if name in scores else NONE for name in names)
+
+
+def _note(results: Sequence[Result]) -> str:
+    runs = [number.ours.n for number in numbers_of(results, Kind(LABEL, {"metric": METRICS[0]})) if number.ours]
+    broken = all_shares(guard_shares(results, "halved_broken"))
+    return f"""\
+Fitted on random halves of the test inputs and judged on the others, five members each, {ends(runs, "d")} ensembles of a
+kind; in per cent, but for the size of sets. Four numbers are by {" / ".join(f"`{name}`" for name in COLUMNS)};
+ranges are over these, `epistemic` and `mean_epistemic`. All numbers: {page(LABEL)}.
+
+- Guards that promise at most 5 % false alarms, on average over all halves that could be drawn: those that they had, and
+  the share of the unknown inputs that they turned away, mean over the sets.
+- Guards that promise, with 95 % confidence, to halve the error rate of the intersection probability: the share of the
+  known inputs that they accepted, of the unknown ones that they turned away, and the error rate of what they accepted, in
+  per cent of the rate without a guard. At most 50 is promised; {fmean(broken):.0f} % of the halves had more, and of a sound guard up to
+  about 12 % may, since the half that judges is a sample too.
+- Sets that promise to hold the true class of 95 % of the inputs: how many do, and how many classes they hold, by the
+  average / by the intersection probability. Sets of one class suffice where the network is right more often than that."""
