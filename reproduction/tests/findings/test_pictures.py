@@ -157,3 +157,16 @@ def test_pictures_lie_beside_their_pages(tmp_path):
     assert (tmp_path / "tables" / "LabelNoise.svg").is_file()
     assert "![LabelNoise](LabelNoise.svg)" in (tmp_path / "tables" / "LabelNoise.md").read_text()
     assert ".svg" not in (tmp_path / "tables" / "NearOOD.md").read_text()
+
+
+def test_rows_of_many_series_are_higher_and_do_not_reach_into_each_other():
+    def drawn(count):
+        figure = draw_dots(
+            [DotPanel("T", "x", {row: {f"s{n}": [1.0] for n in range(count)} for row in ("one", "two")})]
+        )
+        return figure.get_figheight(), [y for part in figure.axes[0].collections for _, y in part.get_offsets()]
+
+    (low, few), (high, many) = drawn(4), drawn(6)
+    assert high > low
+    for places in (few, many):
+        assert max(y for y in places if y < 0.5) < 0.5 < min(y for y in places if y > 0.5) - 0.1

@@ -8,6 +8,7 @@ import pytest
 from credalens import wrap
 from credalens.guard import ConformalSets, Guard
 from credalens_paper.experiments.cell_keys import ALARM_METRICS, ERROR_METRICS, SET_METRICS, TURNED_AWAY
+from credalens_paper.experiments.tables import BOTH
 from credalens_paper.measures.assessment import Assessment, Extras, assess_members
 from credalens_paper.measures.guarding import HALF, RATE, Halves, kept_numbers, turned_away_numbers
 from tests.strategies import batch_of
@@ -73,13 +74,21 @@ def test_errors_are_those_of_guards_that_promise_to_halve_them(score):
 
 
 def test_a_guard_that_can_promise_nothing_accepts_nothing_and_one_without_errors_everything():
-    scores, points = {"credal.total": np.zeros(100)}, {"credal": np.eye(2)[np.zeros(100, int)]}
-    inside = Assessment(scores, points)
+    inside = Assessment({"credal.total": np.zeros(100)}, dict.fromkeys(BOTH, np.eye(2)[np.zeros(100, int)]))
     half_wrong, never_wrong = (
-        kept_numbers(inside, labels, HALVES) for labels in (np.arange(100) % 2, np.zeros(100, int))
+        kept_numbers(inside, labels, HALVES) | turned_away_numbers(inside, inside, labels, HALVES)
+        for labels in (np.arange(100) % 2, np.zeros(100, int))
     )
-    assert [half_wrong[f"credal.total.{metric}"] for metric in ERROR_METRICS] == [0, 0, 0]
-    assert [never_wrong[f"credal.total.{metric}"] for metric in ERROR_METRICS] == [100, 0, 0]
+    metrics = [f"credal.total.{metric}" for metric in (*ERROR_METRICS, "halved_turned_away")]
+    assert [half_wrong[metric] for metric in metrics] == [0, 0, 0, 100]
+    assert [never_wrong[metric] for metric in metrics] == [100, 0, 0, 0]
+
+
+def test_the_average_breaks_ties_of_the_intersection_probability():
+    points = {"credal": np.full((100, 2), 0.5), "classical": np.tile([0.4, 0.6], (100, 1))}
+    inside = Assessment({"credal.total": np.arange(100.0)}, points)
+    right, wrong = (kept_numbers(inside, np.full(100, label), HALVES)["credal.total.accepted_ACC"] for label in (1, 0))
+    assert (right, wrong) == (100, 0)
 
 
 @pytest.mark.parametrize(("variant", "method"), [("classical", "lac"), ("credal", "intersection")])
@@ -126,7 +135,7 @@ def test_names_of_the_paper_are_not_measured_twice():
 
 def test_false_alarms_keep_the_promise_on_average():
     rng = np.random.default_rng(4)
-    points, labels = {"credal": np.eye(2)[np.zeros(79, int)]}, np.zeros(79, int)
+    points, labels = dict.fromkeys(BOTH, np.eye(2)[np.zeros(79, int)]), np.zeros(79, int)
     rates = [
         kept_numbers(Assessment({"credal.total": rng.random(79)}, points), labels, HALVES)["credal.total.false_alarms"]
         for _ in range(300)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from credalens import wrap
-from credalens.guard import Guard
+from credalens.guard import ConformalSets, Guard
 from credalens_paper.measures.guarding import RATE, Halves
 from credalens_paper.training.spec import TrainSpec
 from reproduction.tests.pipeline.fake_engine import FakeEngine
@@ -17,26 +17,40 @@ from reproduction.tests.pipeline.small_runs import run
 from reproduction.tests.tiny_preset import TINY
 
 
-def test_they_agree_with_guards_fitted_on_the_stored_predictions(tmp_path):
+def test_they_agree_with_guards_and_sets_fitted_on_the_stored_predictions(tmp_path):
     run(tmp_path, "GuardPromises", engine=FakeEngine(), preset=TINY.only(["mlp"]))
     evaluations = list((tmp_path / "smoke" / "evaluations").glob("*.json"))
     assert evaluations
+    labels = np.load(tmp_path / "smoke" / "labels" / "requests.npy")
     for path in evaluations:
         stored = json.loads(path.read_text())
         known, unknown = (_prediction(tmp_path / "smoke", stored, name) for name in ("requests", "babble"))
+        inside, outside = (stored["sets"][name]["numbers"] for name in ("requests", "babble"))
         halves = Halves(zlib.crc32(path.stem.encode()), TINY.repeats)
+        learnt = list(halves.of(len(labels)))
         for score, side in {"total": "credal", "mean_epistemic": "classical"}.items():
-            judged = [
-                (Guard.fit(known[learnt], score=score, false_alarm_rate=RATE), known[~learnt])
-                for learnt, _ in halves.fitted(known.score(score))
+            guards = [Guard.fit(known[half], score=score, false_alarm_rate=RATE) for half in learnt]
+            alarms = [
+                1 - guard.decide(known[~half]).accepted.mean() for guard, half in zip(guards, learnt, strict=True)
             ]
-            expected = {
-                "requests": ("false_alarms", [1 - guard.decide(rest).accepted.mean() for guard, rest in judged]),
-                "babble": ("turned_away", [1 - guard.decide(unknown).accepted.mean() for guard, _ in judged]),
-            }
-            for name, (metric, shares) in expected.items():
-                number = stored["sets"][name]["numbers"][f"{side}.{score}.{metric}"]
-                assert number == pytest.approx(100 * np.mean(shares))
+            turned = [1 - guard.decide(unknown).accepted.mean() for guard in guards]
+            assert inside[f"{side}.{score}.false_alarms"] == pytest.approx(100 * np.mean(alarms))
+            assert outside[f"{side}.{score}.turned_away"] == pytest.approx(100 * np.mean(turned))
+            accepted = inside[f"{side}.{score}.halved_accepted"]
+            assert (accepted == 0) == (inside[f"{side}.{score}.halved_left"] == 0)
+            assert (accepted == 0) == (outside[f"{side}.{score}.halved_turned_away"] == 100)
+        for method, side in {"lac": "classical", "intersection": "credal"}.items():
+            sets = [
+                ConformalSets.fit(known[half], labels[half], alpha=RATE, method=method).predict_set(known[~half])
+                for half in learnt
+            ]
+            sizes = [one.sum(axis=-1).mean() for one in sets]
+            assert inside[f"{side}.classes_in_set"] == pytest.approx(np.mean(sizes))
+
+
+def test_coverage_is_neither_won_nor_lost(tmp_path):
+    (result,) = run(tmp_path, "GuardPromises", engine=FakeEngine(), preset=TINY.only(["mlp"])).results
+    assert {entry.keys.metric for entry in result.improvements} == {"classes_in_set"}
 
 
 def _prediction(store, evaluation, name):

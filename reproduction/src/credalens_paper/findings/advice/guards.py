@@ -16,7 +16,6 @@ from credalens_paper.results.records import Result
 TITLE: Final = "What guards keep"
 LABEL: Final = "GuardPromises"
 CORRUPTED: Final = "OODTUVggRes"
-
 CLOSE: Final = 0.5
 """Points by which a score must be better than the one to rank by, so that another is advised for guards."""
 RELIABLE: Final = 80.0
