@@ -431,8 +431,8 @@ def test_what_guards_keep_stands_in_a_row_for_each_kind_of_network_that_is_measu
         "1.25 / 1.50",
     ]
     assert "| 72 / 67 / – / – | 82 / – / – / –" in second
-    assert "2 ensembles of a\nkind" in text
-    assert "5 % of the halves had more" in text
+    assert "five members each, 2\nensembles of a kind" in text
+    assert "5 % of the halves had more (5 % by network and score)" in text
     assert not guards_table([])
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.findings.advice.solver import lost_by_reduction
-from credalens_paper.findings.comparisons import cells, comparisons, losses_table
+from credalens_paper.findings.comparisons import cells, comparisons, losses_table, tally_table
 from credalens_paper.findings.tally import Tally
 from credalens_paper.results.records import Difference, Improvement, TableResult
 from reproduction.tests.findings.test_findings import cell, table
@@ -76,3 +76,10 @@ def test_reducing_classes_is_compared_with_exact_sets_of_the_same_table():
     again = compared(detection(2.0, N=5), detection(-1.0, N=5, J=20), label="C")
     assert lost_by_reduction([both, alone, again], "EU").differences == (3.0, 3.0)
     assert not lost_by_reduction([both], "TU")
+
+
+def test_metrics_are_listed_by_the_names_that_readers_know():
+    larger = comparisons([compared((0.25, {"metric": "classes_in_set"}))])
+    assert larger[0].ours.better == "classical"
+    assert "classes in a set" in losses_table(larger)
+    assert "classes in a set" in tally_table(larger)

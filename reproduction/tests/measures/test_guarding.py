@@ -84,6 +84,18 @@ def test_a_guard_that_can_promise_nothing_accepts_nothing_and_one_without_errors
     assert [never_wrong[metric] for metric in metrics] == [100, 0, 0, 0]
 
 
+def test_a_score_at_the_limit_is_not_accepted():
+    scores = np.repeat([0.0, 1.0], 200)
+    labels = np.where(scores > 0, np.arange(400) % 2, 0)  # every second of the higher ones is wrong
+    inside = Assessment({"credal.total": scores}, dict.fromkeys(BOTH, np.eye(2)[np.zeros(400, int)]))
+    known, turned = kept_numbers(inside, labels, HALVES), turned_away_numbers(inside, inside, labels, HALVES)
+    assert known["credal.total.halved_accepted"] == pytest.approx(
+        50, abs=5
+    )  # the lower ones, whichever half they are in
+    assert known["credal.total.halved_left"] == 0
+    assert turned["credal.total.halved_turned_away"] == 50
+
+
 def test_the_average_breaks_ties_of_the_intersection_probability():
     points = {"credal": np.full((100, 2), 0.5), "classical": np.tile([0.4, 0.6], (100, 1))}
     inside = Assessment({"credal.total": np.arange(100.0)}, points)

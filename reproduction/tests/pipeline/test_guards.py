@@ -51,6 +51,10 @@ def test_they_agree_with_guards_and_sets_fitted_on_the_stored_predictions(tmp_pa
 def test_coverage_is_neither_won_nor_lost(tmp_path):
     (result,) = run(tmp_path, "GuardPromises", engine=FakeEngine(), preset=TINY.only(["mlp"])).results
     assert {entry.keys.metric for entry in result.improvements} == {"classes_in_set"}
+    sides = {1.0: "classical", -1.0: "credal", 0.0: "equal"}  # smaller sets are better
+    assert all(
+        entry.ours.better == sides[float(np.sign(entry.ours.mean))] for entry in result.improvements if entry.ours
+    )
 
 
 def _prediction(store, evaluation, name):

@@ -61,17 +61,20 @@ def _side_by_side(scores: Mapping[str, float], names: Sequence[str], form: str) 
 
 def _note(results: Sequence[Result]) -> str:
     runs = [number.ours.n for number in numbers_of(results, Kind(LABEL, {"metric": METRICS[0]})) if number.ours]
-    broken = f"{fmean(all_shares(guard_shares(results, 'halved_broken'))):.0f} %"
+    broken = all_shares(guard_shares(results, "halved_broken"))
+    above = f"{fmean(broken):.0f} % of the halves had more ({ends(broken, '.0f')} % by network and score)"
     return f"""\
-Fitted on random halves of the test inputs and judged on the others, five members each, {ends(runs, "d")} ensembles of a
-kind; in per cent, but for the size of sets. Four numbers are by {" / ".join(f"`{name}`" for name in COLUMNS)};
-ranges are over these, `epistemic` and `mean_epistemic`. All numbers: {page(LABEL)}.
+Fitted on random halves of the test inputs, 20 for each ensemble, and judged on the others; five members each, {ends(runs, "d")}
+ensembles of a kind. In per cent, but for the size of sets. Four numbers are by
+{" / ".join(f"`{name}`" for name in COLUMNS)}; ranges are over these, `epistemic` and
+`mean_epistemic`. All numbers: {page(LABEL)}.
 
 - Guards that promise at most 5 % false alarms, on average over all halves that could be drawn: those that they had, and
   the share of the unknown inputs that they turned away, mean over the sets.
 - Guards that promise, with 95 % confidence, to halve the error rate of the intersection probability: the share of the
   known inputs that they accepted, of the unknown ones that they turned away, and the error rate of what they accepted, in
-  per cent of the rate without a guard. At most 50 is promised; {broken} of the halves had more, and of a sound guard up to
-  about 12 % may, since the half that judges is a sample too.
+  per cent of the rate without a guard. At most 50 is promised; {above},
+  and of a sound guard up to about 12 % may, since the half that judges is a sample too.
 - Sets that promise to hold the true class of 95 % of the inputs: how many do, and how many classes they hold, by the
-  average / by the intersection probability. Sets of one class suffice where the network is right more often than that."""
+  average / by the intersection probability. A set that would be empty holds the likeliest class, so that a network which
+  is right more often than that has sets of one class and more of them hold the true one."""

@@ -62,7 +62,7 @@ def guard_advice(results: Sequence[Result], /) -> Advice | None:
         return None
     best, sure = (_advised(results, shares) for shares in (turned, accepted))
     do = f"Do not copy a threshold from here: fit a guard on inputs of your own, with `{best}` as its score"
-    do += "" if best == sure else f", or with `{sure}` if it is to promise few errors and no unknown inputs will come"
+    do += "" if best == sure else f", or with `{sure}` if it is to promise few errors and few unknown inputs will come"
     because = f"{_alarms(results, turned, best)} {_errors(accepted, halved, sure, best)} {_corrupted(results)}"
     links = (section(TITLE), page(LABEL), page(CORRUPTED, "figures"), "[decisions](guard.md#decisions)")
     return Advice(do, because.strip(), links)
