@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.cell_keys import CellKey, better_side
 from credalens_paper.experiments.ensembles import ensembles, evaluation_sets
 from credalens_paper.experiments.figures import FIGURES, ConceptFigure, SeverityFigure, SimplexFigure
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
@@ -107,3 +107,13 @@ def test_unknown_presets_and_impossible_sizes_are_refused():
     assert get_preset("smoke").changed(runs=None) == get_preset("smoke")
     with pytest.raises(ValueError, match="MCMC"):
         get_preset("smoke").only(["MCMC"])
+
+
+@pytest.mark.parametrize("metric", ["turned_away", "halved_turned_away", "halved_accepted", "accepted_ACC", "AUROC"])
+def test_of_what_guards_accept_rightly_and_turn_away_more_is_better(metric):
+    assert better_side(metric, 1.0) == "credal"
+
+
+@pytest.mark.parametrize("metric", ["false_alarms", "halved_left", "halved_broken", "classes_in_set", "ECE"])
+def test_of_errors_and_of_classes_in_a_set_fewer_are_better(metric):
+    assert better_side(metric, 1.0) == "classical"

@@ -11,7 +11,6 @@ import pytest
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.tables import SIZES
 from credalens_paper.findings.advice.epistemic import epistemic_advice, epistemic_table
-from credalens_paper.findings.advice.guards import guard_advice
 from credalens_paper.findings.advice.limits import limits_advice
 from credalens_paper.findings.advice.listing import ADVICE, numbered_advice
 from credalens_paper.findings.advice.meaning import meaning_advice
@@ -22,7 +21,6 @@ from credalens_paper.findings.advice.samples import samples_advice
 from credalens_paper.findings.advice.solver import solver_advice
 from credalens_paper.findings.advice.which_score import near_and_far, which_score
 from credalens_paper.findings.document import render_findings
-from credalens_paper.findings.guard_table import guards_table
 from credalens_paper.measures.estimates import Estimate
 from credalens_paper.measures.reduction import ReductionEffect
 from credalens_paper.measures.solver import SolverEffect, SolverErrors
@@ -350,90 +348,6 @@ def test_a_gain_is_small_or_not_and_networks_that_lose_are_named():
     large = limits_advice([compared(detection(2.0, "TU"))])
     assert "small" not in large.do
     assert "averaging wins" not in large.because
-
-
-def guarded(turned_away, accepted, *, halved=None, alarms=5.0, left=40.0, broken=5.0):
-    """What guards by some scores do to the inputs of two networks, of which the second has two more points on two sets."""
-    cells = []
-    for backbone, ood_sets in {"vgg16": ("svhn",), "resnet18": ("svhn", "tiny-imagenet")}.items():
-        shared = {"backbone": backbone, "method": "DE", "id_set": "cifar10"}
-        more = 2.0 * (len(ood_sets) - 1)
-        for metric, shares in {"turned_away": turned_away, "halved_turned_away": halved or turned_away}.items():
-            for name, share in shares.items():
-                cells += [cell(share + more, metric=metric, measure=name, ood_set=one, **shared) for one in ood_sets]
-        for name, share in accepted.items():
-            kept = {
-                "false_alarms": alarms,
-                "halved_left": left,
-                "halved_broken": broken,
-                "halved_accepted": share + more,
-            }
-            cells += [cell(value, metric=metric, measure=name, **shared) for metric, value in kept.items()]
-        for side in ("classical", "credal"):
-            sets = {"coverage": 95.0, "classes_in_set": 1.5 if side == "credal" else 1.25}
-            cells += [cell(value, metric=metric, variant=side, **shared) for metric, value in sets.items()]
-    return table("GuardPromises", *cells)
-
-
-@pytest.mark.parametrize(("best", "worst"), [("total", "epistemic"), ("epistemic", "total")])
-@pytest.mark.parametrize("mild", [60.0, 85.0])
-def test_a_guard_uses_the_score_that_catches_most(best, worst, mild):
-    turned, accepted = ({best: x, "mean_total": x - 1, worst: x - 30} for x in (70.0, 50.0))
-    halved = {best: 90.0, "mean_total": 99.0, worst: 95.0}
-    corrupted = Panel(
-        title="VGG16",
-        keys=CellKey(metric="AUROC", measure="TU"),
-        metric="AUROC (%)",
-        series=lines([50, 60], [mild, 90]),
-    )
-    advice = guard_advice([guarded(turned, accepted, halved=halved), figure("OODTUVggRes", corrupted)])
-    assert advice.do.endswith(f"with `{best}` as its score")
-    assert "had 5.0 % (2 kinds of network, 3 scores)" in advice.because
-    shares = f"by `{best}` (70 to 72 % by network and data), 70 % by `mean_total`, 41 % by `{worst}`."
-    assert f"turned away 71 % of the unknown inputs {shares}" in advice.because  # each network counts once
-    assert f"accepted 51 % of the known and turned away 91 % of the unknown inputs by `{best}`." in advice.because
-    assert ("Do not expect one to notice" in advice.because) == (mild == 60.0)
-
-
-@pytest.mark.parametrize(("ahead", "advised"), [(0.4, "total"), (0.6, "mean_total")])
-def test_a_guard_uses_the_score_to_rank_by_unless_another_clearly_catches_more(ahead, advised):
-    shares = {"mean_total": 70.0, "total": 70.0 - ahead}
-    by_rank = ranked({"total": (90, 90, 90), "mean_total": (80, 80, 80), "epistemic": (70, 70, 70)})
-    shown = guarded(shares, shares)
-    assert guard_advice([shown, by_rank]).do.endswith(f"with `{advised}` as its score")
-    assert guard_advice([shown]).do.endswith("with `mean_total` as its score")
-
-
-def test_a_guard_that_promises_few_errors_may_need_another_score():
-    turned, accepted = {"total": 70.0, "least_confidence": 60.0}, {"total": 80.0, "least_confidence": 85.0}
-    advice = guard_advice([guarded(turned, accepted)])
-    assert "with `total` as its score, or with `least_confidence` if it is to promise few errors" in advice.do
-    other = "81 % of the known and turned away 71 % of the unknown inputs by `total`"
-    sure = "accepted 86 % of the known and turned away 61 % of the unknown inputs by `least_confidence`"
-    assert f"{sure}, {other}" in advice.because
-    assert guard_advice([]) is None
-
-
-def test_what_guards_keep_stands_in_a_row_for_each_kind_of_network_that_is_measured_whole():
-    shares = {"total": 70.0, "mean_total": 65.0}
-    whole = guarded(shares, {"total": 80.0}, halved={"total": 90.0}, left=46.0)
-    part = cell(5.0, metric="false_alarms", measure="total", backbone="vit_base", method="DE", id_set="cifar10")
-    text = guards_table([table("GuardPromises", *whole.cells, part)])
-    first, second = (line for line in text.splitlines() if " on CIFAR-10 " in line)
-    assert [part.strip() for part in first.strip("|").split("|")] == [
-        "VGG16 on CIFAR-10",
-        "5.0",
-        "70 / 65 / – / –",
-        "80 / – / – / –",
-        "90 / – / – / –",
-        "46",
-        "95.0 / 95.0",
-        "1.25 / 1.50",
-    ]
-    assert "| 72 / 67 / – / – | 82 / – / – / –" in second
-    assert "five members each, 2\nensembles of a kind" in text
-    assert "5 % of the halves had more (5 % by network and score)" in text
-    assert not guards_table([])
 
 
 def test_the_stored_results_give_all_sentences_and_their_links_lead_to_headings():

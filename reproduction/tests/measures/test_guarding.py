@@ -89,9 +89,8 @@ def test_a_score_at_the_limit_is_not_accepted():
     labels = np.where(scores > 0, np.arange(400) % 2, 0)  # every second of the higher ones is wrong
     inside = Assessment({"credal.total": scores}, dict.fromkeys(BOTH, np.eye(2)[np.zeros(400, int)]))
     known, turned = kept_numbers(inside, labels, HALVES), turned_away_numbers(inside, inside, labels, HALVES)
-    assert known["credal.total.halved_accepted"] == pytest.approx(
-        50, abs=5
-    )  # the lower ones, whichever half they are in
+    # The lower ones, whichever half they are in.
+    assert known["credal.total.halved_accepted"] == pytest.approx(50, abs=5)
     assert known["credal.total.halved_left"] == 0
     assert turned["credal.total.halved_turned_away"] == 50
 

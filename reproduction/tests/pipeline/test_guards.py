@@ -36,9 +36,9 @@ def test_they_agree_with_guards_and_sets_fitted_on_the_stored_predictions(tmp_pa
             turned = [1 - guard.decide(unknown).accepted.mean() for guard in guards]
             assert inside[f"{side}.{score}.false_alarms"] == pytest.approx(100 * np.mean(alarms))
             assert outside[f"{side}.{score}.turned_away"] == pytest.approx(100 * np.mean(turned))
-            accepted = inside[f"{side}.{score}.halved_accepted"]
-            assert (accepted == 0) == (inside[f"{side}.{score}.halved_left"] == 0)
-            assert (accepted == 0) == (outside[f"{side}.{score}.halved_turned_away"] == 100)
+            # So few inputs can promise no error rate, and such a guard accepts nothing.
+            assert inside[f"{side}.{score}.halved_accepted"] == 0
+            assert outside[f"{side}.{score}.halved_turned_away"] == 100
         for method, side in {"lac": "classical", "intersection": "credal"}.items():
             sets = [
                 ConformalSets.fit(known[half], labels[half], alpha=RATE, method=method).predict_set(known[~half])
@@ -51,10 +51,6 @@ def test_they_agree_with_guards_and_sets_fitted_on_the_stored_predictions(tmp_pa
 def test_coverage_is_neither_won_nor_lost(tmp_path):
     (result,) = run(tmp_path, "GuardPromises", engine=FakeEngine(), preset=TINY.only(["mlp"])).results
     assert {entry.keys.metric for entry in result.improvements} == {"classes_in_set"}
-    sides = {1.0: "classical", -1.0: "credal", 0.0: "equal"}  # smaller sets are better
-    assert all(
-        entry.ours.better == sides[float(np.sign(entry.ours.mean))] for entry in result.improvements if entry.ours
-    )
 
 
 def _prediction(store, evaluation, name):
