@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.presets import get_preset
 from credalens_paper.findings.advice.guards import guard_advice
 from credalens_paper.findings.guard_table import guards_table
-from credalens_paper.results.records import Panel
+from credalens_paper.results.records import Panel, Provenance
 from reproduction.tests.findings.test_advice import ranked
 from reproduction.tests.findings.test_findings import cell, figure, lines, table
+
+PRESET = get_preset("smoke").changed(repeats=7)
+MADE = Provenance(date="", commit=None, hardware=None, versions={}, preset=PRESET, engine=None)
+
+
+def guards(*cells):
+    return replace(table("GuardPromises", *cells), provenance=MADE)
 
 
 def guarded(turned_away, accepted, *, halved=None, alarms=5.0, left=40.0, broken=5.0):
@@ -32,7 +42,7 @@ def guarded(turned_away, accepted, *, halved=None, alarms=5.0, left=40.0, broken
         for side in ("classical", "credal"):
             sets = {"coverage": 95.0, "classes_in_set": 1.5 if side == "credal" else 1.25}
             cells += [cell(value, metric=metric, variant=side, **shared) for metric, value in sets.items()]
-    return table("GuardPromises", *cells)
+    return guards(*cells)
 
 
 @pytest.mark.parametrize(("best", "worst"), [("total", "epistemic"), ("epistemic", "total")])
@@ -78,7 +88,7 @@ def test_what_guards_keep_stands_in_a_row_for_each_kind_of_network_that_is_measu
     shares = {"total": 70.0, "mean_total": 65.0}
     whole = guarded(shares, {"total": 80.0}, halved={"total": 90.0}, left=46.0)
     part = cell(5.0, metric="false_alarms", measure="total", backbone="vit_base", method="DE", id_set="cifar10")
-    text = guards_table([table("GuardPromises", *whole.cells, part)])
+    text = guards_table([guards(*whole.cells, part)])
     first, second = (line for line in text.splitlines() if " on CIFAR-10 " in line)
     assert [part.strip() for part in first.strip("|").split("|")] == [
         "VGG16 on CIFAR-10",
@@ -91,6 +101,29 @@ def test_what_guards_keep_stands_in_a_row_for_each_kind_of_network_that_is_measu
         "1.25 / 1.50",
     ]
     assert "| 72 / 67 / – / – | 82 / – / – / –" in second
-    assert "five members each, 2\nensembles of a kind" in text
+    assert "halves of the test inputs, 7 for each ensemble" in text
+    assert "five members each,\n2 ensembles of a kind" in text
     assert "5 % of the halves had more (5 % by network and score)" in text
+    assert "Over 7 halves of 10,000 inputs" in text
     assert not guards_table([])
+
+
+@pytest.mark.parametrize(
+    ("turned_away", "verb", "correlation"),
+    [((10.0, 20.0, 30.0), "turn", "1.00"), ((10.0, 30.0, 20.0), "need not turn", "0.50")],
+)
+def test_better_networks_are_said_to_turn_away_more_only_if_they_do(turned_away, verb, correlation):
+    shares = {"total": 70.0}
+    accuracies = {"vit_base": 80.0, "vgg16": 85.0, "resnet50": 90.0}
+    cells = list(guarded(shares, shares).cells)
+    assert "Better networks" not in guards_table([guards(*cells)])
+    for (backbone, accuracy), turned in zip(accuracies.items(), turned_away, strict=True):
+        shared = {"backbone": backbone, "method": "DE", "id_set": "cifar100", "measure": "total"}
+        cells += [
+            cell(accuracy, metric="accepted_ACC", **shared),
+            cell(turned - 1, metric="turned_away", ood_set="svhn", **shared),
+            cell(turned + 1, metric="turned_away", ood_set="tiny-imagenet", **shared),
+        ]
+    text = guards_table([guards(*cells)])
+    assert f"Better networks {verb} away more" in text
+    assert f"by `total`, is {correlation} over 3 networks on CIFAR-100." in text

@@ -10,7 +10,7 @@ from credalens.guard import ConformalSets, Guard
 from credalens_paper.experiments.cell_keys import ALARM_METRICS, ERROR_METRICS, SET_METRICS, TURNED_AWAY
 from credalens_paper.experiments.tables import BOTH
 from credalens_paper.measures.assessment import Assessment, Extras, assess_members
-from credalens_paper.measures.guarding import HALF, RATE, Halves, kept_numbers, turned_away_numbers
+from credalens_paper.measures.guarding import HALF, RATE, Halves, kept_numbers, standard_error, turned_away_numbers
 from tests.strategies import batch_of
 
 SCORES = ("total", "mean_epistemic")
@@ -163,3 +163,11 @@ def test_guards_are_fitted_where_a_number_asks_for_one(metric):
 @pytest.mark.parametrize("metric", SET_METRICS)
 def test_sets_are_fitted_where_a_number_asks_for_them(metric):
     assert Extras.of([f"credal.{metric}"]) == Extras(guards=True)
+
+
+def test_the_standard_error_of_false_alarms_is_how_means_over_halves_spread():
+    halves, inputs = 25, 400
+    scores = np.random.default_rng(1).random(inputs)
+    drawn = [np.mean(scores[~learnt] > threshold) for learnt, threshold in Halves(0, 400 * halves).fitted(scores)]
+    means = 100 * np.reshape(drawn, (400, halves)).mean(axis=1)
+    assert means.std() == pytest.approx(standard_error(halves, inputs), rel=0.15)

@@ -6,16 +6,25 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
+from scipy.stats import spearmanr
+
 from credalens_paper.experiments.cell_keys import SET_METRICS
 from credalens_paper.experiments.tables import BOTH
 from credalens_paper.findings.advice.guards import BY_SCORE, LABEL, Shares, all_shares, guard_shares
-from credalens_paper.findings.advice.sentence import Network, ends, page
+from credalens_paper.findings.advice.sentence import Network, ends, listed, page
 from credalens_paper.findings.lookup import Kind, numbers_of
+from credalens_paper.measures.guarding import standard_error
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import NONE, joined, markdown_table
 
 METRICS: Final = ("false_alarms", *BY_SCORE, "halved_left", *SET_METRICS)
 COLUMNS: Final = ("total", "mean_total", "least_confidence", "mean_least_confidence")
+INPUTS: Final = 10_000
+"""Of the test sets of images."""
+FEWEST: Final = 3
+"""Networks on the same data that are put in an order."""
+STRONG: Final = 0.8
+"""A rank correlation from which on one thing goes with another."""
 HEAD: Final = (
     "Network",
     "False alarms",
@@ -61,20 +70,45 @@ def _side_by_side(scores: Mapping[str, float], names: Sequence[str], form: str) 
 
 def _note(results: Sequence[Result]) -> str:
     runs = [number.ours.n for number in numbers_of(results, Kind(LABEL, {"metric": METRICS[0]})) if number.ours]
+    count = next(result.provenance.preset.repeats for result in results if result.label == LABEL)
     broken = all_shares(guard_shares(results, "halved_broken"))
     above = f"{fmean(broken):.0f} % of the halves had more ({ends(broken, '.0f')} % by network and score)"
     return f"""\
-Fitted on random halves of the test inputs, 20 for each ensemble, and judged on the others; five members each, {ends(runs, "d")}
-ensembles of a kind. In per cent, but for the size of sets. Four numbers are by
+Fitted on random halves of the test inputs, {count} for each ensemble, and judged on the others; five members each,
+{ends(runs, "d")} ensembles of a kind. In per cent, but for the size of sets. Four numbers are by
 {" / ".join(f"`{name}`" for name in COLUMNS)}; ranges are over these, `epistemic` and
 `mean_epistemic`. All numbers: {page(LABEL)}.
 
 - Guards that promise at most 5 % false alarms, on average over all halves that could be drawn: those that they had, and
-  the share of the unknown inputs that they turned away, mean over the sets.
+  the share of the unknown inputs that they turned away, mean over the sets.{_by_accuracy(results)}
 - Guards that promise, with 95 % confidence, to halve the error rate of the intersection probability: the share of the
   known inputs that they accepted, of the unknown ones that they turned away, and the error rate of what they accepted, in
   per cent of the rate without a guard. At most 50 is promised; {above},
   and of a sound guard up to about 12 % may, since the half that judges is a sample too.
-- Sets that promise to hold the true class of 95 % of the inputs: how many do, and how many classes they hold, by the
-  average / by the intersection probability. A set that would be empty holds the likeliest class, so that a network which
-  is right more often than that has sets of one class and more of them hold the true one."""
+- Sets that promise to hold the true class of 95 % of the inputs, on average over all halves too: how many do, and how many
+  classes they hold, by the average / by the intersection probability. A set that would be empty holds the likeliest class,
+  so that a network which is right more often than that has sets of one class and more of them hold the true one.
+
+Over {count} halves of {INPUTS:,} inputs an average of false alarms, or of sets without the true class, has a standard error
+of {standard_error(count, INPUTS):.1f} points."""
+
+
+def _by_accuracy(results: Sequence[Result]) -> str:
+    """Whether networks that are right more often turn away more, where there are some on the same data."""
+    right, turned = (guard_shares(results, metric).get(COLUMNS[0], {}) for metric in ("accepted_ACC", "turned_away"))
+    alike: dict[str, list[Network]] = {}
+    for network in right:
+        if network in turned:
+            alike.setdefault(network.data, []).append(network)
+    orders = {
+        data: float(spearmanr([fmean(right[one]) for one in those], [fmean(turned[one]) for one in those]).statistic)
+        for data, those in sorted(alike.items())
+        if len(those) >= FEWEST
+    }
+    if not orders:
+        return ""
+    verb = "turn" if min(orders.values()) >= STRONG else "need not turn"
+    numbers = listed(f"{order:.2f} over {len(alike[data])} networks on {data}" for data, order in orders.items())
+    return f"""
+  Better networks {verb} away more: the rank correlation of how often they are right about what they accept
+  with what they turn away, by `{COLUMNS[0]}`, is {numbers}."""
