@@ -80,7 +80,7 @@ def test_asking_for_less_accepts_no_less(seed):
     """A larger error, a lower confidence, or one risk fewer."""
     rng = np.random.default_rng(seed)
     values = rng.random(2000)
-    data = calibration_of(values, rng.random(2000) < 0.04 * values, rng.integers(0, 2, 2000))
+    data = calibration_of(values, rng.random(2000) < 0.04 * values, rng.integers(0, 2, 2000)).outcomes
     limits = limits_of(np.sort(values), math.inf)
 
     def place(*risks, confidence=0.9):
@@ -127,7 +127,7 @@ def test_the_promise_holds_with_ties(kind):
     for _ in range(draws):
         values, wrong = simulated(kind, rng, 600)
         limits = limits_of(np.sort(values), math.inf)
-        place = last_passed(risks_at(calibration_of(values, wrong), [Risk(0.05)], limits, 0.9))
+        place = last_passed(risks_at(calibration_of(values, wrong).outcomes, [Risk(0.05)], limits, 0.9))
         if place is not None:
             promised += 1
             broken += true_risk(kind, limits.values[place]) > 0.05
@@ -151,7 +151,9 @@ def test_the_promise_holds_in_ten_thousand_draws(kind):
     limits = np.append(values, np.full((10_000, 1), np.inf), axis=1)[np.arange(10_000), counts[last]]
     promised = counts[last] >= start
     for row in range(20):
-        tested = risks_at(calibration_of(values[row], wrong[row]), [Risk(0.05)], limits_of(values[row], math.inf), 0.9)
+        tested = risks_at(
+            calibration_of(values[row], wrong[row]).outcomes, [Risk(0.05)], limits_of(values[row], math.inf), 0.9
+        )
         assert last_passed(tested) == (last[row] if promised[row] else None)
     broken = promised & (true_risk(kind, limits) > 0.05)
     low, high = binomial_interval(int(broken.sum()), 10_000, level=0.999)
@@ -195,7 +197,7 @@ def test_the_promise_of_several_risks_holds():
         values, labels = rng.random(1500), rng.integers(0, 2, 1500)
         wrong = rng.random(1500) < 0.1 * values * (1 + labels)
         limits = limits_of(np.sort(values), math.inf)
-        place = last_passed(risks_at(calibration_of(values, wrong, labels), risks, limits, 0.9))
+        place = last_passed(risks_at(calibration_of(values, wrong, labels).outcomes, risks, limits, 0.9))
         if place is not None:
             limit = min(1.0, limits.values[place])
             promised += 1
@@ -262,7 +264,7 @@ def test_p_values_and_choice_are_those_of_mapie():
     values = rng.random(3000)
     wrong = rng.random(3000) < 0.06 * values
     limits = limits_of(np.sort(values), math.inf)
-    [tested] = risks_at(calibration_of(values, wrong), [Risk(0.03)], limits, 0.9)
+    [tested] = risks_at(calibration_of(values, wrong).outcomes, [Risk(0.03)], limits, 0.9)
     large = np.flatnonzero(tested.large_enough())
     rates, n = tested.errors[large] / tested.accepted[large], tested.accepted[large].astype(float)
     theirs = methods.compute_hoeffding_bentkus_p_value(rates - 1e-12 * (rates > 0), n, 0.03, binary=True)[:, 0]

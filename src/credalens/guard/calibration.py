@@ -67,12 +67,28 @@ class Signature:
 
 
 @dataclass(frozen=True, eq=False)
+class Outcomes:
+    """How predictions of calibration inputs turned out: their scores, the predicted and the true classes, (n,) each."""
+
+    scores: NDArray[np.float64]
+    predicted: NDArray[np.int64]
+    labels: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
 class Calibration(Signature):
     """Scores (n,), and with labels the predicted and the true classes (n,)."""
 
     values: NDArray[np.float64]
     predicted_classes: NDArray[np.int64] | None = None
     labels: NDArray[np.int64] | None = None
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """What promises about errors are learnt from."""
+        if self.predicted_classes is None or self.labels is None:
+            raise ValueError("a promise about errors needs labels, the true classes of the calibration inputs.")
+        return Outcomes(self.values, self.predicted_classes, self.labels)
 
     @classmethod
     def joined(cls, parts: Sequence[Calibration], /) -> Calibration:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from credalens.arrays import top_class
 from credalens.core.scores import SCORES
-from credalens.guard.calibration import Calibration
+from credalens.guard.calibration import Outcomes
 from credalens.guard.false_alarms import alarm_threshold
 from credalens.guard.quantile import conformal_quantile
 from credalens.guard.risk.control import last_passed, limits_of, risks_at
@@ -137,24 +137,14 @@ def _limit(scores: Array, wrong: Array, max_error: float) -> float:
     if not max_error:
         return math.inf
     limits = limits_of(np.sort(scores), math.inf)
-    tested = risks_at(_calibration(scores, wrong), [Risk(max_error)], limits, CONFIDENCE)
+    tested = risks_at(_outcomes(scores, wrong), [Risk(max_error)], limits, CONFIDENCE)
     passed = last_passed(tested)
     return -math.inf if passed is None else float(limits.values[passed])
 
 
-def _calibration(scores: Array, wrong: Array) -> Calibration:
-    """Two classes, of which the true one is always the first, say which predictions are wrong; the rest is of no account."""
-    return Calibration(
-        score="total",
-        point="intersection",
-        base=2.0,
-        classes=2,
-        n_members=1,
-        trim=0.0,
-        values=scores,
-        predicted_classes=wrong.astype(np.int64),
-        labels=np.zeros(len(wrong), np.int64),
-    )
+def _outcomes(scores: Array, wrong: Array) -> Outcomes:
+    """Two classes, of which the true one is always the first, say which predictions are wrong."""
+    return Outcomes(scores, wrong.astype(np.int64), np.zeros(len(wrong), np.int64))
 
 
 def _kept_sets(point: Array, labels: Array, halves: Halves) -> dict[str, float]:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.guard.binomial import binomial_tail, upper_bound
-from credalens.guard.calibration import Calibration
+from credalens.guard.calibration import Outcomes
 from credalens.guard.risk.promise import Promise, Risk
 
 LIMITS: Final = 100
@@ -107,16 +107,13 @@ def limits_of(ordered: NDArray, threshold: float, /) -> Limits:
     return Limits(np.where(counts == end, last, values), counts, len(ordered))
 
 
-def risks_at(calibration: Calibration, risks: Sequence[Risk], limits: Limits, confidence: float, /) -> list[Tested]:
+def risks_at(outcomes: Outcomes, risks: Sequence[Risk], limits: Limits, confidence: float, /) -> list[Tested]:
     """Accepted inputs and errors of every risk at every limit."""
-    predicted, labels = calibration.predicted_classes, calibration.labels
-    if predicted is None or labels is None:
-        raise ValueError("a promise about errors needs labels, the true classes of the calibration inputs.")
-    order = np.argsort(calibration.values, kind="stable")
-    wrong = (predicted != labels)[order]
+    order = np.argsort(outcomes.scores, kind="stable")
+    wrong = (outcomes.predicted != outcomes.labels)[order]
 
     def tested(risk: Risk) -> Tested:
-        concerned = risk.concerns(predicted, labels)[order]
+        concerned = risk.concerns(outcomes.predicted, outcomes.labels)[order]
         accepted, errors = (np.append(0, np.cumsum(flags))[limits.counts] for flags in (concerned, concerned & wrong))
         return Tested(risk, accepted, errors, confidence)
 

@@ -19,7 +19,7 @@ def promised_limit(
     if not risks:
         return math.inf, ()
     limits = limits_of(ordered, threshold)
-    tested = risks_at(calibration, risks, limits, confidence)
+    tested = risks_at(calibration.outcomes, risks, limits, confidence)
     place = last_passed(tested)
     if place is None:
         raise ValueError(shortfall(tested, limits, calibration.score))
