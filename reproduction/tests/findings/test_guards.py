@@ -89,22 +89,16 @@ def test_what_guards_keep_stands_in_a_row_for_each_kind_of_network_that_is_measu
     whole = guarded(shares, {"total": 80.0}, halved={"total": 90.0}, left=46.0)
     part = cell(5.0, metric="false_alarms", measure="total", backbone="vit_base", method="DE", id_set="cifar10")
     text = guards_table([guards(*whole.cells, part)])
-    first, second = (line for line in text.splitlines() if " on CIFAR-10 " in line)
-    assert [part.strip() for part in first.strip("|").split("|")] == [
-        "VGG16 on CIFAR-10",
-        "5.0",
-        "70 / 65 / – / –",
-        "80 / – / – / –",
-        "90 / – / – / –",
-        "46",
-        "95.0 / 95.0",
-        "1.25 / 1.50",
-    ]
-    assert "| 72 / 67 / – / – | 82 / – / – / –" in second
+    first, second, *sets = (
+        [part.strip() for part in line.split("|")] for line in text.splitlines() if "CIFAR-10 " in line
+    )
+    assert first[1:-1] == ["VGG16 on CIFAR-10", "5.0", "70 / 65 / – / –", "80 / – / – / –", "90 / – / – / –", "46"]
+    assert second[1:-1] == ["ResNet-18 on CIFAR-10", "5.0", "72 / 67 / – / –", "82 / – / – / –", "92 / – / – / –", "46"]
+    assert [row[2:-1] for row in sets] == 2 * [["95.0 / 95.0", "1.25 / 1.50"]]
     assert "halves of the test inputs, 7 for each ensemble" in text
-    assert "five members each,\n2 ensembles of a kind" in text
+    assert "five\nmembers each, 2 ensembles of a kind" in text
     assert "5 % of the halves had more (5 % by network and score)" in text
-    assert "Over 7 halves of 10,000 inputs" in text
+    assert text.count("standard error 0.2 points for 10,000 inputs") == 2
     assert not guards_table([])
 
 

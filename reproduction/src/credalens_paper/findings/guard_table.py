@@ -1,4 +1,4 @@
-"""What guards and sets of classes keep of their promises, a row for each kind of network."""
+"""What guards, and sets of classes, keep of their promises: two tables with a row for each kind of network."""
 
 from __future__ import annotations
 
@@ -25,24 +25,31 @@ FEWEST: Final = 3
 """Networks on the same data that are put in an order."""
 STRONG: Final = 0.8
 """A rank correlation from which on one thing goes with another."""
-HEAD: Final = (
+GUARDS: Final = (
     "Network",
     "False alarms",
     "Turned away",
     "Error rate halved: accepted",
     "Turned away then",
     "Error rate left",
-    "Sets with the true class",
-    "Classes in a set",
 )
+SETS: Final = ("Network", "Sets with the true class", "Classes in a set")
 
 
 def guards_table(results: Sequence[Result], /) -> str:
     """The networks of which everything is measured, and how to read their numbers."""
     found = {metric: guard_shares(results, metric) for metric in METRICS}
     whole = [one for one in _networks(found[METRICS[0]]) if all(one in _networks(shares) for shares in found.values())]
-    rows = [[" on ".join(one), *_row({name: _of(shares, one) for name, shares in found.items()})] for one in whole]
-    return joined(markdown_table(HEAD, rows), _note(results)) if rows else ""
+    if not whole:
+        return ""
+    numbers = {" on ".join(one): {name: _of(shares, one) for name, shares in found.items()} for one in whole}
+    count = next(result.provenance.preset.repeats for result in results if result.label == LABEL)
+    return joined(
+        markdown_table(GUARDS, [[name, *_guards_row(of)] for name, of in numbers.items()]),
+        _about_guards(results, count),
+        markdown_table(SETS, [[name, *_sets_row(of)] for name, of in numbers.items()]),
+        _about_sets(count),
+    )
 
 
 def _networks(shares: Shares) -> list[Network]:
@@ -54,11 +61,16 @@ def _of(shares: Shares, network: Network) -> dict[str, float]:
     return {name: fmean(networks[network]) for name, networks in shares.items() if network in networks}
 
 
-def _row(numbers: Mapping[str, Mapping[str, float]]) -> list[str]:
+def _guards_row(numbers: Mapping[str, Mapping[str, float]]) -> list[str]:
     return [
         ends(list(numbers["false_alarms"].values()), ".1f"),
         *(_side_by_side(numbers[metric], COLUMNS, ".0f") for metric in BY_SCORE),
         ends(list(numbers["halved_left"].values()), ".0f"),
+    ]
+
+
+def _sets_row(numbers: Mapping[str, Mapping[str, float]]) -> list[str]:
+    return [
         _side_by_side(numbers["coverage"], BOTH, ".1f"),
         _side_by_side(numbers["classes_in_set"], BOTH, ".2f"),
     ]
@@ -68,29 +80,34 @@ def _side_by_side(scores: Mapping[str, float], names: Sequence[str], form: str) 
     return " / ".join(f"{scores[name]:{form}}" if name in scores else NONE for name in names)
 
 
-def _note(results: Sequence[Result]) -> str:
+def _about_guards(results: Sequence[Result], halves: int) -> str:
     runs = [number.ours.n for number in numbers_of(results, Kind(LABEL, {"metric": METRICS[0]})) if number.ours]
-    count = next(result.provenance.preset.repeats for result in results if result.label == LABEL)
     broken = all_shares(guard_shares(results, "halved_broken"))
     above = f"{fmean(broken):.0f} % of the halves had more ({ends(broken, '.0f')} % by network and score)"
     return f"""\
-Fitted on random halves of the test inputs, {count} for each ensemble, and judged on the others; five members each,
-{ends(runs, "d")} ensembles of a kind. In per cent, but for the size of sets. Four numbers are by
+Guards, in per cent: fitted on random halves of the test inputs, {halves} for each ensemble, and judged on the others; five
+members each, {ends(runs, "d")} ensembles of a kind. Four numbers are by
 {" / ".join(f"`{name}`" for name in COLUMNS)}; ranges are over these, `epistemic` and
 `mean_epistemic`. All numbers: {page(LABEL)}.
 
-- Guards that promise at most 5 % false alarms, on average over all halves that could be drawn: those that they had, and
-  the share of the unknown inputs that they turned away, mean over the sets.{_by_accuracy(results)}
-- Guards that promise, with 95 % confidence, to halve the error rate of the intersection probability: the share of the
-  known inputs that they accepted, of the unknown ones that they turned away, and the error rate of what they accepted, in
-  per cent of the rate without a guard. At most 50 is promised; {above},
-  and of a sound guard up to about 12 % may, since the half that judges is a sample too.
-- Sets that promise to hold the true class of 95 % of the inputs, on average over all halves too: how many do, and how many
-  classes they hold, by the average / by the intersection probability. A set that would be empty holds the likeliest class,
-  so that a network which is right more often than that has sets of one class and more of them hold the true one.
+- Promised are at most 5 % false alarms, on average over all halves that could be drawn: those that there were
+  ({_spread(halves)}), and the share of the unknown inputs that were turned away, mean over the sets.{_by_accuracy(results)}
+- Promised is, with 95 % confidence, half of the error rate of the intersection probability: the share of the known inputs
+  that were accepted, of the unknown ones that were turned away, and the error rate of what was accepted, in per cent of
+  the rate without a guard. At most 50 is promised; {above},
+  and of a sound guard up to about 12 % may, since the half that judges is a sample too."""
 
-Over {count} halves of {INPUTS:,} inputs an average of false alarms, or of sets without the true class, has a standard error
-of {standard_error(count, INPUTS):.1f} points."""
+
+def _about_sets(halves: int) -> str:
+    return f"""\
+Sets that promise to hold the true class of 95 % of the inputs, fitted and judged on the same halves: how many per cent do
+({_spread(halves)}), and how many classes they hold, by the average / by the intersection probability. A set
+that would be empty holds the likeliest class, so that a network which is right more often than that has sets of one class,
+and more of them hold the true one."""
+
+
+def _spread(halves: int) -> str:
+    return f"standard error {standard_error(halves, INPUTS):.1f} points for {INPUTS:,} inputs"
 
 
 def _by_accuracy(results: Sequence[Result]) -> str:
