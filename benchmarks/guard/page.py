@@ -70,7 +70,8 @@ DECISIONS: Final = """## Decisions
 A guard that promises at most {rate:.0%} false alarms was fitted on one half of the test images, without
 labels, and measured on the other half; {halves} random halves. The table shows false alarms, accuracy
 of all and of accepted images, and the share of unknown images that the guard turns away. The picture
-shows [texts](../results/figures/TextScores.md) as well. Other networks and more scores:
+shows [texts](../results/figures/TextScores.md) as well. Other networks, other trainings
+of ResNet-18 among them, and more scores:
 [what guards keep](findings.md#what-guards-keep).
 
 ![False alarms of guards on three data sets, and what they turn away by each score](images/guards.svg)"""

@@ -145,6 +145,7 @@ def test_epistemic_uncertainty_names_the_networks_for_which_it_loses():
         in advice.because
     )
     assert "beats mutual information (1 of 1 cells). Do not rank by `epistemic`" in advice.because
+    assert advice.because.endswith("`total` ranks unknown inputs better in 3 of 3 cells.")
     assert "0 of 1 cells, -2.00" in epistemic_table(results)
     unmeasured = epistemic_advice([*results, compared(detection(-1.0, backbone="vgg16"), label="U")])
     assert "mutual information (1 of 1 cells; not measured for VGG16 on CIFAR-10)." in unmeasured.because
@@ -152,6 +153,13 @@ def test_epistemic_uncertainty_names_the_networks_for_which_it_loses():
     assert "use mutual information (`mean_epistemic`), not the credal one" in turned.do
     assert "loses for 1 of 1 kinds of network: ResNet-18 on CIFAR-10." in turned.because
     assert "measure both" in epistemic_advice([compared(wins[0], lost)]).do
+
+
+def test_the_few_pairs_are_named_for_which_epistemic_uncertainty_ranks_better():
+    most = ranked({"total": (9, 9, 9), "epistemic": (8, 8, 8)}, id_set="clinc150").cells
+    few = ranked({"total": (7, 9, 9), "epistemic": (8, 8, 8)}).cells
+    advice = epistemic_advice([compared(detection(1.0)), table("ScoreCatalogue", *most, *few)])
+    assert advice.because.endswith("better in 5 of 6 cells (not for VGG16 on CIFAR-10 against SVHN).")
 
 
 def sizes(label, measure, credal, averaged, id_set="cifar10"):

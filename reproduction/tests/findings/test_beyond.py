@@ -25,17 +25,27 @@ def means(variant, measure, clean, noisy):
 
 @pytest.mark.parametrize(("label", "sentence_of"), [("NearOOD", near_sentence), ("FineTuned", tuned_sentence)])
 def test_unknowns_are_counted_by_measure(label, sentence_of):
+    one_way, back = {"id_set": "cifar10", "ood_set": "cifar100"}, {"id_set": "cifar100", "ood_set": "cifar10"}
     pairs = (
-        *detection(80.0, 79.0, "EU", id_set="cifar10"),
-        *detection(70.0, 72.0, "EU", id_set="cifar100"),
-        *detection(81.0, 80.5, "TU", id_set="cifar10"),
-        detection(80.5, None, "GH", id_set="cifar10")[0],
+        *detection(80.0, 79.0, "EU", **one_way),
+        *detection(70.0, 72.0, "EU", **back),
+        *detection(81.0, 80.5, "TU", **one_way),
+        detection(80.5, None, "GH", **one_way)[0],
     )
     sentence = sentence_of([table(label, *pairs)])
     assert "credal EU beats mutual information in 1 of 2 cells, -2.00 to +1.00" in sentence
     assert "Hartley measure beats mutual information in 1 of 1 cells, +1.50" in sentence
     assert "credal TU beats classical TU in 1 of 1 cells, +0.50" in sentence
     assert sentence_of([]) == sentence_of([table(label, *pairs[:4])]) == ""
+
+
+def test_near_unknowns_of_both_tables_count_and_far_ones_do_not():
+    near = [one for name in ("EU", "TU") for one in detection(80.0, 79.0, name, id_set="cifar10", ood_set="cifar100")]
+    far = [one for name in ("EU", "TU") for one in detection(70.0, 79.0, name, id_set="cifar10", ood_set="svhn")]
+    hartley = detection(79.5, None, "GH", id_set="cifar10", ood_set="cifar100")[0]
+    sentence = near_sentence([table("NearOOD", *near, hartley), table("FineTuned", *near, *far, hartley)])
+    assert sentence.count("2 of 2 cells, +1.00") == 2
+    assert "Hartley measure beats mutual information in 2 of 2 cells, +0.50" in sentence
 
 
 def test_noise_names_what_rises_and_counts_the_noisy_cells_alone():

@@ -65,6 +65,12 @@ def test_a_guard_uses_the_score_that_catches_most(best, worst, mild):
     assert ("Do not expect one to notice" in advice.because) == (mild == 60.0)
 
 
+def test_scores_that_turn_away_as_few_are_named_together():
+    turned = {"total": 70.0, "mean_total": 60.0, "epistemic": 20.1, "mean_epistemic": 20.0}
+    advice = guard_advice([guarded(turned, turned)])
+    assert ", 61 % by `mean_total`, 21 % by `epistemic` and `mean_epistemic`." in advice.because
+
+
 @pytest.mark.parametrize(("ahead", "advised"), [(0.4, "total"), (0.6, "mean_total")])
 def test_a_guard_uses_the_score_to_rank_by_unless_another_clearly_catches_more(ahead, advised):
     shares = {"mean_total": 70.0, "total": 70.0 - ahead}
@@ -98,26 +104,56 @@ def test_what_guards_keep_stands_in_a_row_for_each_kind_of_network_that_is_measu
     assert "halves of the test inputs, 7 for each ensemble" in text
     assert "five\nmembers each, 2 ensembles of a kind" in text
     assert "5 % of the halves had more (5 % by network and score)" in text
-    assert text.count("standard error 0.2 points for 10,000 inputs") == 2
+    assert text.count("standard error 0.2 points for 10,000 images") == 2
     assert not guards_table([])
 
 
-@pytest.mark.parametrize(
-    ("turned_away", "verb", "correlation"),
-    [((10.0, 20.0, 30.0), "turn", "1.00"), ((10.0, 30.0, 20.0), "need not turn", "0.50")],
-)
-def test_better_networks_are_said_to_turn_away_more_only_if_they_do(turned_away, verb, correlation):
-    shares = {"total": 70.0}
-    accuracies = {"vit_base": 80.0, "vgg16": 85.0, "resnet50": 90.0}
-    cells = list(guarded(shares, shares).cells)
-    assert "Better networks" not in guards_table([guards(*cells)])
-    for (backbone, accuracy), turned in zip(accuracies.items(), turned_away, strict=True):
-        shared = {"backbone": backbone, "method": "DE", "id_set": "cifar100", "measure": "total"}
+def ordered(id_set, *pairs):
+    """Networks with their accuracy on what guards accept, and what these turn away, as a mean over two sets."""
+    cells = []
+    for backbone, (accuracy, turned) in zip(("vit_base", "vgg16", "resnet50", "resnet18", "mlp"), pairs, strict=False):
+        shared = {"backbone": backbone, "method": "DE", "id_set": id_set, "measure": "total"}
         cells += [
             cell(accuracy, metric="accepted_ACC", **shared),
             cell(turned - 1, metric="turned_away", ood_set="svhn", **shared),
             cell(turned + 1, metric="turned_away", ood_set="tiny-imagenet", **shared),
         ]
-    text = guards_table([guards(*cells)])
-    assert f"Better networks {verb} away more" in text
-    assert f"by `total`, is {correlation} over 3 networks on CIFAR-100." in text
+    return cells
+
+
+RISING = ordered("cifar100", (80, 10), (85, 20), (90, 30))
+
+
+@pytest.mark.parametrize(
+    ("cells", "verb", "correlations"),
+    [
+        (RISING, "turn", "1.00 over 3 networks for CIFAR-100"),
+        (ordered("cifar100", (80, 10), (85, 30), (90, 20)), "need not turn", "0.50 over 3 networks for CIFAR-100"),
+        (ordered("cifar100", (80, 20), (85, 20), (90, 20)), "need not turn", "0.00 over 3 networks for CIFAR-100"),
+        (ordered("cifar100", *zip(range(80, 85), (1, 2, 4, 3, 5), strict=True)), "turn", "0.90 over 5"),
+        (ordered("cifar100", *zip(range(80, 85), (1, 3, 4, 2, 5), strict=True)), "need not turn", "0.70 over 5"),
+        (
+            [*RISING, *ordered("clinc150", (80, 30), (85, 20), (90, 10))],
+            "need not turn",
+            "1.00 over 3 networks for CIFAR-100 and -1.00 over 3 networks for CLINC150",
+        ),
+        ([*RISING, *ordered("clinc150", (80, 30), (85, 20))], "turn", "is 1.00 over 3 networks for CIFAR-100."),
+        (
+            [*ordered("cifar10", (80, 10)), *ordered("cifar10n", (70, 30), (90, 20))],
+            "need not turn",
+            "-0.50 over 3 networks for CIFAR-10.",
+        ),
+    ],
+)
+def test_more_accurate_networks_are_said_to_turn_away_more_only_if_they_do(cells, verb, correlations):
+    """Networks count together that have the same test images, also if some were trained on wrong labels."""
+    shares = {"total": 70.0}
+    text = guards_table([guards(*guarded(shares, shares).cells, *cells)])
+    assert f"More accurate networks {verb} away more" in text
+    assert correlations in " ".join(text.split())
+
+
+def test_two_networks_are_not_put_in_an_order():
+    shares = {"total": 70.0}
+    pair = ordered("cifar100", (80, 10), (90, 20))
+    assert "More accurate networks" not in guards_table([guards(*guarded(shares, shares).cells, *pair)])

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from credalens_paper.experiments.display_names import display_name
-from credalens_paper.experiments.tables import C10
-from credalens_paper.findings.lookup import Kind, gaps, numbers_of
+from credalens_paper.experiments.tables import C10, C100
+from credalens_paper.findings.lookup import Gap, Kind, gaps, numbers_of
 from credalens_paper.findings.tally import Tally
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.values import value_text
@@ -23,7 +23,7 @@ MEASURES: Final = tuple(WORDS)
 
 def near_sentence(results: Sequence[Result], /) -> str:
     """How often credal scores find near unknowns better."""
-    shares = _shares(results, "NearOOD")
+    shares = _shares(results, "NearOOD", "FineTuned", ood_set=(C10, C100))
     return f"Near unknowns (CIFAR-10 against CIFAR-100, or back), AUROC: {shares}." if shares else ""
 
 
@@ -31,7 +31,8 @@ def tuned_sentence(results: Sequence[Result], /) -> str:
     """How often credal scores find unknowns better in networks fine-tuned from weights of ImageNet."""
     shares = _shares(results, "FineTuned")
     about = "Fine-tuned from weights of ImageNet at 224 pixels, as the paper's large networks are (EfficientNet-Lite0), AUROC"
-    return f"{about}: {shares}." if shares else ""
+    seen = "Tiny-ImageNet was made from ImageNet, so that these weights have seen its classes."
+    return f"{about}: {shares}. {seen}" if shares else ""
 
 
 def noise_sentence(results: Sequence[Result], /) -> str:
@@ -65,19 +66,22 @@ def backbone_note(results: Sequence[Result], /) -> str:
     )
 
 
-def _shares(results: Sequence[Result], label: str, **keys: Any) -> str:
-    """Credal against classical by every measure; empty where one is not measured."""
-    shares = [_share(results, label, measure, **keys) for measure in MEASURES]
-    return "; ".join(shares) if all(shares) else ""
+def _shares(results: Sequence[Result], *labels: str, **keys: Any) -> str:
+    """Credal against classical by every measure in the cells of some tables; empty where one is not measured."""
+    tallies = {
+        measure: Tally.of("AUROC", (gap.ours for label in labels for gap in _gaps(results, label, measure, **keys)))
+        for measure in MEASURES
+    }
+    return (
+        "; ".join(f"{WORDS[name]} in {tally.text}" for name, tally in tallies.items()) if all(tallies.values()) else ""
+    )
 
 
-def _share(results: Sequence[Result], label: str, measure: str, **keys: Any) -> str:
-    """Credal against classical in AUROC: in how many cells it is better, and by how much."""
+def _gaps(results: Sequence[Result], label: str, measure: str, **keys: Any) -> list[Gap]:
+    """Credal less classical AUROC."""
     pair = {"credal": measure, "classical": "EU" if measure == "GH" else measure}
     kinds = [Kind(label, {"variant": v, "measure": m, "metric": "AUROC", **keys}) for v, m in pair.items()]
-    found = gaps(results, *kinds, on=("backbone", "id_set", "ood_set"))
-    tally = Tally.of("AUROC", (gap.ours for gap in found))
-    return f"{WORDS[measure]} in {tally.text}" if tally else ""
+    return gaps(results, *kinds, on=("backbone", "id_set", "ood_set"))
 
 
 def _rise(results: Sequence[Result], variant: str, measure: str) -> str:

@@ -9,9 +9,11 @@ from typing import Final
 from scipy.stats import spearmanr
 
 from credalens_paper.experiments.cell_keys import SET_METRICS
-from credalens_paper.experiments.tables import BOTH
+from credalens_paper.experiments.display_names import display_name
+from credalens_paper.experiments.tables import BOTH, C10
 from credalens_paper.findings.advice.guards import BY_SCORE, LABEL, Shares, all_shares, guard_shares
-from credalens_paper.findings.advice.sentence import Network, ends, listed, page
+from credalens_paper.findings.advice.sentence import WORDS, Network, ends, listed, page
+from credalens_paper.findings.beyond import NOISY
 from credalens_paper.findings.lookup import Kind, numbers_of
 from credalens_paper.measures.guarding import standard_error
 from credalens_paper.results.records import Result
@@ -21,8 +23,10 @@ METRICS: Final = ("false_alarms", *BY_SCORE, "halved_left", *SET_METRICS)
 COLUMNS: Final = ("total", "mean_total", "least_confidence", "mean_least_confidence")
 INPUTS: Final = 10_000
 """Of the test sets of images."""
+TESTED_ON: Final = {WORDS[NOISY]: display_name(C10)}
+"""Training data that are tested on the images of others."""
 FEWEST: Final = 3
-"""Networks on the same data that are put in an order."""
+"""Networks for the same test images that are put in an order."""
 STRONG: Final = 0.8
 """A rank correlation from which on one thing goes with another."""
 GUARDS: Final = (
@@ -107,25 +111,27 @@ and more of them hold the true one."""
 
 
 def _spread(halves: int) -> str:
-    return f"standard error {standard_error(halves, INPUTS):.1f} points for {INPUTS:,} inputs"
+    return f"standard error {standard_error(halves, INPUTS):.1f} points for {INPUTS:,} images"
 
 
 def _by_accuracy(results: Sequence[Result]) -> str:
-    """Whether networks that are right more often turn away more, where there are some on the same data."""
+    """Whether networks that are right more often turn away more, where there are some for the same test images."""
     right, turned = (guard_shares(results, metric).get(COLUMNS[0], {}) for metric in ("accepted_ACC", "turned_away"))
-    alike: dict[str, list[Network]] = {}
-    for network in right:
-        if network in turned:
-            alike.setdefault(network.data, []).append(network)
-    orders = {
-        data: float(spearmanr([fmean(right[one]) for one in those], [fmean(turned[one]) for one in those]).statistic)
-        for data, those in sorted(alike.items())
-        if len(those) >= FEWEST
-    }
+    alike: dict[str, list[tuple[float, float]]] = {}
+    for network in right.keys() & turned.keys():
+        data = TESTED_ON.get(network.data, network.data)
+        alike.setdefault(data, []).append((fmean(right[network]), fmean(turned[network])))
+    orders = {data: _rank_correlation(pairs) for data, pairs in sorted(alike.items()) if len(pairs) >= FEWEST}
     if not orders:
         return ""
     verb = "turn" if min(orders.values()) >= STRONG else "need not turn"
-    numbers = listed(f"{order:.2f} over {len(alike[data])} networks on {data}" for data, order in orders.items())
+    numbers = listed(f"{order:.2f} over {len(alike[data])} networks for {data}" for data, order in orders.items())
     return f"""
-  Better networks {verb} away more: the rank correlation of how often they are right about what they accept
+  More accurate networks {verb} away more: the rank correlation of how often they are right about what they accept
   with what they turn away, by `{COLUMNS[0]}`, is {numbers}."""
+
+
+def _rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    """Spearman's; 0 where all are equal in one of the two."""
+    one, other = zip(*pairs, strict=True)
+    return float(spearmanr(one, other).statistic) if min(len(set(one)), len(set(other))) > 1 else 0.0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from credalens_paper.findings.advice.ranking import catalogue
-from credalens_paper.findings.advice.sentence import Advice, Network, networks_text, section
+from credalens_paper.findings.advice.sentence import Advice, Network, listed, networks_text, section
 from credalens_paper.findings.comparisons import cells
 from credalens_paper.findings.tally import Tally
 from credalens_paper.results.records import Result
@@ -19,6 +19,8 @@ HEADS: Final = {
     "GH": "`hartley` less `mean_epistemic`",
     "TU": "`total` less `mean_total`",
 }
+NAMED: Final = 3
+"""Exceptions up to which they are named."""
 NOTE: Final = (
     "AUROC against unknown inputs, for every number of members and every set: in how many cells credal is better, and the\n"
     "least and the greatest difference in points. Mutual information is `mean_epistemic`. Networks of the same kind that were\n"
@@ -84,11 +86,14 @@ def _hartley(results: Sequence[Result], lost: Sequence[Network]) -> str:
 
 def _ranks(results: Sequence[Result]) -> str:
     """Whether total uncertainty ranks unknown inputs better than epistemic."""
-    found = Tally("AUROC", tuple(cell["total"] - cell["epistemic"] for cell in catalogue(results).values()))
+    gains = {pair: cell["total"] - cell["epistemic"] for pair, cell in catalogue(results).items()}
+    found = Tally("AUROC", tuple(gains.values()))
     if not found:
         return ""
     word = found.pick("Do not rank by `epistemic`", "Rank by `epistemic`", "To rank, measure both")
-    return f"{word}: `total` ranks unknown inputs better in {found.share}."
+    lost = [pair.text for pair, gain in gains.items() if gain < 0]
+    but = f" (not for {listed(lost)})" if 0 < len(lost) <= NAMED else ""
+    return f"{word}: `total` ranks unknown inputs better in {found.share}{but}."
 
 
 def epistemic_table(results: Sequence[Result], /) -> str:

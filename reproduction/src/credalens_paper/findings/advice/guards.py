@@ -9,7 +9,7 @@ from typing import Final
 from credalens.checks.counted import count_text
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.findings.advice.ranking import catalogue, ranking
-from credalens_paper.findings.advice.sentence import Advice, Network, ends, page, section
+from credalens_paper.findings.advice.sentence import Advice, Network, ends, listed, page, section
 from credalens_paper.findings.lookup import Kind, numbers_of
 from credalens_paper.results.records import Result
 
@@ -75,16 +75,17 @@ def _advised(results: Sequence[Result], shares: Shares) -> str:
 
 
 def _alarms(results: Sequence[Result], turned: Shares, best: str) -> str:
-    """How many false alarms there were, and what was turned away by the advised score, the next best and the worst."""
+    """How many false alarms there were, and what was turned away by the advised score, the next best and the worst ones."""
     alarms = guard_shares(results, "false_alarms")
     networks = count_text(len(turned[best]), "kind of network", "kinds of network")
     others = [name for name in turned if name != best]
-    beside = dict.fromkeys((*others[:1], *others[-1:]))
+    worst = [name for name in others[1:] if _average(turned[name]) == _average(turned[others[-1]])]
+    beside = [names for names in (others[:1], worst) if names]
     return (
         f"Guards that promise 5 % false alarms had {ends(all_shares(alarms), '.1f')} % ({networks}, "
         f"{count_text(len(alarms), 'score')}) and turned away {_average(turned[best])} of the unknown inputs by `{best}` "
         f"({ends(all_shares({best: turned[best]}), '.0f')} % by network and data)"
-        f"{''.join(f', {_average(turned[name])} by `{name}`' for name in beside)}."
+        f"{''.join(f', {_average(turned[names[0]])} by {_quoted(names)}' for names in beside)}."
     )
 
 
@@ -95,6 +96,10 @@ def _errors(accepted: Shares, turned: Shares, sure: str, best: str) -> str:
         for name in dict.fromkeys((sure, best))
     ]
     return f"Guards that promise half of the error rate accepted {', '.join(shares)}."
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return listed(f"`{name}`" for name in names)
 
 
 def _average(shares: Mapping[Network, Sequence[float]]) -> str:

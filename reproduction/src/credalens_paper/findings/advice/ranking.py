@@ -11,8 +11,10 @@ import numpy as np
 
 from credalens.core.scores import SCORES
 from credalens.evaluation.advice.which_score import mean_ranks
+from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.tables import C10, C100
-from credalens_paper.findings.advice.sentence import page
+from credalens_paper.findings.advice.sentence import Network, page
 from credalens_paper.findings.lookup import Kind, numbers_of
 from credalens_paper.results.records import Result
 from credalens_paper.results.rendering.markdown import joined, markdown_table
@@ -34,6 +36,16 @@ class Pair(NamedTuple):
     backbone: str
     method: str
     ood_set: str
+
+    @property
+    def text(self) -> str:
+        """In plain words.
+
+        >>> Pair("cifar10", "vit_base", "DE", "svhn").text
+        'ViT-Base on CIFAR-10 against SVHN'
+        """
+        network = Network.of(CellKey(**self._asdict(), metric="AUROC"))
+        return f"{network.kind} on {network.data} against {display_name(self.ood_set)}"
 
 
 Cells = Mapping[Pair, Mapping[str, float]]
