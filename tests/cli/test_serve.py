@@ -34,7 +34,7 @@ def test_by_default_it_listens_to_this_machine_only(capsys, served):
 
 
 def test_workers_get_the_same_settings(capsys, served, tmp_path):
-    Guard.fit(wrap(batch_of("flat", 3, 30, 4))).save(tmp_path / "guard.json")
+    Guard.fit(wrap(batch_of("peaked", 3, 30, 4))).save(tmp_path / "guard.json")
     (tmp_path / "tokens").write_text("secret\n")
     arguments = ("--workers", 2, "--guard", tmp_path / "guard.json", "--token-file", tmp_path / "tokens")
     load = ("--batch-delay", 2.5, "--queue", 7, "--max-rows", 9, "--timeout", 3, "--host", EVERYWHERE)
@@ -75,7 +75,7 @@ def test_what_is_wrong_is_one_line(capsys, served, tmp_path, monkeypatch, argume
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.onnx").write_bytes(b"no model")
     (tmp_path / "empty").touch()
-    Guard.fit(wrap(batch_of("flat", 3, 30, 4))).save(tmp_path / "guard.json")
+    Guard.fit(wrap(batch_of("peaked", 3, 30, 4))).save(tmp_path / "guard.json")
     code, out, err = run(capsys, "serve", *arguments)
     assert (code, out, served) == (2, "", [])
     assert err.startswith("error: ")

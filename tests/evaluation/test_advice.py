@@ -217,3 +217,11 @@ def test_a_threshold_asks_the_prediction_for_its_own_score_and_base():
     with pytest.raises(ValueError, match="does not know the base"):
         select_threshold(prediction.total, name="total").flags(prediction)
     assert not select_threshold(prediction.score("imprecision"), name="imprecision").flags(prediction).all()
+
+
+def test_members_that_agree_have_no_better_point_prediction():
+    """p* and the mean then differ by rounding alone, which a paired test finds in every row."""
+    mean = np.full((300, 3), [0.5, 0.3, 0.2])
+    choice = point_choice(mean - [1e-9, 0, 0], mean, np.zeros(300, int))
+    assert choice.nll.p_value < 0.001
+    assert choice.prediction == "intersection"

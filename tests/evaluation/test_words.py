@@ -126,8 +126,13 @@ def test_the_headline_says_what_choosing_was_worth_elsewhere(result):
     assert "the gain is" not in words.summary(changed(chosen, "recommended.gain", None)).headline
 
 
-def test_without_ood_data_the_default_has_its_reason(result):
-    assert remarks.NO_OOD in words.summary(replace(result, ood=())).remarks
+@pytest.mark.parametrize(
+    ("score", "reason"),
+    [("total", "credal total is used, which was never far from"), ("mean_total", "entropy of the mean is used. Pass")],
+)
+def test_without_ood_data_the_default_has_its_reason(result, score, reason):
+    without = replace(result, ood=(), recommended=replace(result.recommended, score=score))
+    assert reason in remarks.remarks(without)[-1]
 
 
 def test_the_threshold_is_that_of_the_recommended_score(result):
@@ -141,7 +146,7 @@ def test_worse_than_chance_is_said(result):
     assert words.summary(result).detection[0].remark == ""
     below = Interval(0.25, 0.2, 0.3, 0.95, "delong", 60, 40)
     worse = changed(result, "ood.0.epistemic.credal.auroc_interval", below)
-    assert words.summary(worse).detection[0].remark.startswith("Worse than chance")
+    assert words.summary(worse).detection[0].remark.startswith("Credal epistemic uncertainty is worse than chance here")
 
 
 def test_the_headline_gives_the_mean_auroc_of_data_not_used_to_choose(result):

@@ -48,7 +48,7 @@ def test_a_wrapper_decides_as_its_guard():
 
     torch.manual_seed(0)
     members, x = [torch.nn.Linear(4, 3) for _ in range(5)], torch.randn(60, 4)
-    guard = Guard.fit(CredalWrapper(members).predict_batch(x), false_alarm_rate=0.2)
+    guard = Guard.fit(CredalWrapper(members).predict_batch(x), score="mean_total", false_alarm_rate=0.2)
     wrapper = CredalWrapper(members, guard=guard)
     decided = wrapper.decide(3 * x)
     np.testing.assert_array_equal(decided.accepted, guard.decide(wrapper.predict_batch(3 * x)).accepted)

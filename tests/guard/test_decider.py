@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -16,10 +17,12 @@ from credalens.guard.decisions import REASONS
 from credalens.guard.saved import SavedFormat
 from tests.strategies import batch_of
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*share the highest")  # ties belong to what is tested here
 MEMBERS = np.concatenate([batch_of("peaked", 5, 300, 4, seed=1), batch_of("flat", 5, 60, 4, seed=2)], axis=1)
 PREDICTION = wrap(MEMBERS)
 LABELS = PREDICTION.predict()
-GUARD = Guard.fit(PREDICTION, LABELS, max_error=0.05)
+with warnings.catch_warnings(action="ignore"):
+    GUARD = Guard.fit(PREDICTION, LABELS, max_error=0.05)
 NEW = wrap(batch_of("mixed", 5, 80, 4, seed=3))
 
 

@@ -98,7 +98,9 @@ def test_a_guard_of_another_kind_is_refused_before_anything_is_written(tmp_path,
     with pytest.raises(ValueError, match="this guard is for 'total' in base 2 and the prediction is in base 10"):
         score_file(source, tmp_path / "out.parquet", guard=GUARD, base=10)
     with pytest.raises(ValueError, match="fitted with 3 classes and the prediction has 5"):
-        score_file(source, tmp_path / "out.parquet", guard=Guard.fit(wrap(batch_of("flat", 4, 30, 3))))
+        score_file(
+            source, tmp_path / "out.parquet", guard=Guard.fit(wrap(batch_of("peaked", 4, 30, 3)), score="mean_total")
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["in.npy"]
 
 

@@ -84,7 +84,7 @@ class TestOnnx:
         other = write_linear(tmp_path / "other.onnx", np.ones((7, 5)))
         with pytest.raises(ValueError, match=r"other\.onnx x FP32 \[-1, 7\]"):
             self.served([*files(), other])
-        guard = Guard.fit(wrap(batch_of("flat", 4, 30, 5)))
+        guard = Guard.fit(wrap(batch_of("peaked", 4, 30, 5)))
         with pytest.raises(ValueError, match="fitted with 4 members and there are 3"):
             self.served(files(), guard)
 
@@ -135,7 +135,7 @@ class TestFunctions:
             assert words in refused.json()["error"]
 
     def test_a_guard_of_other_members_decides_nothing(self):
-        guard = Guard.fit(wrap(batch_of("flat", 4, 30, 5)))
+        guard = Guard.fit(wrap(batch_of("peaked", 4, 30, 5)))
         failed = infer(app(self.softmax_members, guard), request({"x": ROWS}, ["total"]), "model")
         assert failed.status_code == 500
         assert "for 4 members and 5 classes; the model has 3 and 5" in failed.json()["error"]
@@ -164,7 +164,7 @@ def test_scikit_learn():
 
     x, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3
     classifier = CredalClassifier(GaussianNB(), n_members=3, random_state=0).fit(x, y)
-    classifier.guard = Guard.fit(classifier.credal_predict(x))
+    classifier.guard = Guard.fit(classifier.credal_predict(x), score="mean_total")
     server = app(classifier)
     found = answers(infer(server, request({"input": x}, ["lower", "total", "decision"], binary=True), "model"))
     prediction = classifier.credal_predict(x)

@@ -241,5 +241,7 @@ def _print_checks(counts: DecisionCounts, fitted: Guard) -> None:
         most, verdict = f"{found.holds_up_to:.2%}", "holds" if found.kept else "broken"
         table.add_row(found.name, f"{found.promised:.2%}", observed, most, f"{found.n:,}", verdict)
     Console(highlight=False).print(table)
+    if fitted.blindness:
+        typer.echo(fitted.blindness)
     if counts.concerned is None and (fitted.promises or fitted.sets):
         typer.echo("Not checked: promises about errors and sets, which need labels; pass --labels FILE.")

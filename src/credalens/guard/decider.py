@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -16,11 +17,11 @@ from credalens import __version__
 from credalens.arrays import array_kind_of, to_numpy
 from credalens.checks.options import check_base, check_choice, check_count, check_fraction, check_trim
 from credalens.core.scores import DEFAULT, SCORES
-from credalens.guard.binomial import conformal_rate_range
+from credalens.guard.binomial import binomial_interval, conformal_rate_range, most_hits
 from credalens.guard.calibration import POINTS, Calibration, Signature, observe
 from credalens.guard.conformal_sets import ConformalSets
 from credalens.guard.decisions import LIKE, MANY, NONE, RISKY, SEVERAL, UNLIKE, Decisions
-from credalens.guard.false_alarms import PValueTable, alarm_threshold, p_values
+from credalens.guard.false_alarms import PValueTable, alarm_threshold, p_values, share_at_top
 from credalens.guard.observed import PromiseCheck, count_decisions
 from credalens.guard.risk.promise import Promise, Risk, read_risks
 from credalens.guard.risk.search import promised_limit
@@ -101,7 +102,7 @@ class Guard(Signature):
         array(['unlike the calibration data'], dtype='<U41')
         """
         calibration = observe(prediction, labels, score=score, point=point)
-        return cls.from_calibration(
+        guard = cls.from_calibration(
             calibration,
             false_alarm_rate=false_alarm_rate,
             risks=read_risks(max_error, max_class_error, class_by, calibration.classes),
@@ -110,6 +111,9 @@ class Guard(Signature):
             largest_set=largest_set,
             members=members,
         )
+        if guard.blindness:
+            warnings.warn(guard.blindness, stacklevel=2)
+        return guard
 
     @classmethod
     def from_calibration(
@@ -154,12 +158,32 @@ class Guard(Signature):
 
     @property
     def false_alarm_range(self) -> tuple[float, float] | None:
-        """Where the false-alarm rate of this guard lies with probability 0.95 over calibration data; ties make it smaller.
+        """Where the false-alarm rate of this guard lies with probability 0.95 over calibration data.
 
         It is a range of the beta distribution with parameters a and n + 1 - a, where a is ``false_alarm_rate`` times n + 1,
-        rounded down.
+        rounded down. If scores are tied at the threshold, fewer than a - 1 lie above it, and it is the interval of Clopper and
+        Pearson of their share.
         """
-        return None if self.false_alarm_rate is None else conformal_rate_range(self.false_alarm_rate, self.n)
+        if self.false_alarm_rate is None:
+            return None
+        above = self.n - int(np.searchsorted(self.scores, self.threshold, side="right"))
+        tied = above < most_hits(self.false_alarm_rate, self.n + 1) - 1
+        return binomial_interval(above, self.n) if tied else conformal_rate_range(self.false_alarm_rate, self.n)
+
+    @property
+    def blindness(self) -> str:
+        """Why the guard calls no input unlike the calibration data, and what to do; empty where it does not."""
+        share = 0.0 if self.false_alarm_rate is None else share_at_top(self.scores, self.false_alarm_rate)
+        if not share:
+            return ""
+        uniform = self.score == DEFAULT and math.isclose(self.threshold, math.log(self.classes, self.base))
+        reason = ", because their credal sets contain the uniform distribution" if uniform else ""
+        return (
+            f"{share:.1%} of the calibration inputs share the highest {self.score!r}, {self.threshold:.4g}{reason}. At a "
+            f"false-alarm rate of {self.false_alarm_rate:.3g} the guard therefore calls none of them unlike the calibration "
+            "data, nor any input whose score is no higher. Take a score that tells them apart: score='mean_total' or "
+            "'mean_least_confidence' (--score)."
+        )
 
     @property
     def digest(self) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.counted import count_text
+from credalens.guard.binomial import most_hits
 from credalens.guard.quantile import conformal_quantile, least_samples
 
 SHIFT: Final = 39  # 8192 steps for every factor of two
@@ -66,3 +67,17 @@ def alarm_threshold(ordered: NDArray, rate: float, /) -> float:
             f"{least} are needed."
         )
     return conformal_quantile(ordered, rate)
+
+
+def share_at_top(scores: NDArray, rate: float, /) -> float:
+    """The share of the scores that equal the highest one, where these are too many to flag at ``rate``; otherwise 0.
+
+    No threshold then keeps the rate and flags any of them, nor any other input whose score is no higher.
+
+    >>> share_at_top(np.array([0.1, 0.4, 1.0, 1.0]), 0.2), share_at_top(np.array([0.1, 0.4, 0.9, 1.0]), 0.2)
+    (0.5, 0.0)
+    """
+    if not len(scores):
+        return 0.0
+    at_top = int((scores == scores.max()).sum())
+    return at_top / len(scores) if at_top > max(1, most_hits(rate, len(scores) + 1)) else 0.0

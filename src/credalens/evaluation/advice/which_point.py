@@ -1,18 +1,21 @@
 """Which point prediction to use, the intersection probability or the mean, by NLL and ECE on labelled data.
 
 The rule: the intersection probability stays unless the mean is clearly better in NLL or ECE and clearly worse in neither;
-"clearly" is a paired test with Holm's correction for the two.
+"clearly" is a paired test with Holm's correction for the two, and a difference that is not `NEGLIGIBLE`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from credalens.evaluation.judged_rows import JudgedRows, paired_ece, paired_nll
 from credalens.evaluation.results import ByMethod, Result
 from credalens.evaluation.statistics.bootstrap import Resampling
 from credalens.evaluation.statistics.holm import holm
+
+NEGLIGIBLE: Final = 1e-4
+"""A difference below it, a hundredth of a percentage point of ECE or a ten-thousandth of NLL, is of no account."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,6 @@ def choose_point(judged: ByMethod[JudgedRows], /, *, bins: int, resampling: Resa
     differences = [
         PointDifference(metric, *numbers[:3], p_values[metric]) for metric, numbers in (("NLL", nll), ("ECE", ece))
     ]
-    clear = [d.difference for d in differences if d.p_value < 1 - resampling.level]
+    clear = [d.difference for d in differences if d.p_value < 1 - resampling.level and abs(d.difference) >= NEGLIGIBLE]
     worse = bool(clear) and min(clear) > 0
     return PointChoice("mean" if worse else "intersection", *differences)

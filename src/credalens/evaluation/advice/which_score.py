@@ -5,7 +5,9 @@ The rule: rank all scores by AUROC on every OOD data set, and take the one with 
 - its mean AUROC is clearly better than that of the default, by DeLong's paired test with Holm's correction for all comparisons,
 - and choosing also gained something on data that were not used to choose.
 
-Otherwise recommend the default.
+Otherwise recommend the default, the first of `DEFAULTS` that can be used. A score cannot if so many ID inputs share its
+highest value that no threshold keeps the wanted rate of false alarms and flags anything; it is never recommended. With two
+classes that is common for credal total, which is at its maximum wherever the members disagree about the class.
 
 The quality of a choice is measured on data that it was not made on. With several OOD data sets, each is left out in turn: the
 score is chosen on the others and one half of the ID inputs, and measured on it and the other half. With a single OOD data set,
@@ -15,19 +17,23 @@ the score is chosen on one half of all inputs and measured on the other half, ov
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.core.scores import DEFAULT
 from credalens.evaluation.metrics.threshold import threshold_for_rate
 from credalens.evaluation.results import Comparison, Result
 from credalens.evaluation.statistics.holm import holm
 from credalens.evaluation.statistics.wins import LEAST, Wins, compare_wins, quantile, wins
 from credalens.guard.binomial import binomial_interval
+from credalens.guard.false_alarms import share_at_top
 
+DEFAULTS: Final = (DEFAULT, "mean_total", "mean_least_confidence")
 SPLITS: Final = 20
 """Of a single OOD data set; with several, what differs between splits are the ID inputs alone."""
 SPLITS_OF_SETS: Final = 4
@@ -80,15 +86,17 @@ class Recommendation(Result):
 
     :ivar rule: "leave one set out", "halves", or "default" if there is nothing to choose by.
     :ivar gain: what choosing gained in AUROC over the default on data that were not used to choose, whatever is recommended.
+    :ivar tied: scores that cannot be used, and the share of the ID inputs that share the highest value of each.
     """
 
     score: str
     default: str
     rule: Literal["leave one set out", "halves", "default"]
     false_alarm_rate: float
-    ranking: tuple[Ranked, ...]
-    held_out: tuple[HeldOut, ...]
-    gain: float | None
+    ranking: tuple[Ranked, ...] = ()
+    held_out: tuple[HeldOut, ...] = ()
+    gain: float | None = None
+    tied: Mapping[str, float] = field(default_factory=dict)
 
 
 def recommend(
@@ -96,32 +104,35 @@ def recommend(
     ood_scores: Mapping[str, ScoresByName],
     /,
     *,
-    default: str = "total",
     false_alarm_rate: float = 0.05,
     level: float = 0.95,
     seed: int = 0,
 ) -> Recommendation:
     """Choose a score by the rule above; ``ood_scores`` are data set -> score -> values."""
+    shares = {name: share_at_top(scores, false_alarm_rate) for name, scores in id_scores.items()}
+    tied = {name: share for name, share in shares.items() if share}
+    default = next((name for name in DEFAULTS if name in shares and name not in tied), DEFAULTS[0])
+    recommended = partial(Recommendation, default=default, false_alarm_rate=false_alarm_rate, tied=tied)
     if not ood_scores:
-        return Recommendation(default, default, "default", false_alarm_rate, (), (), None)
+        return recommended(default, rule="default")
     table = _wins_table(id_scores, ood_scores)
-    choice = choose(table, default=default, level=level)
-    trial = _Trial(id_scores, ood_scores, default, false_alarm_rate, level, seed)
+    choice = choose(table, default=default, level=level, tied=tied)
+    trial = _Trial(id_scores, ood_scores, default, false_alarm_rate, level, seed, tied)
     if not trial.is_large_enough():
-        return Recommendation(default, default, "default", false_alarm_rate, choice.ranking, (), None)
+        return recommended(default, rule="default", ranking=choice.ranking)
     rule: Literal["leave one set out", "halves"] = "leave one set out" if len(table) > 1 else "halves"
     measured = trial.measure(choice.score)
     gain = float(np.mean([one.auroc - one.default_auroc for of_set in measured.values() for one in of_set]))
     score = choice.score if gain > 0 else default
     held_out = tuple(trial.summary(name, of_set, score == default) for name, of_set in measured.items())
-    return Recommendation(score, default, rule, false_alarm_rate, choice.ranking, held_out, gain)
+    return recommended(score, rule=rule, ranking=choice.ranking, held_out=held_out, gain=gain)
 
 
 WinsByScore = dict[str, Wins]
 
 
-def choose(table: Mapping[str, WinsByScore], /, *, default: str, level: float) -> Choice:
-    """Apply the rule to OOD data set -> score -> its wins."""
+def choose(table: Mapping[str, WinsByScore], /, *, default: str, level: float, tied: Collection[str] = ()) -> Choice:
+    """Apply the rule to OOD data set -> score -> its wins; scores that are ``tied`` are ranked but not chosen."""
     names = list(next(iter(table.values())))
     aurocs = {name: np.array([by_score[name].mean() for by_score in table.values()]) for name in names}
     ranks = mean_ranks(aurocs)
@@ -135,7 +146,8 @@ def choose(table: Mapping[str, WinsByScore], /, *, default: str, level: float) -
         Ranked(name, ranks[name], float(aurocs[name].mean()), differences.get(name), p_values.get(name))
         for name in sorted(names, key=lambda name: (ranks[name], name != default))
     )
-    return Choice(ranking[0].name if _clearly_better(ranking[0], level) else default, ranking)
+    best = next((ranked for ranked in ranking if ranked.name not in tied), ranking[0])
+    return Choice(best.name if _clearly_better(best, level) else default, ranking)
 
 
 def _clearly_better(ranked: Ranked, level: float) -> bool:
@@ -143,9 +155,10 @@ def _clearly_better(ranked: Ranked, level: float) -> bool:
     return difference is not None and difference.difference > 0 and (p_value or 0.0) < 1 - level
 
 
-def clear_leader(ranking: Sequence[Ranked], level: float, /) -> Ranked | None:
-    """Of the scores that are clearly better than the default, the one of the highest AUROC; None if there is none."""
-    better = [ranked for ranked in ranking if _clearly_better(ranked, level)]
+def clear_leader(recommended: Recommendation, level: float, /) -> Ranked | None:
+    """Of the scores that can be used and are clearly better than the default, the one of the highest AUROC; else None."""
+    usable = (ranked for ranked in recommended.ranking if ranked.name not in recommended.tied)
+    better = [ranked for ranked in usable if _clearly_better(ranked, level)]
     return max(better, key=lambda ranked: ranked.auroc, default=None)
 
 
@@ -187,6 +200,7 @@ class _Trial:
     rate: float
     level: float
     seed: int
+    tied: Collection[str]
 
     def is_large_enough(self) -> bool:
         """Whether the parts that choices are made on have as many inputs as a comparison needs."""
@@ -211,7 +225,7 @@ class _Trial:
         results = {}
         for name, scores in unseen.items():
             others = {other: of_set for other, of_set in table.items() if other != name} or table
-            score = choose(others, default=self.default, level=self.level).score
+            score = choose(others, default=self.default, level=self.level, tied=self.tied).score
             aurocs = (wins(id_b[which], scores[which]).mean() for which in (score, self.default))
             shares = (self._caught(id_a[which], scores[which]) for which in (score, winner, self.default))
             results[name] = _Measured(score, *aurocs, *shares)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from credalens.core.scores import DEFAULT, SCORES
+from credalens.evaluation.advice.which_score import Recommendation
 from credalens.evaluation.detection import Detection
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.results import Comparison, Interval
 from credalens.evaluation.statistics.wins import LEAST
+from credalens.evaluation.words.numbers import SPACE, percent
 
 ONE_MEMBER: Final = (
     "There is a single member, and one member cannot disagree: epistemic uncertainty is zero everywhere. Train a few "
     "more with other seeds."
 )
 NO_LABELS: Final = "No labels were given, so that accuracy and calibration are unknown. Pass them with --labels."
-
-NO_OOD: Final = (
-    "Without inputs of another kind no score could be chosen: credal total is used, which was never far from the best one with "
-    "accurate networks. Pass such inputs with --ood."
-)
 
 
 def remarks(evaluation: Evaluation, /) -> list[str]:
@@ -28,9 +26,29 @@ def remarks(evaluation: Evaluation, /) -> list[str]:
         texts.append(ONE_MEMBER)
     if evaluation.calibration is None:
         texts.append(NO_LABELS)
+    if evaluation.recommended.tied.get(DEFAULT):
+        texts.append(_tied(evaluation.recommended))
     if not evaluation.ood:
-        texts.append(NO_OOD)
+        texts.append(_no_ood(evaluation.recommended.score))
     return texts
+
+
+def _tied(recommended: Recommendation) -> str:
+    """That credal total cannot tell inputs apart, and what is used instead."""
+    rate = f"{100 * recommended.false_alarm_rate:g}{SPACE}%"
+    share, label = percent(recommended.tied[DEFAULT]), SCORES[DEFAULT].label
+    blind = f"{share} of the in-distribution inputs share the highest {label}, so that at {rate} of false alarms it flags none"
+    if recommended.default in recommended.tied:
+        return f"{blind}; nor do the scores that could take its place. The members take too few different values."
+    return f"{blind}: {SCORES[recommended.default].label} takes its place. With few classes that is common."
+
+
+def _no_ood(score: str) -> str:
+    praise = ", which was never far from the best one with accurate networks" if score == DEFAULT else ""
+    return (
+        f"Without inputs of another kind no score could be chosen: {SCORES[score].label} is used{praise}. Pass such inputs "
+        "with --ood."
+    )
 
 
 def about(detection: Detection, /) -> str:
@@ -42,7 +60,10 @@ def about(detection: Detection, /) -> str:
 def _below_chance(interval: Interval) -> str:
     if interval.high >= 0.5:
         return ""
-    return "Worse than chance: the members are surer of these inputs than of those they were trained for."
+    return (
+        "Credal epistemic uncertainty is worse than chance here: the members agree more about these inputs than about those "
+        "they were trained for."
+    )
 
 
 def _few(comparison: Comparison) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from credalens.core.scores import SCORES
-from credalens.evaluation.advice.which_point import PointChoice
+from credalens.evaluation.advice.which_point import NEGLIGIBLE, PointChoice
 from credalens.evaluation.advice.which_score import Recommendation, clear_leader
 from credalens.evaluation.alarms import Alarm
 from credalens.evaluation.detection import Detection
@@ -15,6 +15,7 @@ from credalens.evaluation.prediction_quality import Calibration
 from credalens.evaluation.results import TOO_FEW, Comparison, Interval, Result
 from credalens.evaluation.words.numbers import SPACE, joined, number, percent, points, unit
 from credalens.evaluation.words.remarks import about, remarks
+from credalens.guard.false_alarms import share_at_top
 
 CLOSE_ENOUGH = 0.005
 MOST_NAMED = 4
@@ -87,10 +88,23 @@ def _headline(evaluation: Evaluation) -> str:
     over = f" (mean of {sets} data sets)" if sets > 1 else ""
     chosen = recommended.held_out and recommended.score != recommended.default
     where = ", measured on data that it was not chosen on" if chosen else ""
+    if hopeless := _hopeless(evaluation):
+        return f"{hopeless} {label[0].upper()}{label[1:]} has AUROC {percent(_mean_auroc(evaluation))}{over}{where}."
     return (
         f"Use {label} to find out-of-distribution (OOD) inputs: AUROC {percent(_mean_auroc(evaluation))}{over}{where}. "
         f"{_why(evaluation)}"
     )
+
+
+def _hopeless(evaluation: Evaluation) -> str:
+    """That the recommended score is no better than guessing on any OOD data set; empty where it is."""
+    (quality,) = (one for one in evaluation.scores if one.name == evaluation.recommended.score)
+    intervals = [metrics.auroc_interval for metrics in quality.ood.values()]
+    if any(interval is None or interval.low > 0.5 for interval in intervals):
+        return ""
+    if all(interval is not None and interval.high < 0.5 for interval in intervals):
+        return "The OOD inputs look more certain than the in-distribution ones: were the two swapped?"
+    return "No score was found that tells the OOD inputs from the in-distribution ones."
 
 
 def _why(evaluation: Evaluation) -> str:
@@ -103,6 +117,8 @@ def _why(evaluation: Evaluation) -> str:
         averaging = " It belongs to averaging: here credal sets do not find more." if score.averaging else ""
         better = f"On these data it is clearly better than {default.label} ({gain} points of AUROC)."
         return f"{better}{_elsewhere(recommended)}{averaging}"
+    if default.averaging:  # credal total cannot be used here, as a remark says
+        return f"{_rivals(evaluation)}."
     averaged = ranking["mean_total"]
     comparison, p_value = averaged.difference, averaged.p_value
     if comparison is None or p_value is None or p_value >= 1 - evaluation.settings.level:
@@ -116,7 +132,7 @@ def _why(evaluation: Evaluation) -> str:
 def _rivals(evaluation: Evaluation) -> str:
     """That no score is better than the default, or why the one that is on average is not recommended."""
     recommended, several = evaluation.recommended, len(evaluation.ood) > 1
-    leader = clear_leader(recommended.ranking, evaluation.settings.level)
+    leader = clear_leader(recommended, evaluation.settings.level)
     if leader is None or leader.difference is None:
         return f"No score is clearly better{' over all data sets' if several else ''}"
     if recommended.gain is None:
@@ -214,9 +230,9 @@ def _which_point(choice: PointChoice | None) -> str:
 
 def _who_is_ahead(gains: dict[str, float]) -> str:
     sides = {
-        "credal prediction is ahead in": [name for name, gain in gains.items() if gain > 0],
-        "averaging is ahead in": [name for name, gain in gains.items() if gain < 0],
-        "they are equal in": [name for name, gain in gains.items() if gain == 0],
+        "credal prediction is ahead in": [name for name, gain in gains.items() if gain >= NEGLIGIBLE],
+        "averaging is ahead in": [name for name, gain in gains.items() if gain <= -NEGLIGIBLE],
+        "they are equal in": [name for name, gain in gains.items() if abs(gain) < NEGLIGIBLE],
     }
     text = "; ".join(f"{side} {joined(names)}" for side, names in sides.items() if names)
     return text[0].upper() + text[1:] + "."
@@ -243,9 +259,11 @@ def alarm_sentence(evaluation: Evaluation, alarm: Alarm, /) -> str:
     in_unit = f" {unit(evaluation.settings.base)}" if score.unit == "information" else ""
     rate = f"{100 * alarm.threshold.false_alarm_rate:g}{SPACE}%"
     caught = _caught(evaluation, alarm)
+    share = share_at_top(evaluation.values[evaluation.data.id.name][alarm.score], alarm.threshold.false_alarm_rate)
+    blind = f" No in-distribution input is above it: {percent(share)} of them share that highest value." if share else ""
     return (
         f"To raise the alarm for at most {rate} of in-distribution inputs, flag {score.label} above "
-        f"{number(alarm.threshold.value)}{in_unit}{f': that catches {caught}' if caught else ''}."
+        f"{number(alarm.threshold.value)}{in_unit}{f': that catches {caught}' if caught else ''}.{blind}"
     )
 
 
