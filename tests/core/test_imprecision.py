@@ -37,6 +37,16 @@ def test_is_at_least_the_largest_total_variation_between_members(members):
     assert maximum_mean_imprecision(*probability_intervals(members)) >= distance - 1e-12
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("classes", [3, 4, 6, 10, 20])
+def test_of_two_members_it_is_their_total_variation(classes, dtype):
+    """The classes that each favours are a partition of the widths into halves, which rounding must not hide."""
+    members = batch_of("flat", 2, 2000, classes, seed=classes).astype(dtype)
+    distance = 0.5 * np.abs(members[0].astype(np.float64) - members[1]).sum(axis=-1)
+    value = maximum_mean_imprecision(*probability_intervals(members))
+    np.testing.assert_allclose(value, distance, rtol=0, atol=1e-12 if dtype == np.float64 else 1e-6)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("classes", [20, 150])
 def test_many_classes_are_certified(kind, classes):

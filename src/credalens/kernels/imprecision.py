@@ -9,21 +9,23 @@ import numpy as np
 from credalens.kernels.simd.jit import kernel
 
 NEGLIGIBLE = 1e-15  # widths below this change no sum
-ROUNDING = 1e-13  # what a sum of many widths may be off by
+ROUNDING = (
+    1e-13  # what a sum of many widths may be off by: a half that is reached exactly, as by two members, may look passed
+)
 
 
 @kernel
-def _greedy(widths, half):
-    """Take every width, from the largest down, that still fits below ``half``."""
+def _greedy(widths, room):
+    """Take every width, from the largest down, that still fits into ``room``."""
     taken = 0.0
     for k in range(widths.size):
-        if taken + widths[k] <= half:
+        if taken + widths[k] <= room:
             taken += widths[k]
     return taken
 
 
 @kernel
-def _search(widths, left, taken, branch, half, goal, best, max_nodes):
+def _search(widths, left, taken, branch, room, goal, best, max_nodes):
     """Depth first over which widths to take, the largest first: (best sum, whether the search ended within its budget).
 
     ``taken[k]`` is the sum of those taken before width k, ``left[k]`` the sum of all from k on, and ``branch[k]`` is 0 while
@@ -40,7 +42,7 @@ def _search(widths, left, taken, branch, half, goal, best, max_nodes):
         if nodes > max_nodes:
             return best, False
         total = taken[depth] + (widths[depth] if branch[depth] == 0 else 0.0)
-        if total > half or total + left[depth + 1] <= best:
+        if total > room or total + left[depth + 1] <= best:
             continue
         best = max(best, total)
         if depth + 1 < widths.size:
@@ -61,10 +63,10 @@ def imprecision_within(widths, limit, max_nodes, low, high, left, taken, branch)
         for k in range(used - 1, -1, -1):
             left[k] = left[k + 1] + widths[i, k]
         half = 0.5 * left[0]
-        goal = min(limit[i], half) - ROUNDING
-        best, ended = _greedy(widths[i, :used], half), True
+        room, goal = half + ROUNDING, min(limit[i], half) - ROUNDING
+        best, ended = _greedy(widths[i, :used], room), True
         if best < goal:
-            best, ended = _search(widths[i, :used], left, taken, branch, half, goal, best, max_nodes)
+            best, ended = _search(widths[i, :used], left, taken, branch, room, goal, best, max_nodes)
         low[i] = min(best, limit[i]) if best < goal else goal + ROUNDING
         high[i] = low[i] if ended else goal + ROUNDING
 
