@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from credalens.evaluation import (
-    evaluate,
-)
+from credalens import wrap
+from credalens.evaluation import evaluate
 from credalens.storage import open_predictions, save_predictions, source
 from credalens.storage.source import Source
 from tests.evaluation.small_data import CLASSES, ROWS
+from tests.strategies import batch_of
 
 
 def softmax(logits):
@@ -112,3 +112,15 @@ def test_take_reads_rows_across_chunks(monkeypatch, data):
     monkeypatch.setattr(source, "VALUES_A_CHUNK", 5 * CLASSES * 9)
     rows = np.array([0, 8, 9, 44, 119])
     assert (Source("x", known, False).take(rows) == known[:, rows]).all()
+
+
+def test_what_is_in_the_wrong_place_is_named():
+    members = batch_of("peaked", 3, 30, 4)
+    with pytest.raises(
+        TypeError, match=r"ood must map names to predictions, such as \{'noise': probs\}; got ndarray. Labels"
+    ):
+        evaluate(members, np.zeros(30, int))
+    with pytest.raises(
+        TypeError, match=r"in-distribution: expected the members' predictions .* got a CredalPrediction"
+    ):
+        evaluate(wrap(members), labels=np.zeros(30, int))

@@ -5,6 +5,7 @@ import pytest
 
 from credalens import wrap
 from credalens.guard import Guard
+from tests.strategies import batch_of
 
 NAMES_THE_REMEDY = (
     r"mean_pairwise_kl needs the members themselves.*pass hull=True to CredalWrapper or CredalClassifier.*wrap\(probs\)"
@@ -75,3 +76,32 @@ def test_a_classifier_decides_as_its_guard():
     assert clone(model).guard.digest == model.guard.digest
     with pytest.raises(ValueError, match="there is no guard to decide with"):
         CredalClassifier(random_state=0).fit(X, y).decide(X)
+
+
+def test_members_that_are_not_wrapped_are_named():
+    with pytest.raises(TypeError, match=r"expected a CredalPrediction; got ndarray. Use wrap\(probs\)"):
+        Guard.fit(batch_of("peaked", 4, 90, 3))
+
+
+def test_a_path_is_no_guard():
+    torch = pytest.importorskip("torch")
+    from credalens.torch import CredalWrapper
+
+    with pytest.raises(
+        ValueError, match=r"pass guard=Guard.fit\(prediction, labels\), or Guard.load\(path\); got 'guard.json'"
+    ):
+        CredalWrapper([torch.nn.Linear(4, 3)], guard="guard.json")
+
+
+def test_training_again_makes_a_guard_one_of_other_members():
+    from sklearn.linear_model import LogisticRegression
+
+    from credalens.sklearn import CredalClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    y = (X[:, 0] + rng.normal(0, 0.3, 200) > 0).astype(int)
+    model = CredalClassifier(LogisticRegression(), n_members=3, random_state=0).fit(X, y)
+    model.guard = Guard.fit(model.credal_predict(X), score="mean_total")
+    with pytest.warns(UserWarning, match=r"the guard was fitted on predictions of other members.*Fit it again"):
+        model.fit(X, y)

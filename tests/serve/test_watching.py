@@ -213,3 +213,13 @@ def test_tokens_guard_the_numbers_and_not_the_empty_page():
     application = app(member_outputs(), tokens=["secret"])
     status = {path: asyncio.run(served(application, [], path)).status_code for path in ("/", "/recent", "/metrics")}
     assert status == {"/": 200, "/recent": 401, "/metrics": 401}
+
+
+def test_the_log_of_an_alarm_compares_logarithms_with_logarithms(caplog):
+    from credalens.serve.watching.drift import update
+
+    alarm = DriftAlarm(np.linspace(0, 1, 200), alpha=0.05, method="fixed")
+    with caplog.at_level("WARNING", logger="credalens"):
+        update(alarm, np.full(300, 0.99), model="m")
+    (record,) = caplog.records
+    assert record.fields["log_value"] >= record.fields["log_bound"] == pytest.approx(np.log(alarm.bound))

@@ -61,7 +61,11 @@ class Fixed(ClassifierMixin, BaseEstimator):
             ValueError,
             r"estimators_\[0\] \(LinearSVC\) has no predict_proba",
         ),
-        (RandomForestRegressor(2).fit(X, Y), TypeError, "RandomForestRegressor is not an ensemble whose members"),
+        (
+            RandomForestRegressor(2).fit(X, Y),
+            TypeError,
+            "RandomForestRegressor is a regressor; a credal prediction is over classes",
+        ),
         (GradientBoostingClassifier(n_estimators=1).fit(X, Y), TypeError, "Expected RandomForestClassifier"),
         (AdaBoostClassifier(n_estimators=1).fit(X, Y), TypeError, "otherwise pass the list"),
         (BAYES, TypeError, "GaussianNB is not an ensemble"),

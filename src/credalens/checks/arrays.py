@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,6 +41,14 @@ def _read(read: Callable[[Any], Result], x: Any, name: str) -> Result:
     """What ``read`` makes of ``x``, with errors that say what it was."""
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, and masks are not understood; select the rows you want first.")
+    if isinstance(x, str | bytes | os.PathLike):
+        raise TypeError(
+            f"{name} must be an array of numbers; got {type(x).__name__} {x!r}. If that is a file, read it first."
+        )
+    if isinstance(x, Iterator):
+        raise TypeError(
+            f"{name} must be an array of numbers; got a {type(x).__name__}. Make one of it: np.stack(list(...))."
+        )
     try:
         return read(x)
     except ValueError as error:

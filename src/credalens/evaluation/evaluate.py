@@ -66,7 +66,7 @@ def evaluate(
     >>> evaluation.ood[0].epistemic.credal.auroc > 0.9, evaluation.calibration.intersection.accuracy
     (True, 1.0)
     """
-    if labels is None and not ood:
+    if labels is None and isinstance(ood, Mapping) and not ood:
         raise ValueError(
             "nothing to evaluate: give labels of the ID data, for accuracy and calibration (--labels FILE), OOD data sets, "
             "for detection (--ood NAME=FILE), or both."

@@ -8,12 +8,18 @@ from typing import Any
 from credalens.arrays import to_numpy
 from credalens.checks.counted import count_text
 from credalens.checks.doubtful_logits import are_distributions
+from credalens.prediction import CredalPrediction
 from credalens.storage import Predictions
 from credalens.storage.source import Source
 
 
 def open_sources(id_name: str, members: Any, ood: Mapping[str, Any], /, *, logits: bool) -> tuple[Source, list[Source]]:
     """The ID source and the OOD sources, if any: predictions of the same members over the same classes."""
+    if not isinstance(ood, Mapping):
+        raise TypeError(
+            f"ood must map names to predictions, such as {{'noise': probs}}; got {type(ood).__name__}. Labels are passed as "
+            "labels=."
+        )
     if id_name in ood:
         raise ValueError(f"{id_name!r} names both the ID data and an OOD data set; rename one of them (--name, --ood).")
     id_source = _source(id_name, members, logits)
@@ -26,6 +32,11 @@ def open_sources(id_name: str, members: Any, ood: Mapping[str, Any], /, *, logit
 
 
 def _source(name: str, predictions: Any, logits: bool) -> Source:
+    if isinstance(predictions, CredalPrediction):
+        raise TypeError(
+            f"{name}: expected the members' predictions (members, rows, classes); got a CredalPrediction. Pass what wrap was "
+            "given."
+        )
     source = Source(name, predictions if isinstance(predictions, Predictions) else to_numpy(predictions)[0], logits)
     if len(source.predictions.shape) != 3:
         raise ValueError(

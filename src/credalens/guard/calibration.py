@@ -14,7 +14,7 @@ from credalens.checks.bad_values import refuse_values
 from credalens.checks.labels import read_labels, warn_shifted_labels
 from credalens.checks.options import check_choice, check_same_base
 from credalens.core.scores import SCORES
-from credalens.guard.prediction_kind import PredictionKind
+from credalens.guard.prediction_kind import PredictionKind, check_prediction
 from credalens.prediction import CredalPrediction
 
 POINTS: Final = ("intersection", "mean")
@@ -40,6 +40,7 @@ class Signature:
     @classmethod
     def of(cls, prediction: CredalPrediction, /, *, score: str, point: str) -> Signature:
         """The signature of a prediction."""
+        check_prediction(prediction)
         check_choice(score, tuple(SCORES), "score")
         check_choice(point, POINTS, "point")
         return cls(

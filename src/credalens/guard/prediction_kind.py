@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from credalens.checks.counted import count_text
 from credalens.prediction import CredalPrediction
@@ -19,8 +20,7 @@ class PredictionKind:
     @classmethod
     def of(cls, prediction: CredalPrediction, /) -> PredictionKind:
         """The kind of a prediction of at least one input."""
-        if not isinstance(prediction, CredalPrediction):
-            raise TypeError(f"expected a CredalPrediction; got {type(prediction).__name__}. Use wrap(probs).")
+        check_prediction(prediction)
         if 0 in prediction.lower.shape:
             raise ValueError(f"the batch is empty: its shape is {tuple(prediction.lower.shape[:-1])}.")
         return cls(int(prediction.lower.shape[-1]), prediction.n_members, float(prediction.trim))
@@ -41,3 +41,10 @@ class PredictionKind:
                 "intervals depend on the number of members, so that no promise would hold. Fit it again with "
                 f"{count_text(other.n_members, 'member')}."
             )
+
+
+def check_prediction(x: Any, /) -> CredalPrediction:
+    """Refuse what is not a prediction, such as the members' probabilities themselves."""
+    if not isinstance(x, CredalPrediction):
+        raise TypeError(f"expected a CredalPrediction; got {type(x).__name__}. Use wrap(probs).")
+    return x

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,11 @@ from credalens.prediction import CredalPrediction, wrap
 from credalens.sklearn.committee import Committee
 from credalens.sklearn.fitting import fit_members, read_training_data
 from credalens.sklearn.unpack import committee_of, committee_of_list
+
+OTHER_GUARD: Final = (
+    "the guard was fitted on predictions of other members, and promises nothing about those that were trained now. Fit it "
+    "again: model.guard = Guard.fit(model.credal_predict(X_calibration), labels)."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -202,6 +208,8 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
             random_state=self.random_state,
             n_jobs=self.n_jobs,
         )
+        if self.guard is not None:
+            warnings.warn(OTHER_GUARD, stacklevel=2)
         return self._use(committee_of_list(models, votes=self.votes, name="estimators_"))
 
     def _use(self, committee: Committee) -> CredalClassifier:

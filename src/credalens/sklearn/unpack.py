@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -126,6 +126,10 @@ def _committee_of_ensemble(model: Any, votes: bool) -> Committee:
         return _committee_inside(model, votes)
     if isinstance(committee := getattr(model, "_committee", None), Committee):  # of a CredalClassifier
         return replace(committee, sources=[model], origin=model)
+    if is_regressor(model):
+        raise TypeError(
+            f"{type(model).__name__} is a regressor; a credal prediction is over classes. Pass classifiers."
+        )
     if not isinstance(model, (*FORESTS, BaggingClassifier, VotingClassifier)):
         raise TypeError(
             f"{type(model).__name__} is not an ensemble whose members predict all classes on their own. Expected "

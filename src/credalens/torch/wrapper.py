@@ -100,7 +100,7 @@ class CredalWrapper(nn.Module):
         guard: Guard | None = None,
     ) -> None:
         super().__init__()
-        self.guard = guard
+        self.guard = None if guard is None else guard_in_use(guard)
         self.samples = None if samples is None else check_count(samples, "samples")
         self.outputs = check_choice(outputs, OUTPUTS, "outputs")
         self.class_axis = class_axis

@@ -9,10 +9,12 @@ from credalens.evaluation.advice.which_point import NEGLIGIBLE, PointChoice
 from credalens.evaluation.advice.which_score import Recommendation, clear_leader
 from credalens.evaluation.alarms import Alarm
 from credalens.evaluation.detection import Detection
+from credalens.evaluation.judged_rows import JudgedRows
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.prediction_quality import Calibration
 from credalens.evaluation.results import TOO_FEW, Comparison, Interval, Result
+from credalens.evaluation.statistics.wins import LEAST
 from credalens.evaluation.words.numbers import SPACE, joined, number, percent, points, unit
 from credalens.evaluation.words.remarks import about, remarks
 from credalens.guard.false_alarms import share_at_top
@@ -61,7 +63,7 @@ def summary(evaluation: Evaluation, /) -> Summary:
         detection=tuple(_finding(evaluation, detection) for detection in ood),
         remarks=remarks(evaluation),
         prediction=None if calibration is None else _prediction(calibration, evaluation),
-        rejection=_rejection(evaluation.rejection),
+        rejection=_rejection(evaluation.rejection, evaluation.judged),
         threshold=alarm_sentence(evaluation, evaluation.alarm),
         members=_members(needed, _mean_auroc_by_size(needed)) if needed and needed.auroc else None,
     )
@@ -238,12 +240,16 @@ def _who_is_ahead(gains: dict[str, float]) -> str:
     return text[0].upper() + text[1:] + "."
 
 
-def _rejection(recommended: Recommendation | None) -> str | None:
+def _rejection(recommended: Recommendation | None, judged: JudgedRows | None) -> str | None:
     """Which score finds wrong predictions, and what it was worth where it was not chosen."""
-    if recommended is None:
+    if recommended is None or judged is None:
         return None
     if not recommended.held_out:
-        return "Too few of the predictions are wrong, or right, to measure which score finds the wrong ones."
+        right = int(judged.correct.sum())
+        return (
+            f"{right:,} of the predictions are right and {len(judged.correct) - right:,} wrong: too few to measure which score "
+            f"finds the wrong ones, which needs {2 * LEAST} of each."
+        )
     (wrong,) = recommended.held_out
     rate = f"{100 * recommended.false_alarm_rate:g}{SPACE}%"
     caught = f"{percent(wrong.caught, 0)} of the wrong ones ({100 * wrong.low:.0f} to {100 * wrong.high:.0f})"
@@ -260,7 +266,9 @@ def alarm_sentence(evaluation: Evaluation, alarm: Alarm, /) -> str:
     rate = f"{100 * alarm.threshold.false_alarm_rate:g}{SPACE}%"
     caught = _caught(evaluation, alarm)
     share = share_at_top(evaluation.values[evaluation.data.id.name][alarm.score], alarm.threshold.false_alarm_rate)
-    blind = f" No in-distribution input is above it: {percent(share)} of them share that highest value." if share else ""
+    blind = (
+        f" No in-distribution input is above it: {percent(share)} of them share that highest value." if share else ""
+    )
     return (
         f"To raise the alarm for at most {rate} of in-distribution inputs, flag {score.label} above "
         f"{number(alarm.threshold.value)}{in_unit}{f': that catches {caught}' if caught else ''}.{blind}"

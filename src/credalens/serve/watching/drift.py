@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from credalens.guard import DriftAlarm, Guard
@@ -30,5 +31,5 @@ def update(alarm: DriftAlarm, scores: Any, /, **fields: Any) -> None:
     before = alarm.alarm
     alarm.update(scores)
     if alarm.alarm and not before:
-        fields |= {"log_value": alarm.log_value, "bound": alarm.bound, "rows": alarm.alarm_at}
+        fields |= {"log_value": alarm.log_value, "log_bound": math.log(alarm.bound), "rows": alarm.alarm_at}
         LOG.warning("drift alarm: scores are higher than those of the calibration data", extra={"fields": fields})
