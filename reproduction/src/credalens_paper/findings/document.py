@@ -44,6 +44,8 @@ HEADING: Final = """# Findings
 What was measured with this library, and what follows from it. Generated from [result files](../results/README.md): a new
 measurement rewrites the advice too. The guide to choosing: [which score, which prediction](scores.md)."""
 READING: Final = """\
+- All data that were measured have ten classes or more. With fewer, many inputs can share the highest `total`, and another score
+  is better: [what to do then](scores.md#when-total-is-the-same-for-many-inputs).
 - A comparison is credal less classical (averaging) on the same runs; it is won where the mean over the runs is on the better
   side. Differences of AUROC, AUPRC and ACC (accuracy) are in percentage points. ECE is the calibration error, NLL the log loss.
 - EU, AU, TU: epistemic, aleatoric, total uncertainty; OOD: unknown (out of distribution); DE: deep ensemble; N: members.

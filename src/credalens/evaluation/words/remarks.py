@@ -61,8 +61,8 @@ def _below_chance(interval: Interval) -> str:
     if interval.high >= 0.5:
         return ""
     return (
-        "Credal epistemic uncertainty is worse than chance here: the members agree more about these inputs than about those "
-        "they were trained for."
+        "Credal epistemic uncertainty is worse than chance here: it is lower for these inputs than for those that the members "
+        "were trained for."
     )
 
 

@@ -17,6 +17,7 @@ MEANINGS: Final = {
     "aleatoric": "the lowest entropy in the credal set",
     "entropy": "the entropy of the intersection probability",
 }
+FEW_CLASSES: Final = "[with fewer than ten classes](scores.md#when-total-is-the-same-for-many-inputs)"
 EQUAL: Final = 0.1
 """Points of AUROC below which scores are as good as each other."""
 CLOSE: Final = 0.5
@@ -37,7 +38,7 @@ def which_score(results: Sequence[Result], /) -> Advice | None:
         f"Of {len(overall.ranks)} scores it has the best mean rank over {len(cells)} pairs of network and unknown data: "
         f"{overall.ranks[best]:.1f}; {ranks}.{_close(overall) or _leader(overall)} Best by data: {by_data}."
     )
-    return Advice(f"Rank inputs by {score_words(best)}", because, (section(TITLE),))
+    return Advice(f"Rank inputs by {score_words(best)}", because, (section(TITLE), FEW_CLASSES))
 
 
 def _close(overall: Ranking) -> str:
