@@ -20,8 +20,8 @@ NOT_PROBABILITIES = (
     "if they are counts or votes, divide by their sum."
 )
 ROUNDED = (
-    "All rows miss 1 by at most {miss:.1g}, which half precision explains: keep them in float16 or bfloat16, or divide them by "
-    "their sum after the cast, probs / probs.sum(-1, keepdims=True)."
+    "All rows miss 1 by at most {miss:.1g}, which half precision or rounded digits explain: keep them in float16 or bfloat16, "
+    "or divide them by their sum, probs / probs.sum(-1, keepdims=True)."
 )
 OTHER_AXIS = (
     "They do sum to 1 along axis {axis}: if the classes are there, say class_axis={axis} (wrap, wrap_logits, CredalWrapper), "

@@ -56,7 +56,8 @@ def _check_form(dtype: str, shape: tuple[int, ...]) -> None:
     if len(shape) != 1 or not re.fullmatch(r"u?int\d+", dtype):
         raise UnsuitableError(
             f"labels must be integers of shape (rows,), the index of the true class; got {dtype} of shape {shape}. "
-            "Turn one-hot labels into indices with argmax(-1), and give a column of other values another name."
+            "Turn one-hot labels into indices with argmax(-1) and names with np.searchsorted(model.classes_, labels), and give "
+            "a column of other values another name."
         )
 
 

@@ -143,7 +143,10 @@ def _object(value: Any, what: str) -> dict[str, Any]:
 def _list(fields: dict[str, Any], name: str) -> list[Any]:
     value = fields.get(name)
     if not isinstance(value, list) or len(value) > MOST_TENSORS:
-        raise RequestError(f"{name} must be a list of at most {MOST_TENSORS} objects.")
+        got = (
+            "nothing" if value is None else f"{len(value)} of them" if isinstance(value, list) else type(value).__name__
+        )
+        raise RequestError(f"{name} must be a list of at most {MOST_TENSORS} objects; got {got}.")
     return value
 
 

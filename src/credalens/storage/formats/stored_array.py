@@ -99,4 +99,4 @@ def _decoded(rows: NDArray, name: str) -> NDArray:
 def refuse_objects(dtype: np.dtype, /) -> None:
     """Python objects in a file can only be pickled ones, and unpickling runs whatever code the file holds."""
     if dtype.hasobject:
-        raise UnsuitableError("holds pickled Python objects, which are never loaded; save a plain array of floats.")
+        raise UnsuitableError("holds pickled Python objects, which are never loaded; save a plain array of numbers.")
