@@ -107,15 +107,19 @@ def generalized_hartley(lower: np.ndarray, upper: np.ndarray) -> float:
     return hartley_of_capacity(interval_capacity(low, high), low.size)
 
 
-def hull_upper_entropy(members: np.ndarray) -> float:
-    """Upper entropy of the hull by very many steps of exponentiated gradient ascent on the weights."""
+def hull_upper_entropy(members: np.ndarray) -> tuple[float, float]:
+    """Upper entropy of the hull by very many steps of exponentiated gradient ascent on the weights, as a bracket.
+
+    Entropy is concave, so that it is nowhere above its tangent: the greatest cross-entropy of a member is an upper bound.
+    """
     weights = np.full(len(members), 1 / len(members))
     for step in range(20000):
         q = weights @ members
         gradient = -(members * np.log2(np.maximum(q, 1e-300))).sum(axis=1)
         weights = weights * np.exp((gradient - gradient.max()) * 0.5 / math.sqrt(1 + step / 50))
         weights /= weights.sum()
-    return float(entropy(weights @ members))
+    q = weights @ members
+    return float(entropy(q)), float((-members * np.log2(np.maximum(q, 1e-300))).sum(axis=1).max())
 
 
 def dominates(lower: np.ndarray, upper: np.ndarray, i: int, j: int) -> bool:
