@@ -40,16 +40,16 @@ def test_with_two_classes_another_score_takes_the_place_of_total(two_classes):
 
 def test_the_words_say_what_is_used_instead_and_why(two_classes):
     said = summary(two_classes)
-    (remark,) = (text for text in said.remarks if "share the highest credal total" in text)
-    assert "so that at 5\u00a0% of false alarms it flags none: entropy of the mean takes its place." in remark
+    (remark,) = (text for text in said.remarks if "the highest credal total there can be" in text)
+    assert "so that at 5\u00a0% of false alarms it flags nothing: entropy of the mean takes its place." in remark
     assert "averaged prediction" not in said.headline  # is not compared with itself
     by_total = next(
         one for one in two_classes.thresholds if (one.score, one.threshold.false_alarm_rate) == ("total", 0.05)
     )
     sentence = alarm_sentence(two_classes, by_total)
     assert "catches 0\u00a0% of near the border" in sentence
-    assert "No in-distribution input is above it: " in sentence
-    assert "No in-distribution input" not in said.threshold
+    assert "No input can be above it: " in sentence
+    assert "No input can be" not in said.threshold
 
 
 def test_without_ood_data_the_same_score_is_used():
@@ -65,21 +65,33 @@ def test_a_score_that_ties_is_ranked_and_not_chosen():
     tied, also = np.minimum(known[0], 0.6), np.full(200, 0.6)  # the best AUROC, and nothing above it
     names = ("mean_total", "mean_least_confidence")
     id_scores = {"total": tied, **dict(zip(names, known, strict=True))}
-    advice = recommend(id_scores, {"ood": {"total": also, **dict(zip(names, unknown, strict=True))}})
+    ood_scores = {"ood": {"total": also, **dict(zip(names, unknown, strict=True))}}
+    advice = recommend(id_scores, ood_scores, highest={"total": 0.6})
     assert advice.ranking[0].name == "total"
     assert advice.score == advice.default == "mean_total"
     assert list(advice.tied) == ["total"]
+    assert recommend(id_scores, ood_scores, highest={"total": 0.7}).score == "total"  # it can be higher
 
 
-def test_where_all_scores_tie_the_remark_says_so():
-    same = (
-        np.repeat(np.eye(3)[np.arange(90) % 3][None] * 0.7 + 0.1, 4, axis=0) + 0.01 * np.eye(3)[[0, 1, 2, 0]][:, None]
-    )
-    same /= same.sum(axis=-1, keepdims=True)
-    result = evaluate(same, labels=np.arange(90) % 3, replicates=60)
-    assert set(DEFAULTS) <= set(result.recommended.tied)
-    assert result.recommended.score == "total"
-    assert any("nor do the scores that could take its place" in text for text in summary(result).remarks)
+def test_where_all_scores_tie_the_one_that_ties_least_is_used_and_the_words_say_so():
+    rng = np.random.default_rng(0)
+    members, labels = np.full((4, 200, 2), 0.5), rng.integers(0, 2, 200)
+    members[:, :10] = [0.9, 0.1]
+    members[0, :20] = [0.9, 0.1]
+    result = evaluate(members, labels=labels, replicates=60)
+    assert result.recommended.score in result.recommended.tied
+    assert result.recommended.tied[result.recommended.score] == min(result.recommended.tied[name] for name in DEFAULTS)
+    said = summary(result)
+    assert any("and so it is with the scores that could take its place" in text for text in said.remarks)
+    assert "it cannot be said which predictions to hand to a person" in said.rejection
+    assert "never far from" not in said.remarks[-1]
+
+
+def test_a_score_that_ties_and_ranks_well_is_not_called_hopeless():
+    known, unknown = np.full((4, 100, 2), 0.5), np.full((4, 100, 2), 0.5)
+    known[:, :80] = [0.95, 0.05]
+    result = evaluate(known + 1e-3 * np.array([1, -1]) * np.arange(4)[:, None, None], {"ood": unknown}, replicates=60)
+    assert "No score tells" not in summary(result).headline
 
 
 def test_no_score_that_guesses_is_called_one_to_use():
@@ -89,7 +101,7 @@ def test_no_score_that_guesses_is_called_one_to_use():
         batch_of("flat", 4, 200, 5),
     )
     same = summary(evaluate(known, {"same": more}, replicates=60)).headline
-    assert same.startswith("No score was found that tells the OOD inputs from the in-distribution ones. ")
+    assert same.startswith("No score tells the OOD inputs from the in-distribution ones. ")
     swapped = summary(
         evaluate(flat, {"sure": np.eye(5)[[0] * 200] * np.full((4, 1, 1), 0.9) + 0.02}, replicates=60)
     ).headline

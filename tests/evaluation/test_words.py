@@ -23,7 +23,7 @@ STRANGE = "another data set"
 
 @pytest.fixture(scope="module")
 def result():
-    known = batch_of("peaked", 4, 60, 3, seed=1)
+    known = batch_of("peaked", 4, 60, 3, seed=5)
     others = {"flat": batch_of("flat", 4, 40, 3, seed=2), STRANGE: batch_of("mixed", 4, 40, 3, seed=3)}
     labels = np.arange(60) % 3
     return evaluate(known, others, labels=labels, replicates=60)

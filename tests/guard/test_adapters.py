@@ -103,5 +103,5 @@ def test_training_again_makes_a_guard_one_of_other_members():
     y = (X[:, 0] + rng.normal(0, 0.3, 200) > 0).astype(int)
     model = CredalClassifier(LogisticRegression(), n_members=3, random_state=0).fit(X, y)
     model.guard = Guard.fit(model.credal_predict(X), score="mean_total")
-    with pytest.warns(UserWarning, match=r"the guard was fitted on predictions of other members.*Fit it again"):
+    with pytest.warns(UserWarning, match=r"the guard was fitted before these members were trained.*Fit it again"):
         model.fit(X, y)

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from credalens import wrap
 from credalens.guard import Guard
-from credalens.guard.binomial import binomial_interval, conformal_rate_range, most_hits
+from credalens.guard.binomial import binomial_interval, conformal_rate_range
 from credalens.guard.calibration import Calibration
 from credalens.guard.false_alarms import alarm_threshold, share_at_top
-from credalens.guard.quantile import least_samples
 
-REMEDY = r"score='mean_total' or 'mean_least_confidence' \(--score\)"
+REMEDY = r"highest value less often: 'mean_total' or 'mean_least_confidence' \(score=, --score\)"
 
 
 def guard_of(values, rate=0.05):
@@ -30,25 +29,22 @@ def binary(rows, spread, seed=0):
     return np.stack([first, 1 - first], axis=-1)
 
 
-@given(st.lists(st.integers(0, 6), min_size=20, max_size=120), st.sampled_from([0.05, 0.1, 0.3]))
-def test_a_share_at_the_top_means_that_no_calibration_input_is_flagged(values, rate):
-    scores = np.array(values, float)
-    share, allowed = share_at_top(scores, rate), most_hits(rate, len(scores) + 1)
-    at_top = (scores == scores.max()).sum()
-    assert share == (at_top / len(scores) if at_top > max(1, allowed) else 0)
-    if share and len(scores) >= least_samples(rate):
-        assert not (scores > alarm_threshold(np.sort(scores), rate)).any()
-        lower = np.sort(scores[scores < scores.max()])
-        assert not len(lower) or (scores > lower[-1]).mean() > rate  # the next threshold would flag too many
+@given(st.lists(st.integers(0, 6), min_size=19, max_size=120), st.sampled_from([0.05, 0.1, 0.3]), st.integers(0, 8))
+def test_a_guard_is_blind_exactly_where_its_threshold_is_the_highest_value_there_can_be(values, rate, highest):
+    scores = np.minimum(np.array(values, float), highest)
+    threshold = alarm_threshold(np.sort(scores), rate)
+    expected = (scores == highest).mean() if threshold == highest else 0.0
+    assert share_at_top(scores, rate, float(highest)) == expected
 
 
 def test_members_that_disagree_on_two_classes_make_the_default_blind_and_it_says_so():
     prediction = wrap(binary(1000, 1.0))
     with pytest.warns(
-        UserWarning, match=rf"% of the calibration inputs share the highest 'total', 1, because.*{REMEDY}"
+        UserWarning, match=rf"% of the calibration inputs have the highest 'total' there can be, 1, .*{REMEDY}"
     ):
         guard = Guard.fit(prediction)
     assert guard.decide(prediction).accepted.all()
+    assert guard.decide(wrap(np.full((5, 3, 2), 0.5))).accepted.all()
     assert guard.false_alarm_range == binomial_interval(0, 1000)
     other = Guard.fit(prediction, score="mean_total")  # no warning
     assert not other.blindness
@@ -56,19 +52,36 @@ def test_members_that_disagree_on_two_classes_make_the_default_blind_and_it_says
     assert not other.decide(prediction).accepted.all()
 
 
-def test_a_tie_elsewhere_is_not_laid_to_the_uniform_distribution():
+@pytest.mark.parametrize("base", [2.0, np.e])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("classes", [2, 3, 5, 7])
+def test_every_kind_of_number_reaches_the_highest_value(classes, dtype, base):
+    flat = np.broadcast_to(np.full(classes, 1 / classes), (3, 40, classes)).astype(dtype)
+    for score in ("total", "mean_total", "least_confidence", "set_size"):
+        with pytest.warns(UserWarning, match=f"the highest '{score}' there can be"):
+            Guard.fit(wrap(flat, base=base), score=score)
+
+
+def test_a_tie_below_the_highest_value_does_not_make_blind():
     guard = guard_of([0.5] * 50 + [0.2] * 50)
-    assert "share the highest 'total', 0.5. At a false-alarm rate of 0.05" in guard.blindness
-    assert not guard_of(np.arange(100)).blindness
+    assert not guard.blindness
     assert guard.accepts(np.array([0.5, 0.51])).tolist() == [True, False]
+    assert guard.false_alarm_range == binomial_interval(0, 100)
 
 
-@pytest.mark.parametrize("levels", [10, 30, 200])
-def test_the_range_holds_the_rate_of_tied_scores(levels):
+def test_the_score_in_use_is_not_its_own_remedy():
+    flat = np.full((3, 40, 2), 0.5)
+    with pytest.warns(UserWarning, match=r"highest value less often: 'mean_least_confidence' \(score=, --score\)"):
+        Guard.fit(wrap(flat), score="mean_total")
+
+
+@pytest.mark.parametrize("rows", [30, 45, 300])
+@pytest.mark.parametrize("levels", [3, 10, 30, 200])
+def test_the_range_holds_the_rate_of_tied_scores(levels, rows):
     """Scores of ``levels`` values, equally likely: the rate above a threshold is known."""
     rng, draws, inside = np.random.default_rng(levels), 400, 0
     for _ in range(draws):
-        guard = guard_of(rng.integers(0, levels, 300))
+        guard = guard_of(rng.integers(0, levels, rows))
         low, high = guard.false_alarm_range
         inside += low <= (levels - 1 - guard.threshold) / levels <= high
     assert binomial_interval(inside, draws, level=0.998)[1] >= 0.95

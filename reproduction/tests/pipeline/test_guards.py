@@ -17,6 +17,7 @@ from reproduction.tests.pipeline.small_runs import run
 from reproduction.tests.tiny_preset import TINY
 
 
+@pytest.mark.filterwarnings("ignore:.*the highest .* there can be")  # the numbers of such guards count too
 def test_they_agree_with_guards_and_sets_fitted_on_the_stored_predictions(tmp_path):
     run(tmp_path, "GuardPromises", engine=FakeEngine(), preset=TINY.only(["mlp"]))
     evaluations = list((tmp_path / "smoke" / "evaluations").glob("*.json"))

@@ -68,7 +68,10 @@ def fit(
     ],
     labels: Labels = None,
     score: Annotated[
-        str, typer.Option(metavar="NAME", help="The score that decides, by its name in the catalogue.")
+        str,
+        typer.Option(
+            metavar="NAME", help="The score that decides, by its name in the catalogue; with few classes mean_total."
+        ),
     ] = "total",
     false_alarm_rate: Annotated[
         float,
@@ -203,7 +206,7 @@ def check(
 def _plain(counts: DecisionCounts, fitted: Guard) -> dict[str, Any]:
     names = ("rows", "unlike", "accepted", "offered", "errors", "misses")
     checks = [{**asdict(found), "observed": found.observed, "kept": found.kept} for found in counts.checks(fitted)]
-    return {**{name: getattr(counts, name) for name in names}, "promises": checks}
+    return {**{name: getattr(counts, name) for name in names}, "promises": checks, "blindness": fitted.blindness}
 
 
 def _print_counts(counts: DecisionCounts, where: str) -> None:

@@ -59,6 +59,7 @@ def _set_size(prediction: Any) -> Any:
 
 
 LOG, FREE, ENTROPY = r"\log C", "nothing", "C logarithms"
+LOG_EITHER, HIGHEST_DOUBT, UNBOUNDED = r"\log \min(C, N)", "1 - 1/C", r"\infty"
 SCORES: Final = {
     score.name: score
     for score in (
@@ -107,7 +108,7 @@ SCORES: Final = {
             "1 - max p*",
             r"1 - \max_k p^*_k",
             "probability",
-            "1 - 1/C",
+            HIGHEST_DOUBT,
             "C comparisons",
             lambda x: 1 - largest(x.probability),
         ),
@@ -135,7 +136,7 @@ SCORES: Final = {
             "mutual information",
             r"H(\bar p) - \frac1N \sum_n H(p_n)",
             "information",
-            r"\log \min(C, N)",
+            LOG_EITHER,
             "(N + 1) C logarithms",
             lambda x: x.classical.epistemic,
             averaging=True,
@@ -155,7 +156,7 @@ SCORES: Final = {
             "1 - max of the mean",
             r"1 - \max_k \bar p_k",
             "probability",
-            "1 - 1/C",
+            HIGHEST_DOUBT,
             "C comparisons",
             lambda x: 1 - largest(x.mean),
             averaging=True,
@@ -165,7 +166,7 @@ SCORES: Final = {
             "expected pairwise KL",
             r"\frac1{N^2} \sum_{n, m} KL(p_n, p_m)",
             "information",
-            r"\infty",
+            UNBOUNDED,
             "N C logarithms",
             lambda x: x._pairwise_kl,
             averaging=True,
@@ -174,3 +175,20 @@ SCORES: Final = {
     )
 }
 DEFAULT: Final = "total"
+_TOPS: Final[dict[str, Callable[[int, int, float], float]]] = {
+    LOG: lambda classes, members, base: math.log(classes, base),
+    LOG_EITHER: lambda classes, members, base: math.log(min(classes, members), base),
+    HIGHEST_DOUBT: lambda classes, members, base: 1 - 1 / classes,
+    "1": lambda classes, members, base: 1.0,
+    "C": lambda classes, members, base: float(classes),
+    UNBOUNDED: lambda classes, members, base: math.inf,
+}
+
+
+def highest_possible(name: str, /, *, classes: int, members: int, base: float) -> float:
+    """The largest value that a score of the catalogue can have.
+
+    >>> highest_possible("total", classes=4, members=5, base=2), highest_possible("set_size", classes=4, members=5, base=2)
+    (2.0, 4.0)
+    """
+    return _TOPS[SCORES[name].top](classes, members, base)

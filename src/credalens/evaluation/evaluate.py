@@ -12,6 +12,7 @@ import numpy as np
 from credalens import __version__
 from credalens.checks.labels import read_labels
 from credalens.checks.options import check_base, check_bins, check_count, check_fraction
+from credalens.core.scores import highest_possible
 from credalens.evaluation.advice.which_score import Recommendation, recommend
 from credalens.evaluation.alarms import alarms
 from credalens.evaluation.breakdown import TRUE_CLASS, RowOutcomes, break_down, read_columns
@@ -149,7 +150,16 @@ class _Choices(NamedTuple):
 def _choices(
     id_set: ScoredSet, ood_sets: list[ScoredSet], quality: PredictionQuality | None, settings: Settings
 ) -> _Choices:
-    choose = partial(recommend, false_alarm_rate=settings.false_alarm_rate, level=settings.level, seed=settings.seed)
+    members, _, classes = id_set.source.shape
+    choose = partial(
+        recommend,
+        highest={
+            name: highest_possible(name, classes=classes, members=members, base=settings.base) for name in id_set.scores
+        },
+        false_alarm_rate=settings.false_alarm_rate,
+        level=settings.level,
+        seed=settings.seed,
+    )
     detection = choose(id_set.scores, {one.name: one.scores for one in ood_sets})
     if quality is None:
         return _Choices(detection, None, None)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from credalens import __version__
 from credalens.arrays import array_kind_of, to_numpy
 from credalens.checks.options import check_base, check_choice, check_count, check_fraction, check_trim
-from credalens.core.scores import DEFAULT, SCORES
-from credalens.guard.binomial import binomial_interval, conformal_rate_range, most_hits
+from credalens.core.scores import DEFAULT, SCORES, highest_possible
+from credalens.guard.binomial import binomial_interval, conformal_rate_range
 from credalens.guard.calibration import POINTS, Calibration, Signature, observe
 from credalens.guard.conformal_sets import ConformalSets
 from credalens.guard.decisions import LIKE, MANY, NONE, RISKY, SEVERAL, UNLIKE, Decisions
@@ -29,6 +29,8 @@ from credalens.guard.saved import SavedFormat, checksum, number, numbers, plain_
 from credalens.prediction import CredalPrediction
 
 FORMAT: Final = SavedFormat("guard")
+LESS_TIED: Final = ("mean_total", "mean_least_confidence")
+UNIFORM: Final = ", because their credal sets contain the uniform distribution or nearly do"
 MANY_SCORES: Final = 1 << 14  # at a time: worth a table, which takes a millisecond to make
 
 
@@ -161,28 +163,29 @@ class Guard(Signature):
         """Where the false-alarm rate of this guard lies with probability 0.95 over calibration data.
 
         It is a range of the beta distribution with parameters a and n + 1 - a, where a is ``false_alarm_rate`` times n + 1,
-        rounded down. If scores are tied at the threshold, fewer than a - 1 lie above it, and it is the interval of Clopper and
-        Pearson of their share.
+        rounded down. If scores are tied, it is the interval of Clopper and Pearson of the share that lies above the threshold.
         """
         if self.false_alarm_rate is None:
             return None
-        above = self.n - int(np.searchsorted(self.scores, self.threshold, side="right"))
-        tied = above < most_hits(self.false_alarm_rate, self.n + 1) - 1
-        return binomial_interval(above, self.n) if tied else conformal_rate_range(self.false_alarm_rate, self.n)
+        if (np.diff(self.scores) > 0).all():
+            return conformal_rate_range(self.false_alarm_rate, self.n)
+        return binomial_interval(self.n - int(np.searchsorted(self.scores, self.threshold, side="right")), self.n)
 
     @property
     def blindness(self) -> str:
-        """Why the guard calls no input unlike the calibration data, and what to do; empty where it does not."""
-        share = 0.0 if self.false_alarm_rate is None else share_at_top(self.scores, self.false_alarm_rate)
+        """Why the guard can call no input unlike the calibration data, and what to do; empty where it can."""
+        if self.false_alarm_rate is None:
+            return ""
+        highest = highest_possible(self.score, classes=self.classes, members=self.n_members, base=self.base)
+        share = share_at_top(self.scores, self.false_alarm_rate, highest)
         if not share:
             return ""
-        uniform = self.score == DEFAULT and math.isclose(self.threshold, math.log(self.classes, self.base))
-        reason = ", because their credal sets contain the uniform distribution" if uniform else ""
+        others = " or ".join(f"{name!r}" for name in LESS_TIED if name != self.score)
         return (
-            f"{share:.1%} of the calibration inputs share the highest {self.score!r}, {self.threshold:.4g}{reason}. At a "
-            f"false-alarm rate of {self.false_alarm_rate:.3g} the guard therefore calls none of them unlike the calibration "
-            "data, nor any input whose score is no higher. Take a score that tells them apart: score='mean_total' or "
-            "'mean_least_confidence' (--score)."
+            f"{share:.1%} of the calibration inputs have the highest {self.score!r} there can be, {self.threshold:.4g}"
+            f"{UNIFORM if self.score == DEFAULT else ''}. At a false-alarm rate of {self.false_alarm_rate:.3g} the guard "
+            f"therefore calls no input unlike the calibration data. Try another score, which is at its "
+            f"highest value less often: {others} (score=, --score)."
         )
 
     @property

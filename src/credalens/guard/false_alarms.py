@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +14,7 @@ from credalens.guard.binomial import most_hits
 from credalens.guard.quantile import conformal_quantile, least_samples
 
 SHIFT: Final = 39  # 8192 steps for every factor of two
+ROUNDING: Final = 1e-6  # of a highest value, in float32
 STEPS: Final = 1 << 17  # down to 2**-16 of the largest score
 
 
@@ -69,15 +71,15 @@ def alarm_threshold(ordered: NDArray, rate: float, /) -> float:
     return conformal_quantile(ordered, rate)
 
 
-def share_at_top(scores: NDArray, rate: float, /) -> float:
-    """The share of the scores that equal the highest one, where these are too many to flag at ``rate``; otherwise 0.
+def share_at_top(scores: NDArray, rate: float, highest: float, /) -> float:
+    """The share of the scores that have the ``highest`` value there can be, where it is the threshold of ``rate``; otherwise 0.
 
-    No threshold then keeps the rate and flags any of them, nor any other input whose score is no higher.
+    Nothing is above that threshold, so that nothing is ever flagged.
 
-    >>> share_at_top(np.array([0.1, 0.4, 1.0, 1.0]), 0.2), share_at_top(np.array([0.1, 0.4, 0.9, 1.0]), 0.2)
+    >>> share_at_top(np.array([0.1, 0.4, 1.0, 1.0]), 0.2, 1.0), share_at_top(np.array([0.1, 0.4, 0.6, 0.6]), 0.2, 1.0)
     (0.5, 0.0)
     """
-    if not len(scores):
+    if not len(scores) or not math.isclose(top := float(scores.max()), highest, rel_tol=ROUNDING):
         return 0.0
-    at_top = int((scores == scores.max()).sum())
-    return at_top / len(scores) if at_top > max(1, most_hits(rate, len(scores) + 1)) else 0.0
+    at_top = int((scores == top).sum())
+    return at_top / len(scores) if at_top >= max(1, most_hits(rate, len(scores) + 1)) else 0.0

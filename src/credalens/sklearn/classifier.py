@@ -29,7 +29,7 @@ from credalens.sklearn.fitting import fit_members, read_training_data
 from credalens.sklearn.unpack import committee_of, committee_of_list
 
 OTHER_GUARD: Final = (
-    "the guard was fitted on predictions of other members, and promises nothing about those that were trained now. Fit it "
+    "the guard was fitted before these members were trained, and promises nothing about new ones. Fit it "
     "again: model.guard = Guard.fit(model.credal_predict(X_calibration), labels)."
 )
 

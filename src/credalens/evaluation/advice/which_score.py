@@ -5,9 +5,10 @@ The rule: rank all scores by AUROC on every OOD data set, and take the one with 
 - its mean AUROC is clearly better than that of the default, by DeLong's paired test with Holm's correction for all comparisons,
 - and choosing also gained something on data that were not used to choose.
 
-Otherwise recommend the default, the first of `DEFAULTS` that can be used. A score cannot if so many ID inputs share its
-highest value that no threshold keeps the wanted rate of false alarms and flags anything; it is never recommended. With two
-classes that is common for credal total, which is at its maximum wherever the members disagree about the class.
+Otherwise recommend the default, the first of `DEFAULTS` that can be used. A score cannot if so many ID inputs have the highest
+value there can be that no threshold keeps the wanted rate of false alarms and flags anything; it is recommended only if that is
+so for all `DEFAULTS`. With two classes it is common for credal total, which is at its maximum wherever the members disagree
+about the class.
 
 The quality of a choice is measured on data that it was not made on. With several OOD data sets, each is left out in turn: the
 score is chosen on the others and one half of the ID inputs, and measured on it and the other half. With a single OOD data set,
@@ -20,6 +21,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -34,6 +36,7 @@ from credalens.guard.binomial import binomial_interval
 from credalens.guard.false_alarms import share_at_top
 
 DEFAULTS: Final = (DEFAULT, "mean_total", "mean_least_confidence")
+NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
 SPLITS: Final = 20
 """Of a single OOD data set; with several, what differs between splits are the ID inputs alone."""
 SPLITS_OF_SETS: Final = 4
@@ -86,7 +89,7 @@ class Recommendation(Result):
 
     :ivar rule: "leave one set out", "halves", or "default" if there is nothing to choose by.
     :ivar gain: what choosing gained in AUROC over the default on data that were not used to choose, whatever is recommended.
-    :ivar tied: scores that cannot be used, and the share of the ID inputs that share the highest value of each.
+    :ivar tied: scores that cannot be used, and the share of the ID inputs that have the highest value each can have.
     """
 
     score: str
@@ -104,14 +107,20 @@ def recommend(
     ood_scores: Mapping[str, ScoresByName],
     /,
     *,
+    highest: Mapping[str, float] = NOTHING,
     false_alarm_rate: float = 0.05,
     level: float = 0.95,
     seed: int = 0,
 ) -> Recommendation:
-    """Choose a score by the rule above; ``ood_scores`` are data set -> score -> values."""
-    shares = {name: share_at_top(scores, false_alarm_rate) for name, scores in id_scores.items()}
+    """Choose a score by the rule above; ``ood_scores`` are data set -> score -> values.
+
+    ``highest`` is the largest value that a score can have, where it is known.
+    """
+    shares = {
+        name: share_at_top(scores, false_alarm_rate, highest.get(name, math.inf)) for name, scores in id_scores.items()
+    }
     tied = {name: share for name, share in shares.items() if share}
-    default = next((name for name in DEFAULTS if name in shares and name not in tied), DEFAULTS[0])
+    default = min((name for name in DEFAULTS if name in shares), key=lambda name: shares[name])
     recommended = partial(Recommendation, default=default, false_alarm_rate=false_alarm_rate, tied=tied)
     if not ood_scores:
         return recommended(default, rule="default")

@@ -68,7 +68,7 @@ class Sample(MemberView):
 def worst_samples(id_set: ScoredSet, ood_sets: list[ScoredSet], labels: NDArray | None, /) -> tuple[Sample, ...]:
     """A few inputs of every data set, each with what every member says of it.
 
-    - "uncertain": highest total uncertainty.
+    - "uncertain": highest total uncertainty; where it is the same, highest entropy of the mean.
     - "contradictory": the largest share of probability on which the members do not agree.
     - "missed": OOD inputs of lowest epistemic uncertainty, which a threshold finds last.
     - "wrong": ID inputs with a wrong label and the lowest total uncertainty.
@@ -81,7 +81,8 @@ def worst_samples(id_set: ScoredSet, ood_sets: list[ScoredSet], labels: NDArray 
 
 
 def _worst(scored: ScoredSet) -> dict[str, NDArray[np.intp]]:
-    return {"uncertain": _rising(-scored.uncertainty.credal.total), "contradictory": _rising(-scored.dispute)}
+    total, of_mean = scored.uncertainty.credal.total, scored.uncertainty.classical.total
+    return {"uncertain": np.lexsort((-of_mean, -total)), "contradictory": _rising(-scored.dispute)}
 
 
 def _worst_id(scored: ScoredSet, labels: NDArray | None) -> dict[str, NDArray[np.intp]]:

@@ -29,7 +29,7 @@ def remarks(evaluation: Evaluation, /) -> list[str]:
     if evaluation.recommended.tied.get(DEFAULT):
         texts.append(_tied(evaluation.recommended))
     if not evaluation.ood:
-        texts.append(_no_ood(evaluation.recommended.score))
+        texts.append(_no_ood(evaluation.recommended))
     return texts
 
 
@@ -37,14 +37,19 @@ def _tied(recommended: Recommendation) -> str:
     """That credal total cannot tell inputs apart, and what is used instead."""
     rate = f"{100 * recommended.false_alarm_rate:g}{SPACE}%"
     share, label = percent(recommended.tied[DEFAULT]), SCORES[DEFAULT].label
-    blind = f"{share} of the in-distribution inputs share the highest {label}, so that at {rate} of false alarms it flags none"
+    blind = (
+        f"{share} of the in-distribution inputs have the highest {label} there can be, so that at {rate} of false alarms it "
+        "flags nothing"
+    )
     if recommended.default in recommended.tied:
-        return f"{blind}; nor do the scores that could take its place. The members take too few different values."
+        return f"{blind}, and so it is with the scores that could take its place."
     return f"{blind}: {SCORES[recommended.default].label} takes its place. With few classes that is common."
 
 
-def _no_ood(score: str) -> str:
-    praise = ", which was never far from the best one with accurate networks" if score == DEFAULT else ""
+def _no_ood(recommended: Recommendation) -> str:
+    score = recommended.score
+    proven = score == DEFAULT and score not in recommended.tied
+    praise = ", which was never far from the best one with accurate networks" if proven else ""
     return (
         f"Without inputs of another kind no score could be chosen: {SCORES[score].label} is used{praise}. Pass such inputs "
         "with --ood."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from credalens.core.scores import SCORES
+from credalens.core.scores import SCORES, highest_possible
 from credalens.evaluation.advice.which_point import NEGLIGIBLE, PointChoice
 from credalens.evaluation.advice.which_score import Recommendation, clear_leader
 from credalens.evaluation.alarms import Alarm
@@ -99,14 +99,13 @@ def _headline(evaluation: Evaluation) -> str:
 
 
 def _hopeless(evaluation: Evaluation) -> str:
-    """That the recommended score is no better than guessing on any OOD data set; empty where it is."""
-    (quality,) = (one for one in evaluation.scores if one.name == evaluation.recommended.score)
-    intervals = [metrics.auroc_interval for metrics in quality.ood.values()]
-    if any(interval is None or interval.low > 0.5 for interval in intervals):
+    """That no score is better than guessing on any OOD data set; empty where one is."""
+    intervals = {one.name: [metrics.auroc_interval for metrics in one.ood.values()] for one in evaluation.scores}
+    if any(one is None or one.low > 0.5 for of_score in intervals.values() for one in of_score):
         return ""
-    if all(interval is not None and interval.high < 0.5 for interval in intervals):
+    if all(one is not None and one.high < 0.5 for one in intervals[evaluation.recommended.score]):
         return "The OOD inputs look more certain than the in-distribution ones: were the two swapped?"
-    return "No score was found that tells the OOD inputs from the in-distribution ones."
+    return "No score tells the OOD inputs from the in-distribution ones."
 
 
 def _why(evaluation: Evaluation) -> str:
@@ -227,14 +226,15 @@ def _which_point(choice: PointChoice | None) -> str:
         return ""
     if choice.prediction == "mean":
         return "Averaging is clearly better calibrated here: use the mean as the point prediction."
-    return "Beyond chance the mean is not better calibrated: use the intersection probability as the point prediction."
+    return "The mean is not clearly better calibrated: use the intersection probability as the point prediction."
 
 
 def _who_is_ahead(gains: dict[str, float]) -> str:
+    gains = {name: gain if name == "accuracy" or abs(gain) >= NEGLIGIBLE else 0.0 for name, gain in gains.items()}
     sides = {
-        "credal prediction is ahead in": [name for name, gain in gains.items() if gain >= NEGLIGIBLE],
-        "averaging is ahead in": [name for name, gain in gains.items() if gain <= -NEGLIGIBLE],
-        "they are equal in": [name for name, gain in gains.items() if abs(gain) < NEGLIGIBLE],
+        "credal prediction is ahead in": [name for name, gain in gains.items() if gain > 0],
+        "averaging is ahead in": [name for name, gain in gains.items() if gain < 0],
+        "they are equal in": [name for name, gain in gains.items() if gain == 0],
     }
     text = "; ".join(f"{side} {joined(names)}" for side, names in sides.items() if names)
     return text[0].upper() + text[1:] + "."
@@ -249,6 +249,11 @@ def _rejection(recommended: Recommendation | None, judged: JudgedRows | None) ->
         return (
             f"{right:,} of the predictions are right and {len(judged.correct) - right:,} wrong: too few to measure which score "
             f"finds the wrong ones, which needs {2 * LEAST} of each."
+        )
+    if share := recommended.tied.get(recommended.score):
+        return (
+            f"{percent(share)} of the right predictions have the highest {SCORES[recommended.score].label} there can be, and "
+            "so it is with other scores: it cannot be said which predictions to hand to a person."
         )
     (wrong,) = recommended.held_out
     rate = f"{100 * recommended.false_alarm_rate:g}{SPACE}%"
@@ -265,10 +270,10 @@ def alarm_sentence(evaluation: Evaluation, alarm: Alarm, /) -> str:
     in_unit = f" {unit(evaluation.settings.base)}" if score.unit == "information" else ""
     rate = f"{100 * alarm.threshold.false_alarm_rate:g}{SPACE}%"
     caught = _caught(evaluation, alarm)
-    share = share_at_top(evaluation.values[evaluation.data.id.name][alarm.score], alarm.threshold.false_alarm_rate)
-    blind = (
-        f" No in-distribution input is above it: {percent(share)} of them share that highest value." if share else ""
-    )
+    data, base = evaluation.data, evaluation.settings.base
+    highest = highest_possible(alarm.score, classes=data.classes, members=data.members, base=base)
+    share = share_at_top(evaluation.values[data.id.name][alarm.score], alarm.threshold.false_alarm_rate, highest)
+    blind = f" No input can be above it: {percent(share)} of the in-distribution ones are there." if share else ""
     return (
         f"To raise the alarm for at most {rate} of in-distribution inputs, flag {score.label} above "
         f"{number(alarm.threshold.value)}{in_unit}{f': that catches {caught}' if caught else ''}.{blind}"
