@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from credalens.checks import intervals
 from credalens.core import batches
 from credalens.core.scores import SCORES
 from tests import oracles
+from tests.memory_use import with_peak
 from tests.strategies import KINDS, batch_of, ensembles
 
 ARRAYS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
@@ -194,10 +194,7 @@ def test_members_in_another_order_are_copied_a_chunk_at_a_time():
     """Counted: 6 MiB for scratch memory and chunks; the members themselves are 38."""
     members = np.moveaxis(batch_of("peaked", 5, 100_000, 10), 0, 1).copy()
     wrap(members[:100], member_axis=1)  # compiles
-    tracemalloc.start()
-    prediction = wrap(members, member_axis=1, threads=2)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    prediction, peak = with_peak(lambda: wrap(members, member_axis=1, threads=2))
     assert peak - sum(getattr(prediction, name).nbytes for name in ARRAYS) < members.nbytes / 4
 
 

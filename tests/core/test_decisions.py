@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +9,7 @@ from hypothesis import given, settings
 from credalens import credal_decision, probability_intervals, set_utility, wrap
 from credalens.checks.intervals import CHUNK
 from tests import oracles
+from tests.memory_use import with_peak
 from tests.strategies import batch_of, ensembles
 
 CAUTIOUS = ("interval_dominance", "maximality", "e_admissibility")
@@ -149,12 +148,7 @@ def test_memory_is_that_of_the_result_and_of_a_few_chunks(dtype, classes):
     prediction = wrap(np.full((2, 2_000_000 // classes, classes), 1 / classes, dtype))
     for decided in (prediction.predict_set, lambda: credal_decision(*prediction.intervals, "maximality")):
         decided()
-        tracemalloc.start()
-        try:
-            remains = decided()
-            _, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
+        remains, peak = with_peak(decided)
         assert peak <= remains.nbytes + 16 * CHUNK * 8
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import given, settings
 
 from credalens import ConvexHull, generalized_hartley, lower_entropy, probability_intervals, upper_entropy
 from tests import oracles
+from tests.memory_use import with_peak
 from tests.strategies import KINDS, batch_of, ensembles
 
 
@@ -79,12 +79,7 @@ def test_many_members_cost_little_more_than_those_that_matter(classes):
     inside = np.random.default_rng(0).dirichlet(np.ones(8), 5000) @ corners[:, 0]
     hull = ConvexHull(np.concatenate([inside[:, None], corners]))
     expected = ConvexHull(corners).upper_entropy()  # also compiles the kernel, which takes memory of its own
-    tracemalloc.start()
-    try:
-        value, (_, bound) = hull.upper_entropy(return_bounds=True)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    (value, (_, bound)), peak = with_peak(lambda: hull.upper_entropy(return_bounds=True))
     assert bound - value <= 1e-9
     assert abs(value - expected) <= 1e-9
     assert peak <= 1 << 23

@@ -90,7 +90,7 @@ def test_the_same_bytes_as_on_one_machine(tmp_path, machine):
 @pytest.mark.parametrize("suffix", [".parquet", ".npz"])
 def test_a_file_and_a_guard_give_the_same_bytes_too(tmp_path, machine, suffix):
     save_predictions(tmp_path / "in.npy", VALUES)
-    guard = Guard.fit(wrap(VALUES))
+    guard = Guard.fit(wrap(VALUES), score="mean_total")
     for name, executor in (("expected", in_this_process), ("out", ray_executor())):
         options = {"chunk_rows": 7, "threads": 1, "executor": executor, "guard": guard}
         assert score_file(tmp_path / "in.npy", tmp_path / f"{name}{suffix}", **options).rows == 60

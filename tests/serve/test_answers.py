@@ -95,7 +95,10 @@ def test_a_guard_decides(binary):
 def test_the_prediction_is_the_class_that_the_guard_decides_about():
     probs = batch_of("mixed", 4, 50, 5, seed=2)
     found = answers(
-        infer(app(member_outputs(Guard.fit(wrap(probs), point="mean"))), request({"probs": probs}, ["prediction"]))
+        infer(
+            app(member_outputs(Guard.fit(wrap(probs), score="mean_total", point="mean"))),
+            request({"probs": probs}, ["prediction"]),
+        )
     )
     assert (found["prediction"] != wrap(probs).predict()).any()
     np.testing.assert_array_equal(found["prediction"], probs.mean(0).argmax(-1))

@@ -40,7 +40,7 @@ class TestOnnx:
 
     def test_a_guard_decides(self, files):
         logits = np.einsum("rf,mfc->mrc", np.random.default_rng(3).normal(size=(90, 4)), WEIGHTS)
-        guard = Guard.fit(wrap_logits(logits))
+        guard = Guard.fit(wrap_logits(logits), score="mean_total")
         found = answers(infer(app(self.served(files(), guard)), request({"x": ROWS}, ["decision"]), "model"))
         decided = guard.decide(wrap_logits(np.einsum("rf,mfc->mrc", ROWS, WEIGHTS)))
         assert found["decision"].tolist() == decided.decision.tolist()

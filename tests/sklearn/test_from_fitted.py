@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_classification
@@ -21,6 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 from credalens import wrap
 from credalens.guard import Guard
 from credalens.sklearn import CredalClassifier
+from tests.memory_use import with_peak
 
 X, NUMBERS = load_iris(return_X_y=True)
 LABELS = np.array(["setosa", "versicolor", "virginica"])
@@ -245,11 +244,7 @@ def test_base_changes_only_the_unit():
 
 def peak_memory(work):
     work()
-    tracemalloc.start()
-    work()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
+    return with_peak(work)[1]
 
 
 def test_memory_does_not_grow_with_the_number_of_trees():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import tracemalloc
 
 import numpy as np
 import polars as pl
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from credalens import wrap
 from credalens.storage import open_predictions, read_labels, save_predictions
 from credalens.storage.formats.parquet import fixed_lists
+from tests.memory_use import with_peak
 from tests.strategies import batch_of
 
 torch = pytest.importorskip("torch")
@@ -189,10 +189,7 @@ def test_reading_a_few_rows_takes_the_memory_of_a_few_rows(tmp_path, suffix):
     values = np.full((4, 50_000, 5), 0.2)
     save_predictions(tmp_path / f"m{suffix}", values)
     predictions = open_predictions(tmp_path / f"m{suffix}")
-    tracemalloc.start()
-    predictions.read(20_000, 20_100)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    _, peak = with_peak(lambda: predictions.read(20_000, 20_100))
     assert peak < values.nbytes / 50
 
 
@@ -213,11 +210,13 @@ def test_wrap_does_not_copy_a_memory_map(tmp_path, dtype):
     np.save(tmp_path / "m.npy", values)
     mapped = np.load(tmp_path / "m.npy", mmap_mode="r", allow_pickle=False)
     _ = wrap(mapped, threads=1).classical  # compiles what is not in the cache yet
-    tracemalloc.start()
-    prediction = wrap(mapped, threads=1)
-    _ = prediction.classical
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+
+    def work():
+        prediction = wrap(mapped, threads=1)
+        _ = prediction.classical
+        return prediction
+
+    prediction, peak = with_peak(work)
     assert peak < values.nbytes / 2
     np.testing.assert_array_equal(prediction.lower, wrap(values).lower)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import tracemalloc
 import zipfile
 from copy import copy
 
@@ -16,6 +15,7 @@ from credalens.storage import open_predictions, read_labels, save_predictions
 from credalens.storage.formats.limits import check_unfolded
 from credalens.storage.formats.suffixes import UnsuitableError
 from tests.arrow_features import can_write_null_lists
+from tests.memory_use import with_peak
 from tests.strategies import batch_of
 
 VALUES = batch_of("flat", 2, 5, 3)
@@ -23,12 +23,7 @@ HALVES = np.full((1, 100_000, 2), 0.5, np.float32)
 
 
 def peak_of(action) -> int:
-    tracemalloc.start()
-    try:
-        action()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    return with_peak(action)[1]
 
 
 def test_what_is_not_asked_for_is_not_inflated(tmp_path):
