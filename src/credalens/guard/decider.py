@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from credalens import __version__
 from credalens.arrays import array_kind_of, to_numpy
 from credalens.checks.options import check_base, check_choice, check_count, check_fraction, check_trim
-from credalens.core.scores import DEFAULT, SCORES, highest_possible
+from credalens.core.scores import DEFAULT, INSTEAD, SCORES, highest_possible
 from credalens.guard.binomial import binomial_interval, conformal_rate_range
 from credalens.guard.calibration import POINTS, Calibration, Signature, observe
 from credalens.guard.conformal_sets import ConformalSets
@@ -29,7 +29,6 @@ from credalens.guard.saved import SavedFormat, checksum, number, numbers, plain_
 from credalens.prediction import CredalPrediction
 
 FORMAT: Final = SavedFormat("guard")
-LESS_TIED: Final = ("mean_total", "mean_least_confidence")
 UNIFORM: Final = ", because their credal sets contain the uniform distribution or nearly do"
 MANY_SCORES: Final = 1 << 14  # at a time: worth a table, which takes a millisecond to make
 
@@ -180,11 +179,11 @@ class Guard(Signature):
         share = share_at_top(self.scores, self.false_alarm_rate, highest)
         if not share:
             return ""
-        others = " or ".join(f"{name!r}" for name in LESS_TIED if name != self.score)
+        others = " or ".join(f"{name!r}" for name in INSTEAD if name != self.score)
         return (
             f"{share:.1%} of the calibration inputs have the highest {self.score!r} there can be, {self.threshold:.4g}"
             f"{UNIFORM if self.score == DEFAULT else ''}. At a false-alarm rate of {self.false_alarm_rate:.3g} the guard "
-            f"therefore calls no input unlike the calibration data. Try another score, which is at its "
+            "therefore calls no input unlike the calibration data. Try another score, which is at its "
             f"highest value less often: {others} (score=, --score)."
         )
 

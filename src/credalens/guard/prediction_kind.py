@@ -43,8 +43,7 @@ class PredictionKind:
             )
 
 
-def check_prediction(x: Any, /) -> CredalPrediction:
+def check_prediction(x: Any, /) -> None:
     """Refuse what is not a prediction, such as the members' probabilities themselves."""
     if not isinstance(x, CredalPrediction):
         raise TypeError(f"expected a CredalPrediction; got {type(x).__name__}. Use wrap(probs).")
-    return x
