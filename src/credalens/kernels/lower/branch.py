@@ -25,7 +25,7 @@ from credalens.kernels.lower.free_classes import (
     take_back,
 )
 from credalens.kernels.lower.knapsack import FEW, Core, collect_core
-from credalens.kernels.lower.single_flip import SLACK
+from credalens.kernels.lower.single_flip import SLACK, chord_slope
 from credalens.kernels.simd.jit import NOBODY, NONE, kernel
 from credalens.kernels.simd.phi import phi
 
@@ -61,7 +61,7 @@ def _fill(core, m, following, split, a, b, need, base):
         phi_a = phi(a)
         need -= a - core.low[split]
         base += phi_a - core.phi_low[split]
-        split_slope = (phi(b) - phi_a) / (b - a)
+        split_slope = chord_slope(a, b, phi_a, phi(b))
     if need < -SLACK:
         return Filled(False, NOBODY, 0.0, 0.0, np.inf, np.inf, i, False)
     need = max(need, 0.0)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.kernels.lower.knapsack import ROUNDING
-from credalens.kernels.lower.single_flip import FAR, precedes
+from credalens.kernels.lower.single_flip import FAR, chord_slope, precedes
 from credalens.kernels.simd.jit import NOBODY, NONE, inlined, kernel
 from credalens.kernels.simd.phi import phi
 from credalens.kernels.simd.vectors import (
@@ -144,14 +144,14 @@ def _describe(lower, upper, side, n, items):
 @inlined
 def _slope_up(low, high, phi_low, slope, y, phi_y):
     """The slope from the lower bound to y, or to the upper bound if that is nearer; FAR if the lower bound is above y."""
-    slope = choose(high <= y, slope, (phi_y - phi_low) / (y - low))
+    slope = choose(high <= y, slope, chord_slope(low, y, phi_low, phi_y))
     return choose(low < y, slope, FAR)
 
 
 @inlined
 def _slope_down(low, high, phi_high, slope, y, phi_y):
     """The slope from y, or from the lower bound if that is nearer, to the upper bound; -FAR if the upper bound is below y."""
-    slope = choose(low >= y, slope, (phi_high - phi_y) / (high - y))
+    slope = choose(low >= y, slope, chord_slope(y, high, phi_y, phi_high))
     return choose(high > y, slope, -FAR)
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from credalens.kernels.lower.single_flip import chord_slope
 from credalens.kernels.simd.jit import inlined, kernel
 from credalens.kernels.simd.vectors import bits_to_float, float_to_bits
 
@@ -85,7 +86,7 @@ def collect_core(lower, upper, phi_lower, phi_upper, core, order, out):
         m += (upper[k] >= least) & (lower[k] <= most) & (upper[k] > lower[k])
     for i in range(m):
         k = order[i]
-        core.slope[i] = (phi_upper[k] - phi_lower[k]) / (upper[k] - lower[k])
+        core.slope[i] = chord_slope(lower[k], upper[k], phi_lower[k], phi_upper[k])
     _sort(core, order, lower, m)
     for i in range(m):
         k = order[i]

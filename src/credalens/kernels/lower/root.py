@@ -12,6 +12,8 @@ from credalens.kernels.lower.single_flip import (
     certificate,
     flip_bounds,
     flip_cost,
+    is_narrow,
+    narrow_slope,
     precedes,
     trades,
 )
@@ -42,7 +44,10 @@ def _chord_slopes(m, classes, threshold):
     least = everywhere(FAR)
     for k in range(0, m, WIDTH):
         bottom, top = load(classes.low, k), load(classes.high, k)
-        chord = (load(classes.phi_high, k) - load(classes.phi_low, k)) / (top - bottom)
+        phi_bottom, phi_top = load(classes.phi_low, k), load(classes.phi_high, k)
+        chord, narrow = (phi_top - phi_bottom) / (top - bottom), is_narrow(bottom, top)
+        if bits_of(narrow) != 0:
+            chord = choose(narrow, narrow_slope(bottom, top, phi_bottom, phi_top), chord)
         chord = choose((top > bottom) & (top >= threshold), chord, FAR)
         store(classes.slope, k, chord)
         least = smaller(chord, least)
