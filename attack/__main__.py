@@ -19,6 +19,7 @@ ADVICE = (
     "all members predict the same",
     "the members are nearly one-hot",
     ".*is read as \\(members",
+    ".* not certified after max_nodes=1:",
 )
 """Warnings about inputs that campaigns draw on purpose."""
 

@@ -11,7 +11,7 @@ from attack.case import Case
 from tests.strategies import KINDS, make_members
 
 PARTS = (2, 3, 5, 7, 10, 20, 64, 100, 1000)
-ALL_KINDS = (*KINDS, "permutations", "near_ties", "votes", "two_values", "nearly_agreeing")
+ALL_KINDS = (*KINDS, "permutations", "near_ties", "votes", "two_values", "nearly_agreeing", "common_part", "swaps")
 
 
 class Grid(NamedTuple):
@@ -51,6 +51,10 @@ def row(case: Case, kind: str, members: int, classes: int, /) -> NDArray:
         p = rng.multinomial(case.choose(*PARTS), rng.dirichlet(np.full(classes, 0.3)), members).astype(float)
     elif kind == "two_values":
         p = np.where(rng.random((members, classes)) < rng.random(), 1.0, rng.random() * 0.1 + 1e-9)
+    elif kind == "common_part":
+        p = common_part(case, members, classes)
+    elif kind == "swaps":
+        p = _swaps(case, members, classes)
     elif kind == "nearly_agreeing":
         p = rng.dirichlet(np.ones(classes)) * (1 + 10.0 ** -case.between(8, 16) * rng.random((members, classes)))
     else:
@@ -66,6 +70,24 @@ def _permutations(case: Case, members: int, classes: int) -> NDArray:
         values = np.sort(values)
         values[1::2] = values[::2][: classes // 2] * (1 + 10.0 ** -case.between(6, 15))
     return np.stack([case.rng.permutation(values) for _ in range(members)])
+
+
+def common_part(case: Case, members: int, classes: int, /) -> NDArray:
+    """Members that share a part of their mass, so that the widths of all but a few classes are rounding."""
+    few = case.between(1, max(1, classes // 2))
+    p = np.zeros((members, classes))
+    p[:, case.rng.permutation(classes)[:few]] = case.rng.dirichlet(np.full(few, case.choose(0.1, 1.0)), members)
+    share = case.choose(0.1, 0.5, 0.9)
+    return share * p + (1 - share) * case.rng.dirichlet(np.full(classes, case.choose(0.5, 5.0)))
+
+
+def _swaps(case: Case, members: int, classes: int) -> NDArray:
+    """Members that each swap two classes of one prediction."""
+    p = np.repeat(case.rng.dirichlet(np.ones(classes))[None], members, axis=0)
+    for one in p:
+        pair = case.rng.integers(0, classes, 2)
+        one[pair] = one[pair[::-1]]
+    return p
 
 
 def grid(case: Case, /, *, rows: int, classes: tuple[int, int], parts: tuple[int, ...] = PARTS) -> Grid:

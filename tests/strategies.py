@@ -11,7 +11,8 @@ settings.register_profile(
 )
 settings.load_profile("credalens")
 
-KINDS = ("flat", "peaked", "sparse", "rounded", "one_hot", "agreeing", "mixed", "tiny")
+KINDS = ("flat", "peaked", "sparse", "rounded", "one_hot", "agreeing", "mixed", "tiny", "shared", "near")
+OPEN_ROWS = "ignore:.* not certified after max_nodes"  # for tests that give the search of a row too little
 
 
 def make_members(kind: str, members: int, classes: int, rng: np.random.Generator) -> np.ndarray:
@@ -32,6 +33,13 @@ def make_members(kind: str, members: int, classes: int, rng: np.random.Generator
         p = np.repeat(rng.dirichlet(np.ones(classes), 1), members, axis=0)
     elif kind == "mixed":
         p = 0.6 * np.eye(classes)[rng.integers(0, classes, members)] + 0.4 * rng.dirichlet(np.ones(classes), members)
+    elif kind == "shared":  # most classes agree but for rounding
+        p = np.zeros((members, classes))
+        p[:, : 1 + classes // 3] = rng.dirichlet(np.full(1 + classes // 3, 0.1), members)
+        p = 0.5 * p + 0.5 * rng.dirichlet(np.full(classes, 5.0))
+    elif kind == "near":  # intervals that are equal but for rounding
+        p = np.stack([rng.permutation(np.resize([1, 1.1, 1.2, 1.3, 3], classes)) for _ in range(members)])
+        p = p * (1 + 1e-15 * rng.normal(size=(members, classes)))
     else:
         p = rng.dirichlet(np.full(classes, 0.02), members) + 1e-300
     return p / p.sum(axis=1, keepdims=True)

@@ -15,6 +15,7 @@ from attack.campaigns import (
     layouts,
     logits,
     many_classes,
+    near_ties,
     stale_batches,
     summaries,
     two_writers,
@@ -22,8 +23,8 @@ from attack.campaigns import (
 from attack.case import Campaign
 
 MODULES = (
-    intervals, few_classes, many_classes, hartley, decisions, classical, hull, logits, layouts, summaries, bad_input,
-    bad_requests, damaged_files, damaged_runs, stale_batches, kills, two_writers,
+    intervals, few_classes, many_classes, near_ties, hartley, decisions, classical, hull, logits, layouts, summaries,
+    bad_input, bad_requests, damaged_files, damaged_runs, stale_batches, kills, two_writers,
 )  # fmt: skip
 CAMPAIGNS = {
     campaign.name: campaign

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,9 +42,14 @@ def _sets(case: Case, classes: tuple[int, int]) -> tuple[NDArray, NDArray]:
 
 
 def _check_lower(case: Case, lower: NDArray, upper: NDArray, max_nodes: int) -> None:
-    value, p, (bound, _) = credalens.lower_entropy(
-        lower, upper, return_distribution=True, return_bounds=True, max_nodes=max_nodes
-    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        value, p, (bound, _) = credalens.lower_entropy(
+            lower, upper, return_distribution=True, return_bounds=True, max_nodes=max_nodes
+        )
+    number = int((value - bound > 1e-9).sum())
+    said = [str(entry.message).partition(" of ")[0] for entry in caught]
+    expect(said == [str(number)] * (number > 0), f"{number} rows are open, and the warnings say {said}")
     check_distribution("lower_entropy's distribution", p, lower, upper, value, 2)
     expect((bound <= value).all(), f"the bound exceeds the value by {(bound - value).max():.3g}")
     lowest = np.array(

@@ -56,7 +56,7 @@ class CredalPrediction:
     - ``mean`` (*batch, classes): the averaged probability, for comparison.
     - ``total``, ``aleatoric``, ``epistemic`` (*batch): the highest entropy, the lowest entropy, their difference.
     - ``aleatoric_bound`` (*batch): a certified lower bound of the lowest entropy. It equals ``aleatoric`` up to 1e-9 unless
-      the work budget ended first.
+      the work budget ended first, of which a warning says for how many rows, and how far apart the two are.
     - ``classical``: total, aleatoric and epistemic uncertainty of the averaged prediction. Computed on first access.
     - ``hartley`` (*batch): the generalized Hartley measure. Computed on first access.
     - ``hartley_bounds``: a certified bracket (low, high) of it, each (*batch). Equal up to 16 classes, at most 1e-3 bit
@@ -309,6 +309,7 @@ def from_summary(
         results.solve_bounds(low[rows], high[rows], mean[rows], start, stop)
 
     for_each_chunk(work, len(low), classes, threads=threads)
+    results.warn_if_open(stacklevel=4)
     entropy = np.asarray(to_numpy(summary.sum_entropy)[0], np.float64).reshape(-1) / summary.count
     restore = MemberArray(mean, batch, array_kind).restore
     classical = from_bits(shannon_entropy(mean), entropy, restore, base=base)
@@ -348,6 +349,7 @@ def _from_members(
         results.solve_bounds(low, high, mean, start, stop)
 
     for_each_chunk(work_trimmed if (out := _left_out(trim, count)) else work, rows, classes, threads=threads)
+    results.warn_if_open(stacklevel=4)
     return _prediction(
         results, members.array_kind, members.batch, count, base, trim=trim, _members=members, _threads=threads
     )

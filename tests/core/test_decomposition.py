@@ -11,7 +11,7 @@ from credalens import intersection_probability, lower_entropy, probability_inter
 from credalens.core.decomposition import Decomposition
 from credalens.kernels.decompose import decompose_members
 from tests import oracles
-from tests.strategies import KINDS, batch_of, ensembles
+from tests.strategies import KINDS, OPEN_ROWS, batch_of, ensembles
 
 SLACK = 1e-10  # bits; the oracle lets vertices leave their bounds by 1e-13
 
@@ -40,6 +40,7 @@ def test_wrap_equals_the_functions_for_bounds(kind, classes):
     np.testing.assert_allclose(prediction.aleatoric, lower_entropy(low, high), rtol=0, atol=2e-12)
 
 
+@pytest.mark.filterwarnings(OPEN_ROWS)
 @given(st.integers(0, 2**32 - 1))
 def test_bounds_of_rows_that_need_no_search_are_valid(seed):
     """With one node the search adds nothing: what remains is the certificate of the root."""

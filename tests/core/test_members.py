@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from credalens import MemberSummary, classical_uncertainty, wrap
 from tests import oracles
-from tests.strategies import batch_of, ensembles
+from tests.strategies import OPEN_ROWS, batch_of, ensembles
 
 FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic")
 
@@ -78,6 +78,7 @@ def test_merging_leaves_its_parts_alone():
     assert (a.count, b.count, merged.count) == (2, 2, 5)
 
 
+@pytest.mark.filterwarnings(OPEN_ROWS)
 def test_the_budget_is_that_of_wrap():
     batch = batch_of("flat", 20, 3, 100)
     summary = MemberSummary().update(batch)

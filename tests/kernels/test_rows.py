@@ -89,7 +89,7 @@ CLASSES = [*range(2, 41), 63, 64, 65, 66, 100]
 
 @pytest.mark.parametrize("classes", CLASSES)
 def test_wrap_agrees_with_the_functions_for_bounds(classes):
-    for number, kind in zip((1, 2, 5, 50, 3, 4, 5, 2), KINDS, strict=True):
+    for number, kind in zip((1, 2, 5, 50, 3, 4, 5, 2, 5, 6), KINDS, strict=True):
         members = batch_of(kind, number, 6, classes, seed=classes)
         prediction, (lower, upper) = wrap(members), probability_intervals(members)
         np.testing.assert_array_equal(prediction.lower, lower)
@@ -175,6 +175,7 @@ def test_kernels_stay_in_their_memory_and_read_nothing_left_there(classes, dtype
         (point,), other = guarded([np.empty((rows, classes), dtype)], SENTINEL)
         decompose_bounds(low, high, TOLERANCE, point, again, records, scratch)
         (value, bound, p), rest = guarded([np.empty(rows), np.empty(rows), low], SENTINEL)
+        value[:], bound[:] = np.inf, -np.inf
         enumerate_rows(low, high, TOLERANCE, MAX_NODES, value, bound, p, *left, scratch, flips)
         assert_untouched([*beside, *more, *last, *within, *around_flips, *yet, *other, *few, *rest])
         assert np.isnan(around[:32]).all()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from credalens import ConvexHull, MemberSummary, lower_entropy, upper_entropy, wrap
 from credalens.kernels.epistemic import ROUNDING, epistemic_part
 from credalens.kernels.write_results import write_results
+from tests.strategies import OPEN_ROWS
 
 bits = st.sampled_from([0.0, -0.0, 1.0, 1.0 + ROUNDING / 2, 1.0 + 2 * ROUNDING, -1e-17, 3.25]) | st.floats(0, 10)
 
@@ -35,6 +36,7 @@ def test_what_is_written_is_what_numpy_rounds(rows, scale, dtype):
     assert not np.signbit(results[results == 0.0]).any()
 
 
+@pytest.mark.filterwarnings(OPEN_ROWS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("noise", [0.0, 1e-300, 1e-30, 1e-3])
 @pytest.mark.parametrize("sure", [1.0, 1.0 + 8e-15])  # the latter is not renormalised

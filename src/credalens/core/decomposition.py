@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from credalens.checks.member_array import MemberArray
 from credalens.checks.options import check_base
+from credalens.core.entropy import warn_open_rows
 from credalens.kernels.buffers import aligned_arrays
 
 SMALL: Final = 4096  # values: for fewer it takes longer to get scratch memory than to work in it
@@ -23,6 +24,7 @@ class _Kernels(NamedTuple):
 
     decompose: ModuleType
     enumeration: ModuleType
+    open_rows: ModuleType
     records: ModuleType
     solve: ModuleType
     write_results: ModuleType
@@ -31,9 +33,9 @@ class _Kernels(NamedTuple):
 @cache
 def _kernels() -> _Kernels:
     from credalens.kernels import decompose, write_results
-    from credalens.kernels.lower import enumeration, records, solve
+    from credalens.kernels.lower import enumeration, open_rows, records, solve
 
-    return _Kernels(decompose, enumeration, records, solve, write_results)
+    return _Kernels(decompose, enumeration, open_rows, records, solve, write_results)
 
 
 class _Scratch:
@@ -63,6 +65,7 @@ class Decomposition:
         self.max_nodes, self.tolerance = max_nodes, tolerance
         self.lower, self.upper, self.probability, self.mean = aligned_arrays(4, (rows, classes), dtype)
         self.total, self.aleatoric, self.epistemic, self.bound = aligned_arrays(4, (rows,), dtype)
+        self._gaps: list[NDArray] = []  # in bits, of rows that were hard to solve
         self._unused = _SPARE if rows * classes <= SMALL else deque[_Scratch]()  # that no thread works in
 
     def solve_members(self, members: MemberArray, start: int, stop: int) -> bool:
@@ -81,7 +84,7 @@ class Decomposition:
         self._unused.append(scratch)
         if open_rows.size > 0:
             low, high = _bounds_of(array[:, first + open_rows], members.tolerance)
-            self._branch(low, high, open_rows, entropies)
+            self._solve_open(low, high, open_rows, entropies)
         self._write(start, stop, entropies)
         return True
 
@@ -95,8 +98,15 @@ class Decomposition:
         open_rows = self._enumerate(size, entropies, scratch)
         self._unused.append(scratch)
         if open_rows.size > 0:
-            self._branch(low[open_rows], high[open_rows], open_rows, entropies)
+            self._solve_open(low[open_rows], high[open_rows], open_rows, entropies)
         self._write(start, stop, entropies)
+
+    def warn_if_open(self, *, stacklevel: int = 2) -> None:
+        """Warn if the budget ended before the lowest entropy of every row was certified."""
+        if self._gaps:
+            gaps, narrow = np.concatenate(self._gaps), self.aleatoric.dtype == np.float32
+            budget = self.max_nodes, self.tolerance
+            warn_open_rows(gaps, len(self.total), *budget, narrow=narrow, stacklevel=stacklevel + 1)
 
     def _take_scratch(self, rows: int) -> _Scratch:
         """Scratch memory for some rows that no other thread works in."""
@@ -113,18 +123,18 @@ class Decomposition:
         if size == 0 or self.max_nodes == 0:
             return open_rows[:0]
         _, lowest, bound = entropies
+        share = _kernels().open_rows.first_share(self.max_nodes)
         number = _kernels().records.enumerate_records(
-            scratch.records, size, self.tolerance, self.max_nodes, lowest, bound, open_rows, scratch.flips
+            scratch.records, size, self.tolerance, share, lowest, bound, open_rows, scratch.flips
         )
         return open_rows[:number]
 
-    def _branch(self, low: NDArray, high: NDArray, rows: NDArray, entropies: NDArray) -> None:
-        """Branch and bound for the given bounds, whose results are in these rows of ``entropies``."""
-        value, bound = entropies[1:, rows]
-        nowhere = np.empty((len(rows), 0))
-        places = np.arange(len(rows))
-        _kernels().solve.branch_rows(low, high, self.tolerance, self.max_nodes, places, value, bound, nowhere)
-        entropies[1, rows], entropies[2, rows] = value, bound
+    def _solve_open(self, low: NDArray, high: NDArray, rows: NDArray, entropies: NDArray) -> None:
+        """Search on for the given bounds, whose results are in these rows of ``entropies``."""
+        _, lowest, bound = entropies
+        nowhere = np.empty((entropies.shape[1], 0))
+        _kernels().open_rows.solve_open_rows(low, high, self.tolerance, self.max_nodes, rows, lowest, bound, nowhere)
+        self._gaps.append(lowest[rows] - bound[rows])
 
     def _write(self, start: int, stop: int, entropies: NDArray) -> None:
         """Entropies in bits to the results in the caller's unit, none of them minus zero."""

@@ -65,6 +65,7 @@ class GpuMembers:
             len(rows), classes, np.dtype(np.float64), base=2, max_nodes=max_nodes, tolerance=tolerance
         )
         for_each_chunk(partial(results.solve_members, members), len(rows), classes)
+        results.warn_if_open(stacklevel=8)
         return torch.from_numpy(np.stack([results.aleatoric, results.bound]))
 
     def classical(self, *, base: float) -> ClassicalUncertainty:

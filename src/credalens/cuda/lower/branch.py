@@ -11,7 +11,7 @@ import triton.language as tl
 
 from credalens.cuda.counters import CURSOR, OPEN_ROWS
 from credalens.cuda.lower.nodes import DOWN, FEW, FREE, SLACK, SPLIT, UP, dominates, pack_node, unpack_node
-from credalens.cuda.lower.single_flip import nearest
+from credalens.cuda.lower.single_flip import chord_slope, nearest
 from credalens.cuda.phi import phi
 
 LAST = tl.constexpr(0x7FFFFFFFFFFFFFFF)
@@ -20,7 +20,7 @@ LAST = tl.constexpr(0x7FFFFFFFFFFFFFFF)
 @triton.jit
 def _order(low, high, inside, i, WIDTH: tl.constexpr):
     """Positions of the classes in order of their chords' slopes; the last bits of a slope give way to the position."""
-    slope = tl.where(inside, phi(high) - phi(low), 1.0) / tl.where(inside, high - low, 1.0)
+    slope = chord_slope(low, high, phi(low), phi(high))
     bits = slope.to(tl.int64, bitcast=True)
     key = tl.where(inside, tl.where(bits < 0, bits ^ LAST, bits), LAST)
     return tl.sort((key & ~(WIDTH - 1)) | i.to(tl.int64)) & (WIDTH - 1)
@@ -95,14 +95,15 @@ def search_rows(
         inside = i < m
         core = tl.cast(row, tl.int64) * row_step
         low = tl.load(core_low + core + i * step, mask=inside, other=0.0).to(tl.float64)
-        high = tl.load(core_high + core + i * step, mask=inside, other=0.0).to(tl.float64)
+        high = tl.load(core_high + core + i * step, mask=inside, other=1.0).to(tl.float64)
         order = _order(low, high, inside, i, WIDTH)
         low = tl.load(core_low + core + order * step, mask=inside, other=0.0).to(tl.float64)
         high = tl.load(core_high + core + order * step, mask=inside, other=0.0).to(tl.float64)
         width = high - low
         phi_low = phi(low)
-        gain = phi(high) - phi_low
-        slope = tl.where(inside, tl.where(inside, gain, 1.0) / tl.where(inside, width, 1.0), float("inf"))
+        phi_high = phi(high)
+        gain = phi_high - phi_low
+        slope = tl.where(inside, chord_slope(low, tl.where(inside, high, 1.0), phi_low, phi_high), float("inf"))
         tl.debug_barrier()
         tl.store(lows + i, low)
         tl.store(highs + i, high)
@@ -143,8 +144,9 @@ def search_rows(
             steep = infinity
             if holds:
                 room = b - a
-                rise = phi(b) - phi_a
-                steep = rise / room
+                phi_b = phi(b)
+                rise = phi_b - phi_a
+                steep = chord_slope(a, b, phi_a, phi_b)
                 mass -= a - tl.load(lows + split)
                 entropy += phi_a - tl.load(phis + split)
             feasible = mass >= -SLACK

@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 """The root of the lower-entropy search, one warp a row: it certifies most rows, which then need no search.
 
-As ``kernels/lower/root.py``, with the open classes of a row along the threads. Rows that rounding makes doubtful are open_rows
+As ``kernels/lower/root.py``, with the open classes of a row along the threads. Rows that rounding makes doubtful are left
 open for the search.
 """
 
@@ -13,6 +13,7 @@ from credalens.cuda.lower.nodes import SLACK
 from credalens.cuda.lower.single_flip import (
     FAR,
     certificate,
+    chord_slope,
     flip_bounds,
     flip_cost,
     from_floor,
@@ -28,7 +29,7 @@ FAR_BITS = tl.constexpr(0x7149F2CA)  # FAR as a float32
 
 @triton.jit
 def _break_key(key, width, need):
-    """The slope of the break class, as a key: bisection between the least and the most until one class is open_rows.
+    """The slope of the break class, as a key: bisection between the least and the most until one class is left.
 
     Sums are in float32; a class they mistake for the break class takes less than nothing, or more than its width.
     """
@@ -57,7 +58,7 @@ def _root(lows, highs, step, m, whole, start, tolerance, WIDTH: tl.constexpr):
     phi_low = phi(low)
     phi_high = phi(high)
     gain = phi_high - phi_low
-    slope = tl.where(inside, gain, 1.0) / width
+    slope = chord_slope(low, high, phi_low, phi_high)
     bits = slope.to(tl.float32).to(tl.int32, bitcast=True)
     key = tl.where(inside, tl.where(bits < 0, bits ^ LAST, bits), LAST)
     break_key = _break_key(key, width.to(tl.float32), whole.to(tl.float32))

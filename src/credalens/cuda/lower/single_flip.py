@@ -11,6 +11,8 @@ import triton.language as tl
 from credalens.cuda.phi import phi
 
 FAR = tl.constexpr(1e30)  # more than any cost
+NARROW = tl.constexpr(2.0**-10)  # widths over upper bounds; above, the quotient has eleven digits
+ONE_BIT = tl.constexpr(1.4426950408889634)  # 1 / ln 2
 FLOOR = tl.constexpr(1.0 - 2.0**-22)  # a float32 can be off by a quarter of this
 LEAST = tl.constexpr(1e-37)  # rounded to zero: below it float32 loses digits
 
@@ -25,6 +27,16 @@ def to_floor(x):
 def from_floor(bits):
     """The float64 that ``to_floor`` was given, or a little less."""
     return bits.to(tl.float32, bitcast=True).to(tl.float64)
+
+
+@triton.jit
+def chord_slope(low, high, phi_low, phi_high):
+    """The slope of phi's chord over [low, high], where low < high: one division, as a second one would take long."""
+    width, whole = high - low, high + low
+    narrow = width <= NARROW * high
+    z = width.to(tl.float32) / whole.to(tl.float32)
+    least = tl.where(narrow, ONE_BIT * (1.0 - (2.0 / 3.0) * (z * z).to(tl.float64)), 0.0)
+    return tl.where(narrow, phi_high + phi_low, phi_high - phi_low) / tl.where(narrow, whole, width) - least
 
 
 @triton.jit

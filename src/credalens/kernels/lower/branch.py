@@ -31,6 +31,7 @@ from credalens.kernels.simd.phi import phi
 
 # Columns of a node on the stack: the decision (kind, class, range), what it starts from, and its lower bound.
 KIND, CLASS, FROM, TO, BOUND, MARK, NEED, BASE, SPLIT_CLASS, A, B = range(11)
+CLASSES_A_NODE = 100  # a node that looks at more of them counts for several
 
 
 def _workspace(classes: int, /) -> tuple[NDArray[Any], ...]:
@@ -116,7 +117,7 @@ def _search(core, m, integers, stack, need, base, best, reach, tolerance, max_no
     Returns (entropy, certified lower bound, nodes) and leaves the minimiser in core.vertex.
     """
     certified, cutoff = np.inf, np.inf
-    nodes = 0
+    nodes, cost, fresh = 0, 1 + m // CLASSES_A_NODE, True
     state, trail, following, previous = integers[1], integers[2], integers[3], integers[4]
     free_all(m, state, following, previous)
     length = NONE
@@ -135,7 +136,7 @@ def _search(core, m, integers, stack, need, base, best, reach, tolerance, max_no
             split, a, b = f, stack[size, FROM], stack[size, TO]
         if kind != FREE:
             length, need, base = decide(kind, f, a, b, core, m, state, following, previous, trail, length, need, base)
-        nodes += 1
+        nodes += cost
         filled = _fill(core, m, following, split, a, b, need, base)
         if not filled.feasible:
             continue
@@ -144,8 +145,8 @@ def _search(core, m, integers, stack, need, base, best, reach, tolerance, max_no
             _write_vertex(core, m, state, split, a, b, filled)
         at, x, floor = filled.at, filled.x, filled.floor
         bound = max(bound, floor)
-        if nodes == 1:
-            cutoff = bound + reach
+        if fresh:
+            cutoff, fresh = bound + reach, False
         if at < 0 or bound >= min(best - tolerance, cutoff) or size + 4 > stack.shape[0]:
             certified = min(certified, bound)
             continue

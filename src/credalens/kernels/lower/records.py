@@ -47,7 +47,7 @@ def write_record(i, row, records, start):
 def enumerate_records(records, end, tolerance, max_nodes, entropy, bound, open_rows, workspace):
     """Better the entropies of the rows with records, or raise their bounds, in bits.
 
-    Rows left open though there is still a budget are listed in ``open_rows``; returns how many. ``workspace`` is a
+    Rows left open are listed in ``open_rows``; returns how many. ``workspace`` is a
     `flips_workspace`.
     """
     search, budget = flips_of(workspace), Budget(tolerance, max_nodes)
@@ -73,8 +73,8 @@ def enumerate_records(records, end, tolerance, max_nodes, entropy, bound, open_r
         )
         best, floor, chord = records[start + BEST], records[start + FLOOR], records[start + CHORD]
         row = RowRoot(chord, best, floor, m, at, records[start + TAKEN], classes)
-        best, certified, nodes = enumerate_row(row, best, 1.0, budget, search, nowhere)
+        best, certified, _ = enumerate_row(row, best, 1.0, budget, search, nowhere, nowhere)
         entropy[i], bound[i] = chord + best, chord + max(floor, certified)
-        number = list_if_open(i, entropy[i], bound[i], nodes, budget, open_rows, number)
+        number = list_if_open(i, entropy[i], bound[i], tolerance, open_rows, number)
         start = end_of_row
     return number

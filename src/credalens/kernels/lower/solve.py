@@ -14,7 +14,7 @@ other side. ``single_flip.py`` says what a flip costs. A row is done as soon as 
 
 1. by all vertices one flip away and a bound of the others: ``root.py``, on the classes that ``open_classes.py`` leaves open;
 2. by all sets of flips that might be better: ``enumeration.py``, on the classes that ``flippable.py`` collects;
-3. by branch and bound, where these sets are too many: ``branch.py``.
+3. by rounds of branch and bound and enumeration, where these sets are too many: ``open_rows.py``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from credalens.kernels.lower.root import break_class, gap_of, root
 from credalens.kernels.lower.single_flip import SLACK
 from credalens.kernels.rows import Row, read_row, row_of, row_workspace
 from credalens.kernels.simd.jit import NOBODY, NONE, inlined, kernel
-from credalens.kernels.simd.phi import phi, phi_pair
+from credalens.kernels.simd.phi import phi
 from credalens.kernels.simd.vectors import WIDTH, everywhere, load, store, sum_of
 
 ROUNDING = 1e-14  # bits; of sums of entropies
@@ -51,7 +51,10 @@ SHORT = 1.0 / 16.0  # of the cost of the knapsack's vertex: the best of a flat r
 
 
 class Budget(NamedTuple):
-    """A row is done when value and bound are within ``tolerance`` bits, or after ``max_nodes`` nodes."""
+    """A row is done when value and bound are within ``tolerance`` bits, or after ``max_nodes`` nodes.
+
+    A node is the work of one set of flips; one of the branch and bound counts for more if it looks at many classes.
+    """
 
     tolerance: Any
     max_nodes: Any
@@ -89,13 +92,22 @@ def search_of(workspace):
     return Search(row_of(row), OpenClasses(bounds[0], bounds[1], bounds[2], bounds[3], bounds[4], order))
 
 
-@kernel
-def enumerate_row(start, best, share, budget, search, out):
-    """(cost of the best vertex, certified lower bound, nodes) by enumeration of flipped classes, from the `RowRoot` ``start``;
-    the minimiser in ``out`` if there is room for it.
+@inlined
+def _write_start(start, r, low, out):
+    """The vertex of the knapsack, r being the mass of its break class, and all closed classes down."""
+    for k in range(out.size):
+        out[k] = low[k]
+    if start.m > 0:
+        write_vertex(start, r, out)
 
-    ``best`` is a cost that is attained. If ``share`` is less than one, or where too many classes might be flipped, vertices
-    that cost only a share of the best one are looked for first: if there is one, little is left to do.
+
+@kernel
+def enumerate_row(start, best, share, budget, search, low, out):
+    """(cost of the best vertex, certified lower bound, nodes) by enumeration of flipped classes, from the `RowRoot` ``start``.
+
+    ``best`` is a cost that is attained; a vertex that betters it goes into ``out`` if there is room for it. If ``share`` is
+    less than one, or where too many classes might be flipped, vertices that cost only a share of the best one are looked for
+    first: if there is one, little is left to do.
     """
     margin = max(budget.tolerance - ROUNDING, 0.0)
     limit, floor, nodes = best - margin, 0.0, 0
@@ -103,7 +115,7 @@ def enumerate_row(start, best, share, budget, search, out):
         before, trial = best, min(share * limit, best - margin)
         best, bound, spent = cheapest_flips(start, best, trial, margin, budget.max_nodes - nodes, search)
         if best < before and out.size > 0:
-            write_vertex(start, 0.0, out)
+            _write_start(start, 0.0, low, out)
             flip_vertex(start.classes, search, out)
         floor, nodes = max(floor, bound), nodes + spent
         stuck = spent == 0 and trial <= 2.0 * max(budget.tolerance, floor)
@@ -129,24 +141,25 @@ def row_root(search, peaks, need, base, certify, tolerance):
 
 
 @inlined
-def list_if_open(i, value, bound, nodes, budget, open_rows, number):
-    """List row i if it is open though there is still a budget; returns how many are listed."""
+def list_if_open(i, value, bound, tolerance, open_rows, number):
+    """List row i if it is open; returns how many are listed."""
     open_rows[number] = i  # valid only if the number moves on
-    return number + ((bound < value - budget.tolerance) & (nodes < budget.max_nodes))
+    return number + (bound < value - tolerance)
 
 
 @kernel
 def enumerate_rows(lower, upper, tolerance, max_nodes, entropy, bound, distribution, open_rows, workspace, flips):
-    """(nodes, number of rows left open for which there is still a budget); the latter are listed in ``open_rows``.
+    """(nodes, number of rows left open); the latter are listed in ``open_rows``.
 
-    With a `search_workspace` and a `flips_workspace`.
+    ``entropy`` and ``bound`` come with what is known, an entropy that is attained, or infinity, and a lower bound: rows where
+    they meet are left alone, and for the others the search has only to better the one or to raise the other. If
+    ``distribution`` has columns it follows the entropy. With a `search_workspace` and a `flips_workspace`.
     """
     search, flip_search, budget = search_of(workspace), flips_of(flips), Budget(tolerance, max_nodes)
     row = search.row
     total, number = 0, 0
     for i in range(lower.shape[0]):
-        out = distribution[i]
-        value, floor = (np.inf, -np.inf) if out.size > 0 else (entropy[i], bound[i])
+        value, floor, out = entropy[i], bound[i], distribution[i]
         if floor >= value - tolerance:
             continue
         below, _ = read_row(lower[i], upper[i], row)
@@ -158,31 +171,17 @@ def enumerate_rows(lower, upper, tolerance, max_nodes, entropy, bound, distribut
             store(row.phi_low, k, phi_bottom)
             store(row.phi_high, k, phi(load(row.high, k)))
         start = row_root(search, peaks_of(peaks), 1.0 - below, sum_of(base), out.size == 0, tolerance)
-        best, least, nodes = min(start.best, max(value - start.chord, 0.0)), start.floor, 0
-        for k in range(out.size):
-            out[k] = row.low[k]
-        if out.size > 0 and start.m > 0:
-            write_vertex(start, start.r, out)
+        known, least = max(value - start.chord, 0.0), start.floor
+        best = min(start.best, known)
+        if out.size > 0 and start.best < known:
+            _write_start(start, start.r, row.low, out)
         if max_nodes > 0 and least < best - tolerance:
             share = SHORT if out.size > 0 and start.m > MANY else 1.0
-            best, certified, nodes = enumerate_row(start, best, share, budget, flip_search, out)
-            least = max(least, certified)
+            best, certified, nodes = enumerate_row(start, best, share, budget, flip_search, row.low, out)
+            least, total = max(least, certified), total + nodes
         entropy[i], bound[i] = start.chord + best, max(floor, start.chord + least)
-        number = list_if_open(i, entropy[i], bound[i], nodes, budget, open_rows, number)
-        total += nodes
+        number = list_if_open(i, entropy[i], bound[i], tolerance, open_rows, number)
     return total, number
-
-
-def branch_rows(
-    lower: Any, upper: Any, tolerance: float, max_nodes: int, rows: Any, entropy: Any, bound: Any, distribution: Any
-) -> int:
-    """Branch and bound for the given rows; compiled only when a row needs it. Returns the number of nodes."""
-    from credalens.kernels.lower.branch import branch_and_bound_rows
-
-    phi_lower, phi_upper = phi_pair(lower, upper)
-    return branch_and_bound_rows(
-        lower, upper, phi_lower, phi_upper, tolerance, max_nodes, rows, entropy, bound, distribution
-    )
 
 
 def lower_entropy_rows(
@@ -190,17 +189,18 @@ def lower_entropy_rows(
 ) -> int:
     """Write lower entropy and its certified lower bound of every row, in bits; returns the number of nodes.
 
-    If ``distribution`` has columns, the minimisers go there. If not, ``entropy`` and ``bound`` come with what is known
-    already, a value that is attained and a lower bound: rows where they meet are left alone, and for the others the search
-    has only to better the value or to certify it.
+    ``entropy``, ``bound`` and ``distribution`` as for `enumerate_rows`.
     """
+    from credalens.kernels.lower.open_rows import first_share, solve_open_rows
+
     open_rows = np.empty(len(entropy), np.int64)
     workspace, flips = search_workspace(lower.shape[1]), flips_workspace()
     nodes, number = enumerate_rows(
-        lower, upper, tolerance, max_nodes, entropy, bound, distribution, open_rows, workspace, flips
+        lower, upper, tolerance, first_share(max_nodes), entropy, bound, distribution, open_rows, workspace, flips
     )
-    if number > 0:
-        nodes += branch_rows(lower, upper, tolerance, max_nodes, open_rows[:number], entropy, bound, distribution)
+    if number > 0 and max_nodes > 0:
+        rows = open_rows[:number]
+        nodes += solve_open_rows(lower[rows], upper[rows], tolerance, max_nodes, rows, entropy, bound, distribution)
     np.maximum(entropy, 0.0, out=entropy)
     bound[:] = np.clip(bound, 0.0, entropy)  # each was rounded on its own way
     return int(nodes)
