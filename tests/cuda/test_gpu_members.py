@@ -15,6 +15,7 @@ from credalens.arrays import gpu_tensor
 from credalens.cuda import as_gpu_members, gpu_members, self_check
 from credalens.cuda.decomposition import GpuDecomposition
 from tests.cuda import agreement
+from tests.strategies import OPEN_ROWS
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed; CUDA torch brings it")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
@@ -43,10 +44,12 @@ def test_kernels_agree_with_the_cpu_path_in_the_interpreter():
 
 @needs_triton
 @needs_gpu
+@pytest.mark.filterwarnings(OPEN_ROWS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("classes", [2, 3, 10, 33, 100, 257, 1000])
 def test_kernels_agree_with_the_cpu_path_on_the_gpu(classes, dtype):
-    p = agreement.tensors(("flat", "peaked", "sparse", "one_hot", "agreeing", "tiny"), (5, 20, classes), torch.float64)
+    kinds = ("flat", "peaked", "sparse", "one_hot", "agreeing", "tiny", "shared", "near")
+    p = agreement.tensors(kinds, (5, 20, classes), torch.float64)
     if dtype in (torch.float16, torch.bfloat16):  # a row must sum to one as far as its dtype allows
         p = p[:, (p.to(dtype).double().sum(-1) - 1).abs().amax(0) < 1e-2]
     p = p.to(dtype).cuda()

@@ -11,7 +11,7 @@ import triton.language as tl
 from credalens.cuda.phi import phi
 
 FAR = tl.constexpr(1e30)  # more than any cost
-NARROW = tl.constexpr(2.0**-10)  # widths over upper bounds; above, the quotient has eleven digits
+NARROW = tl.constexpr(2.0**-16)  # widths over upper bounds
 ONE_BIT = tl.constexpr(1.4426950408889634)  # 1 / ln 2
 FLOOR = tl.constexpr(1.0 - 2.0**-22)  # a float32 can be off by a quarter of this
 LEAST = tl.constexpr(1e-37)  # rounded to zero: below it float32 loses digits
@@ -32,11 +32,10 @@ def from_floor(bits):
 @triton.jit
 def chord_slope(low, high, phi_low, phi_high):
     """The slope of phi's chord over [low, high], where low < high: one division, as a second one would take long."""
-    width, whole = high - low, high + low
+    width = high - low
     narrow = width <= NARROW * high
-    z = width.to(tl.float32) / whole.to(tl.float32)
-    least = tl.where(narrow, ONE_BIT * (1.0 - (2.0 / 3.0) * (z * z).to(tl.float64)), 0.0)
-    return tl.where(narrow, phi_high + phi_low, phi_high - phi_low) / tl.where(narrow, whole, width) - least
+    slope = tl.where(narrow, phi_high + phi_low, phi_high - phi_low) / tl.where(narrow, high + low, width)
+    return tl.where(narrow, slope - ONE_BIT, slope)
 
 
 @triton.jit
