@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from credalens import maximum_mean_imprecision, probability_intervals
+from credalens import maximum_mean_imprecision, probability_intervals, wrap
 from credalens.core import imprecision
 from tests import oracles
 from tests.strategies import KINDS, batch_of, ensembles
@@ -66,3 +66,28 @@ def test_a_spent_budget_leaves_a_bracket(monkeypatch):
     assert (above > below + 1e-12).any()
     assert ((below <= exact + 1e-12) & (exact <= above + 1e-12)).all()
     assert (value == below).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("classes", [2, 25, 40, 1000])
+def test_the_score_of_two_members_needs_no_search(classes, dtype, monkeypatch):
+    monkeypatch.setattr(imprecision, "MAX_NODES", 0)
+    members = batch_of("flat", 2, 200, classes, seed=classes).astype(dtype)
+    distance = 0.5 * np.abs(members[0].astype(np.float64) - members[1]).sum(axis=-1)
+    value = wrap(members).score("imprecision")
+    np.testing.assert_allclose(value, distance, rtol=0, atol=1e-14 if dtype == np.float64 else 1e-6)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-16])
+@pytest.mark.parametrize(("classes", "distinct"), [(21, 1), (101, 1), (41, 2), (60, 3)])
+def test_equal_widths_need_hardly_a_search(classes, distinct, noise, monkeypatch):
+    """An odd number of equal widths has no partition into halves, and all subsets of one size are alike."""
+    rng = np.random.default_rng(classes)
+    widths = np.resize(rng.random(distinct), classes)
+    low = np.full((20, classes), 1 / classes - 0.5 * (widths / widths.sum()))
+    low, high = np.maximum(low, 0), low + widths / widths.sum() * (1 + noise * rng.normal(size=low.shape))
+    monkeypatch.setattr(imprecision, "MAX_NODES", 5000)
+    value, (below, above) = maximum_mean_imprecision(low, high, return_bounds=True)
+    assert (above - below <= 1e-12).all()
+    if distinct == 1:
+        np.testing.assert_allclose(value, np.minimum(classes // 2 / classes, 1 - low.sum(axis=-1)), atol=1e-12)

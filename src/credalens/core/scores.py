@@ -49,7 +49,8 @@ def _entropy(p: Any, base: float) -> Any:
 
 
 def _imprecision(prediction: Any) -> Any:
-    return imprecision_of(trusted_intervals(prediction.lower, prediction.upper))[0]
+    bounds = trusted_intervals(prediction.lower, prediction.upper)
+    return imprecision_of(bounds, members=prediction.n_members)[0]
 
 
 def _set_size(prediction: Any) -> Any:
@@ -97,7 +98,7 @@ SCORES: Final = {
             r"\max_A \overline P(A) - \underline P(A)",
             "probability",
             "1",
-            "a sort of C widths",
+            "a sort of C widths, of two members a sum",
             _imprecision,
         ),
         Score(

@@ -8,7 +8,7 @@ import numpy as np
 
 from credalens.kernels.simd.jit import kernel
 
-NEGLIGIBLE = 1e-15  # widths below this change no sum
+NEGLIGIBLE = 1e-15  # widths below this change no sum, and differences of widths below this are rounding
 ROUNDING = (
     1e-13  # what a sum of many widths may be off by: a half that is reached exactly, as by two members, may look passed
 )
@@ -29,7 +29,8 @@ def _search(widths, left, taken, branch, room, goal, best, max_nodes):
     """Depth first over which widths to take, the largest first: (best sum, whether the search ended within its budget).
 
     ``taken[k]`` is the sum of those taken before width k, ``left[k]`` the sum of all from k on, and ``branch[k]`` is 0 while
-    width k is taken and 1 while it is not. A node is given up where all that is left cannot pass the best sum.
+    width k is taken and 1 while it is not. A node is given up where all that is left cannot pass the best sum. Where a width
+    is not taken the ones that are equal to it are not either, since it could change places with them.
     """
     depth, nodes = 0, 0
     taken[0], branch[0] = 0.0, -1
@@ -45,6 +46,11 @@ def _search(widths, left, taken, branch, room, goal, best, max_nodes):
         if total > room or total + left[depth + 1] <= best:
             continue
         best = max(best, total)
+        if branch[depth] == 1:
+            width = widths[depth]
+            while depth + 1 < widths.size and widths[depth + 1] >= width - NEGLIGIBLE:
+                depth += 1
+                branch[depth] = 1
         if depth + 1 < widths.size:
             depth += 1
             taken[depth], branch[depth] = total, -1
