@@ -313,7 +313,7 @@ def test_other_weights_or_settings_are_refused(wrapper, tmp_path):
         wrapper.predict(loader(), output=tmp_path, progress=False, autocast=torch.bfloat16)
 
 
-def test_a_folder_from_before_there_was_a_budget_goes_on_with_the_default_one(wrapper, tmp_path):
+def test_a_folder_from_before_there_was_a_budget_goes_on_with_the_one_of_then(wrapper, tmp_path):
     wrapper.predict(loader(), output=tmp_path, progress=False)
     manifest = json.loads((tmp_path / "predictions.json").read_text())
     for key in ("max_nodes", "tolerance"):
@@ -323,7 +323,8 @@ def test_a_folder_from_before_there_was_a_budget_goes_on_with_the_default_one(wr
     other = CredalWrapper(wrapper.each_member, max_nodes=7)
     with pytest.raises(ValueError, match=r"other settings: max_nodes was 20000 and is now 7\. Give"):
         other.predict(loader(), output=tmp_path, progress=False)
-    assert_same(wrapper.predict(loader(), output=tmp_path, progress=False), wrapper(X))
+    of_then = CredalWrapper(wrapper.each_member, max_nodes=20_000)
+    assert_same(of_then.predict(loader(), output=tmp_path, progress=False), wrapper(X))
     assert_same(load_prediction(tmp_path), wrapper(X))
 
 

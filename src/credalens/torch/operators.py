@@ -18,7 +18,7 @@ from credalens.checks.crude_members import warn_of_members
 from credalens.checks.doubtful_logits import warn_doubtful_logits
 from credalens.checks.member_array import in_common_precision, read_valid_members
 from credalens.core.classical import ClassicalUncertainty
-from credalens.core.entropy import lower_entropy_bits, upper_entropy_bits
+from credalens.core.entropy import lower_entropy_bits, upper_entropy_bits, warn_open_rows
 from credalens.core.members import MemberSummary
 from credalens.prediction import ARRAYS, CredalPrediction, wrap, wrap_logits
 from credalens.torch.member_outputs import MemberOutput, naming_bad_member, summary_of_output
@@ -41,7 +41,8 @@ def extremes(
     """(distribution of highest entropy, of lowest entropy, certified bound of the lowest) from the exact solvers."""
     low, high = _rows(lower), _rows(upper)
     _, highest = upper_entropy_bits(low, high, distribution=True, threads=threads)
-    _, bound, lowest = lower_entropy_bits(low, high, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+    value, bound, lowest = lower_entropy_bits(low, high, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+    warn_open_rows(value - bound, len(value), max_nodes, tolerance, stacklevel=4)
 
     def tensor(x: NDArray, shape: torch.Size) -> Tensor:
         return torch.from_numpy(x).to(lower.device).view(shape)
