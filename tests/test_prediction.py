@@ -270,6 +270,33 @@ def test_slicing_chooses_inputs(make, key):
         assert np.array_equal(part.score("mean_pairwise_kl"), expected.score("mean_pairwise_kl"))
 
 
+KEYS = [
+    (1, 2), (slice(1, 3), 0), (..., 1), (0, ...), ([0, 2], slice(None), [1, 0]), ([2, 0], [1, 3]), (None, 1, slice(2)), (1,),
+    np.random.default_rng(0).random((3, 4, 2)) < 0.5, (slice(None), np.random.default_rng(1).random((4, 2)) < 0.5),
+    [2, 0], (1, [True, False, True, False]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_an_index_of_several_axes_chooses_the_same_inputs_everywhere(key, library):
+    members = np.random.default_rng(0).dirichlet(np.ones(3), (5, 3, 4, 2))
+    chosen = np.arange(24).reshape(3, 4, 2)[key]
+    flat = wrap(members.reshape(5, 24, 3))
+    prediction = wrap(members if library == "numpy" else pytest.importorskip("torch").from_numpy(members))[key]
+    assert tuple(prediction.total.shape) == chosen.shape
+    for name in ("total", "mean_total", "mean_pairwise_kl", "hartley"):
+        np.testing.assert_array_equal(np.asarray(prediction.score(name)), flat.score(name)[chosen])
+    np.testing.assert_array_equal(np.asarray(prediction.hull.lower_entropy()), flat.hull.lower_entropy()[chosen])
+
+
+@pytest.mark.parametrize("key", [(0, 1, 2), (0, ..., 1, 2), (slice(None), slice(None), 0)], ids=str)
+def test_an_index_that_reaches_the_classes_is_refused(key):
+    prediction = wrap(np.random.default_rng(0).dirichlet(np.ones(3), (5, 3, 4)))
+    with pytest.raises(IndexError, match="the batch has 2 axes and the index is for 3"):
+        prediction[key]
+
+
 def test_length_is_the_first_batch_axis():
     assert len(wrap(batch_of("flat", 3, 7, 4))) == 7
     with pytest.raises(TypeError, match="single input"):

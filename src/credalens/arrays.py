@@ -167,6 +167,14 @@ def namespace(library: str, /) -> Any:
     return sys.modules["jax"].numpy if library == "jax" else sys.modules[library]
 
 
+def take_inputs(members: Any, key: Any, /) -> Any:
+    """Members (members, *batch, classes) of the inputs that an index of the batch chooses, a tuple for several axes."""
+    if not isinstance(key, tuple):
+        return members[:, key]
+    xp = namespace(_library_of(members))  # at the end, since NumPy puts axes in front where it chooses on several
+    return xp.moveaxis(xp.moveaxis(members, 0, -2)[key], -2, 0)
+
+
 def top_class(p: Any, /, *, ties: Any) -> Any:
     """The index of the largest value on the last axis; among those equal up to rounding, the one with the largest ``ties``."""
     kind = array_kind_of(p)

@@ -20,6 +20,7 @@ from credalens.checks.doubtful_logits import warn_doubtful_logits
 from credalens.checks.intervals import computed_intervals, trusted_intervals
 from credalens.checks.member_array import (
     MemberArray,
+    batch_index,
     classes_last,
     in_common_precision,
     read_logits,
@@ -157,8 +158,9 @@ class CredalPrediction:
         return int(self.total.shape[0])
 
     def __getitem__(self, key: Any, /) -> CredalPrediction:
-        """The prediction for some inputs, chosen on the first axis of the batch by an index, a slice, a list or a mask."""
+        """The prediction for some inputs, chosen by an index, a slice, a list or a mask, or by a tuple of these for several axes."""
         len(self)
+        key = batch_index(key, len(self.total.shape))
         arrays = {name: getattr(self, name)[key] for name in ARRAYS}
         members = self._members and self._members.take(key)
         classical = self._classical and ClassicalUncertainty(*(x[key] for x in vars(self._classical).values()))

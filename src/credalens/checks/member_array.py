@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import ArrayKind, array_kind_of, in_own_library, namespace, to_float32
+from credalens.arrays import ArrayKind, array_kind_of, in_own_library, namespace, take_inputs, to_float32
 from credalens.checks.arrays import as_array, check_classes, read_array, row_tolerance
 from credalens.checks.bad_rows import raise_bad_logits, raise_bad_rows
 from credalens.checks.counted import count_text
@@ -46,8 +46,8 @@ class MemberArray:
         return self
 
     def take(self, key: Any, /) -> MemberArray:
-        """The members of some inputs, chosen on the first axis of the batch."""
-        shaped = self.array.reshape(len(self.array), *self.batch, -1)[:, key]
+        """The members of some inputs, chosen by an index of the batch."""
+        shaped = take_inputs(self.array.reshape(len(self.array), *self.batch, self.array.shape[-1]), key)
         members, *batch, classes = shaped.shape
         return replace(self, array=shaped.reshape(members, math.prod(batch), classes), batch=tuple(batch))
 
@@ -193,6 +193,28 @@ def check_member_axis(axis: int, ndim: int, name: str) -> int:
             f"member_axis={axis} is the last axis of {name}, which holds the classes; members need an axis of their own."
         )
     return place
+
+
+def batch_index(key: Any, axes: int, /) -> Any:
+    """An index of a batch with so many axes that reaches neither members nor classes."""
+    if not isinstance(key, tuple):
+        return key
+    chosen = sum(_axes_chosen(entry) for entry in key)
+    if chosen > axes:
+        raise IndexError(
+            f"the batch has {count_text(axes, 'axis', 'axes')} and the index is for {chosen}; it chooses inputs, and the "
+            "classes are an axis of the arrays: prediction[...].probability[..., 0]."
+        )
+    rest = (slice(None),) * (axes - chosen)
+    return tuple(part for entry in key for part in (rest if entry is Ellipsis else (entry,)))
+
+
+def _axes_chosen(entry: Any) -> int:
+    """How many axes one entry of an index is for: a mask for as many as it has."""
+    if entry is None or entry is Ellipsis:
+        return 0
+    entry = np.asarray(entry) if isinstance(entry, list | tuple) else entry
+    return len(entry.shape) if str(getattr(entry, "dtype", "")).endswith("bool") else 1
 
 
 def check_axis(axis: Any, option: str, ndim: int, name: str) -> int:

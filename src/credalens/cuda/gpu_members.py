@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from credalens.arrays import take_inputs
 from credalens.checks.arrays import row_tolerance
 from credalens.checks.member_array import MemberArray, read_logits, read_members
 from credalens.core.batches import for_each_chunk
@@ -92,8 +93,8 @@ class GpuMembers:
         return (bits / math.log2(base)).to(self.result_dtype).view(self.batch)
 
     def take(self, key: Any, /) -> GpuMembers:
-        """The members of some inputs, chosen on the first axis of the batch."""
-        shaped = self.tensor.view(len(self.tensor), *self.batch, self.tensor.shape[-1])[:, key]
+        """The members of some inputs, chosen by an index of the batch."""
+        shaped = take_inputs(self.tensor.view(len(self.tensor), *self.batch, self.tensor.shape[-1]), key)
         members, *batch, classes = shaped.shape
         return GpuMembers(shaped.reshape(members, -1, classes).contiguous(), tuple(batch), self.kind)
 

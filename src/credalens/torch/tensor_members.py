@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from credalens.arrays import take_inputs
 from credalens.checks.member_array import MemberArray, read_distributions, read_logits, read_members
 from credalens.core.classical import ClassicalUncertainty, classical_of
 from credalens.core.pairwise_kl import pairwise_kl_of
@@ -24,8 +25,8 @@ class TensorMembers:
     float64: bool | None = None
 
     def take(self, key: Any, /) -> TensorMembers:
-        """The members of some inputs, chosen on the first axis of the batch."""
-        return replace(self, tensor=self.tensor[:, key])
+        """The members of some inputs, chosen by an index of the batch."""
+        return replace(self, tensor=take_inputs(self.tensor, key))
 
     def to_cpu(self) -> MemberArray:
         """The members as every solver reads them."""
