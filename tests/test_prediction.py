@@ -371,3 +371,21 @@ def test_wrong_axes_are_refused_by_name(axes, words):
     members = batch_of("peaked", 3, 10, 4)
     with pytest.raises((ValueError, TypeError), match=words):
         wrap(members, member_axis=axes[0], class_axis=axes[1])
+
+
+@pytest.mark.parametrize("classes", [1000, 20_000])
+def test_the_class_of_flat_float32_rows_is_the_top_of_their_intersection_probability(classes):
+    members = np.random.default_rng(0).dirichlet(np.full(classes, 1000.0), (5, 100)).astype(np.float32)
+    prediction = wrap(members)
+    of_class = np.take_along_axis(prediction.probability, prediction.predict()[:, None], axis=-1)[:, 0]
+    assert (of_class >= prediction.probability.max(axis=-1) * (1 - 1e-6)).all()
+
+
+@pytest.mark.parametrize("parts", [3, 10])
+def test_ties_of_classes_are_broken_alike_in_every_precision_and_by_a_summary(parts):
+    exact = np.random.default_rng(parts).multinomial(parts, np.full(4, 0.25), (5, 2000)) / parts
+    expected = wrap(exact).predict()
+    order = np.random.default_rng(0).permutation(5)
+    for members in (exact.astype(np.float32), exact[order]):
+        np.testing.assert_array_equal(wrap(members).predict(), expected)
+        np.testing.assert_array_equal(MemberSummary().update(members).prediction().predict(), expected)

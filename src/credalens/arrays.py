@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NARROW_FLOATS = ("float16", "bfloat16", "float32")
+ROUNDING = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}  # relative
 ROUNDINGS = 4  # of a dtype: what two equal numbers that were computed alike may differ by
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 NUMPYS = (np.ndarray, np.generic, list, tuple, float, int)  # what becomes an array of NumPy's
@@ -19,20 +20,34 @@ SLACK = {dtype: ROUNDINGS * float(np.finfo(dtype).eps) for dtype in (FLOAT32, FL
 
 @dataclass(frozen=True)
 class ArrayKind:
-    """The library, device and dtype of a caller's array: what results need to come back as the same kind of array."""
+    """The library, device and dtype of a caller's array: what results need to come back as the same kind of array.
+
+    :ivar least_rounding: of members that were merged with others and had fewer digits.
+    """
 
     library: str
     device: Any
     dtype: str
+    least_rounding: float = 0.0
 
     @property
     def result_dtype(self) -> np.dtype:
         """float32 for inputs of float32 or narrower, float64 for everything else."""
         return FLOAT32 if self.dtype in NARROW_FLOATS else FLOAT64
 
+    @property
+    def rounding(self) -> float:
+        """How far, relatively, values may be from what they were rounded from."""
+        return max(self.least_rounding, rounding(self.dtype))
+
+    def rounded_by(self, least: float, /) -> ArrayKind:
+        """The same kind of values that were rounded by at least so much before."""
+        return replace(self, least_rounding=least) if least > self.rounding else self
+
     def wider(self, other: ArrayKind, /) -> ArrayKind:
-        """The kind whose results keep more digits."""
-        return other if other.result_dtype.itemsize > self.result_dtype.itemsize else self
+        """The kind whose results keep more digits, of values that are as rough as those of the rougher one."""
+        kind = other if other.result_dtype.itemsize > self.result_dtype.itemsize else self
+        return kind.rounded_by(max(self.rounding, other.rounding))
 
     def restore(self, array: NDArray, /) -> Any:
         """Hand ``array`` back as the caller's kind of array, without a copy where the library allows it."""
@@ -53,6 +68,11 @@ class ArrayKind:
         if shaped.dtype.kind == "f" and shaped.dtype != self.result_dtype:
             shaped = shaped.astype(self.result_dtype)
         return self.restore(shaped)
+
+
+def rounding(dtype: str, /) -> float:
+    """The distance from one to the next number of this dtype."""
+    return ROUNDING.get(dtype, 2.0**-52)
 
 
 NUMPY = ArrayKind("numpy", "cpu", "float64")
@@ -176,17 +196,31 @@ def take_inputs(members: Any, key: Any, /) -> Any:
 
 
 def top_class(p: Any, /, *, ties: Any) -> Any:
-    """The index of the largest value on the last axis; among those equal up to rounding, the one with the largest ``ties``."""
+    """The index of the largest value on the last axis; among those equal up to rounding, the one with the largest ``ties``.
+
+    Of several that are equal in both, it is the first, in every precision.
+    """
     kind = array_kind_of(p)
-    xp = namespace(kind.library)
-    tied = p >= largest(p)[..., None] - SLACK[kind.result_dtype]
-    return xp.argmax(xp.where(tied, ties, -1 if xp is np else xp.zeros_like(ties) - 1), axis=-1)
+    xp, nearly = namespace(kind.library), 1 - SLACK[kind.result_dtype]
+    tied = p >= largest(p)[..., None] * nearly
+    ties = xp.where(tied, ties, -1 if xp is np else xp.zeros_like(ties) - 1)
+    at_top = ties >= largest(ties)[..., None] * nearly
+    return xp.argmax(at_top if xp is np else xp.where(at_top, xp.ones_like(ties), xp.zeros_like(ties)), axis=-1)
 
 
 def largest(p: Any, /) -> Any:
     """The largest value on the last axis."""
     library = _library_of(p)
     return p.amax(-1) if library == "torch" else namespace(library).max(p, axis=-1)
+
+
+def count_true(mask: Any, /) -> Any:
+    """How many entries of the last axis are true."""
+    library = _library_of(mask)
+    if library in ("numpy", "torch", "jax", "cupy"):
+        return mask.sum(-1)
+    xp = namespace(library)  # the array API has no sums of booleans
+    return xp.sum(xp.astype(mask, xp.int64), axis=-1)
 
 
 def smallest(x: Any, y: Any, count: int, /) -> Any:

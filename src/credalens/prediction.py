@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import NUMPY, ArrayKind, gpu_tensor, to_numpy, top_class
+from credalens.arrays import NUMPY, ArrayKind, array_kind_of, gpu_tensor, to_numpy, top_class
 from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.counted import count_text
 from credalens.checks.doubtful_logits import warn_doubtful_logits
@@ -25,6 +25,7 @@ from credalens.checks.member_array import (
     in_common_precision,
     read_logits,
     read_members,
+    roughest,
 )
 from credalens.checks.options import check_base, check_budget, check_choice, check_trim
 from credalens.checks.summaries import check_not_empty
@@ -83,6 +84,7 @@ class CredalPrediction:
     _members: MemberArray | GpuMembers | None = field(default=None)
     _classical: Any = field(default=None)
     _threads: int | None = field(default=None)  # for what is computed on first access
+    _rounding: float = 0.0  # of the members' probabilities, relatively
 
     @property
     def intervals(self) -> ProbabilityIntervals:
@@ -148,7 +150,8 @@ class CredalPrediction:
 
     def predict_set(self, rule: str = "maximality") -> Any:
         """The classes that remain possible under ``rule`` (see ``credal_decision``), as a mask (*batch, classes)."""
-        return decide(computed_intervals(self.lower, self.upper), rule, threads=self._threads)
+        intervals = computed_intervals(self.lower, self.upper, of_members=self._rounding)
+        return decide(intervals, rule, threads=self._threads)
 
     def __len__(self) -> int:
         if not self.total.shape:
@@ -220,12 +223,14 @@ def wrap(
     (array([0.325 , 0.2875, 0.3875]), 0.428)
     """
     max_nodes, tolerance = check_budget(max_nodes, tolerance)
+    least_rounding = roughest(probs)
     probs, member_axis = classes_last(in_common_precision(probs), member_axis, class_axis, "probs")
     trim = check_trim(trim)
-    prediction = None if trim else _on_gpu(probs, "probs", member_axis, base, max_nodes, tolerance)
+    prediction = None if trim else _on_gpu(probs, "probs", member_axis, base, max_nodes, tolerance, least_rounding)
     if prediction is not None:
         return prediction
     members = read_members(probs, member_axis=member_axis)
+    members = replace(members, array_kind=members.array_kind.rounded_by(least_rounding))
     return _from_members(
         members, "probs", base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads
     )
@@ -263,7 +268,13 @@ def wrap_logits(
 
 
 def _on_gpu(
-    values: Any, kind: str, member_axis: int, base: float, max_nodes: int, tolerance: float
+    values: Any,
+    kind: str,
+    member_axis: int,
+    base: float,
+    max_nodes: int,
+    tolerance: float,
+    least_rounding: float = 0.0,
 ) -> CredalPrediction | None:
     """The credal prediction of CUDA tensors, computed on their device; None where the CPU has to compute it.
 
@@ -278,7 +289,10 @@ def _on_gpu(
     results = members and members.decompose(base=base, max_nodes=max_nodes, tolerance=tolerance)
     if not (members and results):
         return None
-    return CredalPrediction(**vars(results), base=base, n_members=len(members.tensor), _members=members)
+    own = array_kind_of(tensor if kind == "probs" else results.total).rounded_by(least_rounding)
+    return CredalPrediction(
+        **vars(results), base=base, n_members=len(members.tensor), _members=members, _rounding=own.rounding
+    )
 
 
 def from_summary(
@@ -376,5 +390,6 @@ def _prediction(
         aleatoric_bound=restore(results.bound),
         base=float(base),
         n_members=count,
+        _rounding=array_kind.rounding,
         **lazy,
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from credalens import credal_decision, probability_intervals, set_utility, wrap
+from credalens import CredalPrediction, MemberSummary, credal_decision, probability_intervals, set_utility, wrap
 from credalens.checks.intervals import CHUNK
 from tests import oracles
 from tests.memory_use import with_peak
@@ -194,3 +194,29 @@ def test_utilities_come_back_in_kind():
     for pair in ((2, torch.tensor([True, False])), ([2, 1], torch.tensor([True, False])), (torch.tensor([2, 1]), True)):
         assert isinstance(set_utility(*pair), torch.Tensor)
     np.testing.assert_array_equal(set_utility([1.0, 2.0], [1, 0]), [1, 0])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        wrap,
+        lambda p: MemberSummary().update(p).prediction(),
+        lambda p: wrap([p[0].astype(np.float64).round(1), *p[1:]]),
+        lambda p: MemberSummary().update([*p[1:], p[0].astype(np.float64).round(1)]).prediction(),
+        lambda p: MemberSummary().update(p[1:]).update(p[:1].astype(np.float64).round(1)).prediction(),
+    ],
+    ids=["wrap", "summary", "list", "summary of a list", "summary of two precisions"],
+)
+@pytest.mark.parametrize("rule", CAUTIOUS)
+def test_ties_stay_ties_in_narrow_members_however_they_are_combined(rule, made, dtype):
+    exact = np.random.default_rng(0).multinomial(10, np.full(5, 0.2), (5, 3000)) / 10
+    assert (made(exact.astype(dtype)).predict_set(rule) >= wrap(exact).predict_set(rule)).all()
+
+
+def test_a_saved_prediction_remembers_how_rough_its_members_were(tmp_path):
+    exact = np.random.default_rng(0).multinomial(10, np.full(5, 0.2), (5, 3000)) / 10
+    prediction = wrap(exact.astype(np.float16))
+    prediction.save(tmp_path / "p.npz")
+    assert (CredalPrediction.load(tmp_path / "p.npz").predict_set() == prediction.predict_set()).all()
+    assert (prediction.predict_set() == wrap(exact).predict_set()).all()

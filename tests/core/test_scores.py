@@ -105,3 +105,21 @@ def test_the_functions_and_the_scores_are_the_same():
     bounds = prediction.lower, prediction.upper
     assert np.array_equal(prediction.score("hartley"), generalized_hartley(*bounds))
     assert np.array_equal(prediction.score("imprecision"), maximum_mean_imprecision(*bounds))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("members", [2, 3, 5])
+@pytest.mark.parametrize("classes", [2, 3, 10, 16, 17, 100])
+def test_disagreement_of_identical_members_is_zero_and_not_rounding(members, classes, dtype):
+    rows = np.random.default_rng(classes).dirichlet(np.ones(classes), 100).astype(dtype)
+    prediction = wrap(np.repeat(rows[None], members, axis=0))
+    for name in ("epistemic", "hartley", "imprecision", "mean_epistemic", "mean_pairwise_kl"):
+        assert not prediction.score(name).any(), name
+
+
+def test_every_score_works_for_a_strict_array_library():
+    strict = pytest.importorskip("array_api_strict")
+    members = batch_of("peaked", 3, 6, 4)
+    for name in NAMES:
+        values = wrap(strict.asarray(members)).score(name)
+        np.testing.assert_allclose(np.from_dlpack(values), wrap(members).score(name), rtol=1e-12, atol=1e-12)

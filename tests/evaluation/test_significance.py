@@ -1,5 +1,6 @@
 """DeLong against every-pair sums and simulation; the bootstrap against DeLong, direct resampling and the limits."""
 
+import math
 from functools import partial
 from statistics import NormalDist
 
@@ -16,6 +17,7 @@ from credalens.evaluation import (
     compare_auroc,
     ood_metrics,
 )
+from credalens.evaluation.statistics.paired_mean import paired_share
 
 lawful = settings(derandomize=True, deadline=None, max_examples=60)
 samples = st.lists(st.integers(-4, 4).map(float), min_size=2, max_size=15)
@@ -233,3 +235,21 @@ def test_widening_the_level_widens_the_interval():
 def test_bad_input_is_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("n", [20, 25, 30, 100])
+@pytest.mark.parametrize("share", [0.02, 0.05, 0.1, 0.2, 0.5])
+def test_the_paired_accuracy_test_is_never_wrong_more_often_than_it_says(n, share):
+    wrong = 0.0
+    for either in range(n + 1):
+        chance = math.comb(n, either) * share**either * (1 - share) ** (n - either)
+        for only_a in range(either + 1):
+            a = np.arange(n) < only_a
+            b = (np.arange(n) >= only_a) & (np.arange(n) < either)
+            test = paired_share(a, b, level=0.95)
+            assert (test.p_value <= 0.05) == (test.low > 0 or test.high < 0)
+            if test.p_value <= 0.05:
+                wrong += chance * math.comb(either, only_a) / 2**either
+        if chance < 1e-9 and either > n * share:
+            break
+    assert wrong <= 0.05

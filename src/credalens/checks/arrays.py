@@ -13,7 +13,6 @@ from credalens.arrays import ArrayKind, array_kind_of, in_own_library, to_numpy
 
 # How far a row of probabilities may be from summing to one. A float64 array often holds what a float32 softmax gave.
 ROW_TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-5, "float64": 1e-5}
-ROUNDING = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}  # relative
 REAL_DTYPES = ("float16", "bfloat16", "float32", "float64", "float96", "float128", "longdouble", "int", "uint", "bool")
 Result = TypeVar("Result")
 
@@ -75,11 +74,6 @@ def check_classes(classes: int, name: str, shape: tuple[int, ...]) -> None:
 def row_tolerance(dtype: str, /) -> float:
     """How far from one a row's sum may be for an array of this dtype."""
     return ROW_TOLERANCE.get(dtype, ROW_TOLERANCE["float64"])
-
-
-def rounding(dtype: str, /) -> float:
-    """The distance from one to the next number of this dtype."""
-    return ROUNDING.get(dtype, 2.0**-52)
 
 
 def index_in(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:

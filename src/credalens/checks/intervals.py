@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import ArrayKind, to_numpy
-from credalens.checks.arrays import as_array, check_classes, index_in, rounding, row_tolerance
+from credalens.arrays import ROUNDING, ArrayKind, rounding, to_numpy
+from credalens.checks.arrays import as_array, check_classes, index_in, row_tolerance
 
 CHUNK = 1 << 16  # values
 EXACT = 1e-14  # a sum this close to one is left as it is
@@ -23,6 +23,8 @@ class IntervalArray:
     """Bounds (rows, classes), their batch shape, and the kind of array and the two dtypes they came in.
 
     In float64 but for those of `computed_intervals` and `read_unrepaired_intervals`.
+
+    :ivar of_members: the relative rounding of the members they were computed from.
     """
 
     lower: NDArray
@@ -30,6 +32,7 @@ class IntervalArray:
     batch: tuple[int, ...]
     array_kind: ArrayKind
     dtypes: tuple[str, str]
+    of_members: float = 0.0
 
     @property
     def tolerance(self) -> float:
@@ -38,13 +41,13 @@ class IntervalArray:
 
     @property
     def rounding(self) -> float:
-        """The relative rounding of the narrower of the two dtypes."""
-        return max(map(rounding, self.dtypes))
+        """The relative rounding of the narrower of the two dtypes, and of members that were narrower."""
+        return max(self.of_members, *map(rounding, self.dtypes))
 
     @property
     def smallest(self) -> float:
         """What two bounds near zero may be off by together: the smallest positive number of float16 if one is float16."""
-        return SMALLEST_FLOAT16 if "float16" in self.dtypes else 0.0
+        return SMALLEST_FLOAT16 if "float16" in self.dtypes or self.of_members == ROUNDING["float16"] else 0.0
 
     def repaired(self) -> IntervalArray:
         """The same with sum(lower) <= 1 <= sum(upper), where the rounding of a narrower dtype prevents it."""
@@ -120,9 +123,9 @@ def trusted_intervals(lower: Any, upper: Any, /) -> IntervalArray:
     return _interval_array(*to_numpy(lower), *to_numpy(upper)).repaired()
 
 
-def computed_intervals(lower: Any, upper: Any, /) -> IntervalArray:
+def computed_intervals(lower: Any, upper: Any, /, *, of_members: float = 0.0) -> IntervalArray:
     """Bounds that ``wrap`` computed, in their own precision, neither checked nor repaired: for kernels that repair sums."""
-    return _interval_array(*to_numpy(lower), *to_numpy(upper), dtype=None)
+    return replace(_interval_array(*to_numpy(lower), *to_numpy(upper), dtype=None), of_members=of_members)
 
 
 def _interval_array(

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import ArrayKind, array_kind_of, in_own_library, namespace, take_inputs, to_float32
+from credalens.arrays import ArrayKind, array_kind_of, in_own_library, namespace, rounding, take_inputs, to_float32
 from credalens.checks.arrays import as_array, check_classes, read_array, row_tolerance
 from credalens.checks.bad_rows import raise_bad_logits, raise_bad_rows
 from credalens.checks.counted import count_text
@@ -167,11 +167,21 @@ def in_common_precision(probs: Any, /, *, name: str = "probs") -> Any:
     """
     if not isinstance(probs, list | tuple) or len({getattr(member, "dtype", None) for member in probs}) == 1:
         return probs
-    dtypes = [str(getattr(member, "dtype", "")).rpartition(".")[2] for member in probs]
+    dtypes = [_dtype_name(member) for member in probs]
     if not any(dtype in HALF for dtype in dtypes):
         return probs
     pairs = zip(probs, dtypes, strict=True)
     return [_renormalised(member, dtype, name) if dtype in HALF else member for member, dtype in pairs]
+
+
+def roughest(probs: Any, /) -> float:
+    """The rounding of the narrowest of a list of members, 0 for anything else: stacked, they have the widest dtype."""
+    dtypes = [_dtype_name(member) for member in probs] if isinstance(probs, list | tuple) else []
+    return max([0.0, *[rounding(dtype) for dtype in dtypes if dtype]])
+
+
+def _dtype_name(x: Any) -> str:
+    return str(getattr(x, "dtype", "")).rpartition(".")[2]
 
 
 def _renormalised(member: Any, dtype: str, name: str) -> Any:

@@ -10,6 +10,7 @@ from credalens.checks.intervals import IntervalArray, read_intervals
 from credalens.core.batches import for_each_chunk
 
 MAX_NODES = 1_000_000
+NOTHING = 1e-13  # below this it is rounding, and the set a single distribution
 
 
 def maximum_mean_imprecision(lower: Any, upper: Any, *, return_bounds: bool = False, threads: int | None = None) -> Any:
@@ -50,7 +51,8 @@ def imprecision_of(
     def work(start: int, stop: int) -> None:
         lower, upper = intervals.lower[start:stop], intervals.upper[start:stop]
         widths = np.sort(upper - lower, axis=-1)[:, ::-1]
-        limit = np.maximum(np.minimum(upper.sum(axis=-1) - 1.0, 1.0 - lower.sum(axis=-1)), 0.0)
+        limit = np.minimum(upper.sum(axis=-1) - 1.0, 1.0 - lower.sum(axis=-1))
+        limit[limit <= NOTHING] = 0.0
         imprecision_rows(np.ascontiguousarray(widths), limit, MAX_NODES, low[start:stop], high[start:stop])
 
     for_each_chunk(work, rows, classes, threads=threads)

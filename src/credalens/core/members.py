@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from credalens.arrays import NUMPY, ArrayKind, all_reduce, array_kind_of, namespace, smallest, to_float64
 from credalens.checks.arrays import check_classes, read_array, row_tolerance
-from credalens.checks.member_array import check_member_axis, in_common_precision, raise_no_members
+from credalens.checks.member_array import check_member_axis, in_common_precision, raise_no_members, roughest
 from credalens.checks.options import check_count
 from credalens.checks.summaries import check_continues, check_kept, check_merge, raise_bad_members
 from credalens.core.entropy import MAX_NODES, TOLERANCE
@@ -71,13 +71,14 @@ class MemberSummary:
         >>> MemberSummary().update(one_member, member_axis=None).count, MemberSummary().update(one_member).count
         (1, 3)
         """
-        probs = read_array(in_common_precision(probs), "probs")
+        least_rounding, probs = roughest(probs), read_array(in_common_precision(probs), "probs")
         check_continues(self, tuple(probs.shape), member_axis)
         merged = self
         for member in _each_member(probs, member_axis):
             summary = _summary_of(member, self.keep)
             if summary is None:
                 raise_bad_members(probs, member_axis)
+            summary.array_kind = summary.array_kind and summary.array_kind.rounded_by(least_rounding)
             merged = merged.merge(summary)
         self.__dict__.update(merged.__dict__)  # only now: nothing changes where a member is refused
         return self
@@ -201,12 +202,11 @@ def _agreed_shape(shape: tuple[int, ...] | None, group: Any) -> tuple[int, ...] 
 def _agreed_array_kind(summary: MemberSummary, group: Any) -> ArrayKind:
     """The kind of array of this process, in the widest precision of all that have members, as when they merge."""
     array_kind = summary.array_kind or NUMPY
-    width = all_reduce(np.array([array_kind.result_dtype.itemsize if summary.count else 0]), "MAX", group=group)[0]
-    return (
-        array_kind
-        if array_kind.result_dtype.itemsize == width
-        else replace(array_kind, dtype=np.dtype(f"f{width}").name)
-    )
+    own = [array_kind.result_dtype.itemsize, array_kind.rounding] if summary.count else [0, 0]
+    width, rounding = all_reduce(np.array(own, np.float64), "MAX", group=group)
+    if array_kind.result_dtype.itemsize != width:
+        array_kind = replace(array_kind, dtype=np.dtype(f"f{int(width)}").name)
+    return array_kind.rounded_by(float(rounding))
 
 
 def _shape_of(form: NDArray) -> tuple[int, ...]:

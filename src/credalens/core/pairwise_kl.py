@@ -33,8 +33,12 @@ def pairwise_kl(p: Any, /) -> Any:
 
     .. math:: \frac1{N^2} \sum_{n,m} KL(p_n \| p_m) = \sum_k \Big(\frac1N \sum_n p_{nk} \log p_{nk}
               - \bar p_k \frac1N \sum_n \log p_{nk}\Big)
+
+    A covariance of p and log p for each class, which does not change when both are measured from the first member: then it
+    is zero, and no rounding, where all members are the same.
     """
     xp = namespace(array_kind_of(p).library)
     logs = xp.log2(xp.where(p > SMALLEST, p, xp.zeros_like(p) + SMALLEST))
+    p, logs = p - p[:1], logs - logs[:1]
     of_each, of_mean = xp.mean(p * logs, axis=0), xp.mean(p, axis=0) * xp.mean(logs, axis=0)
     return not_negative(xp.sum(of_each - of_mean, axis=-1))

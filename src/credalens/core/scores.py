@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from credalens.arrays import array_kind_of, largest, namespace, not_negative, to_float64, to_result_dtype
-from credalens.checks.intervals import trusted_intervals
+from credalens.arrays import array_kind_of, count_true, largest, namespace, not_negative, to_float64, to_result_dtype
+from credalens.checks.intervals import computed_intervals, trusted_intervals
 from credalens.core.imprecision import imprecision_of
 
 
@@ -49,14 +49,12 @@ def _entropy(p: Any, base: float) -> Any:
 
 
 def _imprecision(prediction: Any) -> Any:
-    bounds = trusted_intervals(prediction.lower, prediction.upper)
-    return imprecision_of(bounds, members=prediction.n_members)[0]
+    read = computed_intervals if prediction.n_members == 2 else trusted_intervals  # a repaired sum widens intervals
+    return imprecision_of(read(prediction.lower, prediction.upper), members=prediction.n_members)[0]
 
 
 def _set_size(prediction: Any) -> Any:
-    sets = prediction.predict_set("maximality")
-    xp = namespace(array_kind_of(sets).library)
-    return xp.sum(sets, axis=-1)
+    return count_true(prediction.predict_set("maximality"))
 
 
 LOG, FREE, ENTROPY = r"\log C", "nothing", "C logarithms"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from credalens.evaluation.metrics.calibration import NLL_FLOOR, confidence_bins
 from credalens.evaluation.statistics.bootstrap import Resampling, bootstrap_p_value
-from credalens.evaluation.statistics.paired_mean import PairedMean, paired_mean
+from credalens.evaluation.statistics.paired_mean import PairedMean, paired_mean, paired_share
 from credalens.short_repr import short_repr
 
 
@@ -34,7 +34,7 @@ class JudgedRows:
 
 def paired_accuracy(a: JudgedRows, b: JudgedRows, /, *, level: float) -> PairedMean:
     """The accuracy of a minus that of b."""
-    return paired_mean(a.correct.astype(float) - b.correct, level=level)
+    return paired_share(a.correct, b.correct, level=level)
 
 
 def paired_nll(a: JudgedRows, b: JudgedRows, /, *, level: float) -> PairedMean:

@@ -155,7 +155,7 @@ def _labelled(
 
     ece = paired_ece(*rows, bins=settings.bins, resampling=resampling)
     return {
-        "accuracy": compared("accuracy", "paired normal", 1.0, paired_accuracy(*rows, level=level)),
+        "accuracy": compared("accuracy", "exact McNemar", 1.0, paired_accuracy(*rows, level=level)),
         "ece": compared("ece", "bootstrap", 1.0, ece),
         "nll": compared("nll", "paired normal", -math.log(NLL_FLOOR), paired_nll(*rows, level=level)),
     }

@@ -41,6 +41,9 @@ def hartley_exact_rows(lower, upper, weights, out, low, high):
                 high[size + i] = high[i] + b
             size *= 2
         missing = 1.0 - high[size - 1]
+        if missing >= -NOTHING or 1.0 - low[size - 1] <= NOTHING:
+            out[row] = 0.0
+            continue
         total = 0.0
         for i in range(size):
             total += weights[i] * max(low[i], missing + high[i])

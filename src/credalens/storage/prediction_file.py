@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from credalens.arrays import to_numpy
-from credalens.checks.options import check_base, check_count, check_trim
+from credalens.checks.options import check_base, check_count, check_tolerance, check_trim
 from credalens.checks.packages import needing
 from credalens.core.classical import ClassicalUncertainty
 from credalens.prediction import ARRAYS, CredalPrediction
@@ -37,7 +37,7 @@ def save_prediction(prediction: CredalPrediction, path: str | os.PathLike[str], 
     values |= {f"classical_{name}": getattr(prediction.classical, name) for name in CLASSICAL}
     arrays = {name: to_numpy(x)[0].reshape(rows, *x.shape[len(batch) :]) for name, x in values.items()}
     numbers = {name: getattr(prediction, name) for name in NUMBERS}
-    header = json.dumps({"format": FORMAT, "batch": batch, **numbers}).encode()
+    header = json.dumps({"format": FORMAT, "batch": batch, "rounding": prediction._rounding, **numbers}).encode()
     with atomic_file(target) as file:
         np.savez(file, header=np.frombuffer(header, np.uint8), **arrays)  # type: ignore[arg-type]
 
@@ -71,6 +71,7 @@ def _restored(stored: dict[str, Any]) -> CredalPrediction:
         n_members=check_count(header["n_members"], "n_members"),
         trim=check_trim(header["trim"]),
         _classical=classical,
+        _rounding=check_tolerance(header.get("rounding", 0.0)),
     )
 
 

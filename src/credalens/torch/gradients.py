@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from credalens.arrays import array_kind_of
 from credalens.checks.member_array import MemberArray, check_member_axis, read_distributions
 from credalens.checks.options import check_base, check_budget
 from credalens.core.entropy import MAX_NODES, TOLERANCE
@@ -88,7 +89,7 @@ def credal_prediction(
     }
     returned: dict[str, Any] = {name: value.to(probs.device, dtype) for name, value in results.items()}
     returned["_members"] = members
-    return CredalPrediction(**returned, base=float(base), n_members=len(p))
+    return CredalPrediction(**returned, base=float(base), n_members=len(p), _rounding=array_kind_of(probs).rounding)
 
 
 def _members(probs: Tensor, *, float64: bool) -> MemberArray | TensorMembers:

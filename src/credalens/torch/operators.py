@@ -16,7 +16,7 @@ from torch import Tensor
 
 from credalens.checks.crude_members import warn_of_members
 from credalens.checks.doubtful_logits import warn_doubtful_logits
-from credalens.checks.member_array import in_common_precision, read_valid_members
+from credalens.checks.member_array import in_common_precision, read_valid_members, roughest
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.entropy import lower_entropy_bits, upper_entropy_bits, warn_open_rows
 from credalens.core.members import MemberSummary
@@ -63,8 +63,14 @@ def prediction_in_graph(
     if hull:
         returned["_members"] = TensorMembers(torch.stack(in_common_precision(outputs)), logits=kind == "logits")
     classical = ClassicalUncertainty(*results[len(ARRAYS) :])
+    rounding = roughest(outputs) if kind == "probabilities" else 0.0
     return CredalPrediction(
-        **returned, base=base, n_members=len(outputs), _classical=classical, _threads=budget["threads"]
+        **returned,
+        base=base,
+        n_members=len(outputs),
+        _classical=classical,
+        _threads=budget["threads"],
+        _rounding=rounding,
     )
 
 

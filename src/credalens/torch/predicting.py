@@ -191,6 +191,7 @@ def _arrays(prediction: CredalPrediction) -> Arrays:
     arrays = {name: _on_cpu(getattr(prediction, name)) for name in FIELDS}
     if arrays["lower"].ndim < 2:
         raise ValueError(f"members must return (batch, ..., classes); got shape {arrays['lower'].shape} for a batch.")
+    arrays["rounding"] = np.array(prediction._rounding)
     if prediction._members is None:
         return arrays | {f"classical_{name}": _on_cpu(getattr(prediction.classical, name)) for name in CLASSICAL}
     members = prediction._members.to_cpu()
@@ -220,4 +221,7 @@ def _joined(results: list[Arrays], base: float, n_members: int, returns: str) ->
     else:
         classical = ClassicalUncertainty(*(joined(f"classical_{name}") for name in CLASSICAL))
     fields: dict[str, Any] = {name: joined(name) for name in FIELDS}
-    return CredalPrediction(**fields, base=base, n_members=n_members, _members=members, _classical=classical)
+    rounding = max(float(arrays.get("rounding", 0.0)) for arrays in results)
+    return CredalPrediction(
+        **fields, base=base, n_members=n_members, _members=members, _classical=classical, _rounding=rounding
+    )
