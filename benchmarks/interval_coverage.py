@@ -17,7 +17,7 @@ from credalens.evaluation import auroc_interval, compare_auroc
 
 SIZES = (50, 50), (30, 200), (200, 30), (500, 300)
 TRUTHS = 0.5, 0.7, 0.9, 0.96, 0.99
-REPEATS = 2000
+REPEATS = 10_000
 NORMAL = NormalDist()
 
 

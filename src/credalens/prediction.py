@@ -64,8 +64,8 @@ class CredalPrediction:
     - ``hartley_bounds``: a certified bracket (low, high) of it, each (*batch). Equal up to 16 classes, at most 1e-3 bit
       apart beyond.
 
-    Entropies are exact to the last digits of the results' dtype. CUDA tensors narrower than float64 are the exception: their
-    entropies are accurate to about 2e-6 bits.
+    Entropies are accurate to the last digits of the results' dtype, but for ``aleatoric`` and ``epistemic`` of the rows that a
+    warning counts; those of CUDA tensors narrower than float64 to about 2e-6 bits.
 
     ``wrap``, ``MemberSummary.prediction`` and the adapters of torch and scikit-learn return it.
     """
@@ -117,7 +117,10 @@ class CredalPrediction:
 
     @cached_property
     def hull(self) -> ConvexHull:
-        """The convex hull of the members, a smaller credal set; a prediction from a ``MemberSummary`` has none."""
+        """The convex hull of all members, also of those that ``trim`` leaves out; a prediction from a summary has none.
+
+        It is a smaller credal set, unless ``trim`` narrows the intervals: it may reach beyond them then.
+        """
         return ConvexHull._of_members(self._given_members("the hull").to_cpu().as_accepted())
 
     @cached_property
@@ -161,7 +164,7 @@ class CredalPrediction:
         return int(self.total.shape[0])
 
     def __getitem__(self, key: Any, /) -> CredalPrediction:
-        """The prediction for some inputs, chosen by an index, a slice, a list or a mask, or by a tuple of these for several axes."""
+        """The prediction for some inputs: an index, a slice, a list or a mask, or a tuple of these for several axes."""
         len(self)
         key = batch_index(key, len(self.total.shape))
         arrays = {name: getattr(self, name)[key] for name in ARRAYS}
@@ -216,7 +219,7 @@ def wrap(
     ``trim`` leaves out, class by class, that share of the members at each end: 0.1 of 40 members the four lowest and the
     four highest values, of fewer than ten members none. The bounds still hold the mean, so that the set is never empty, and
     every bound is attained. With ten members or more that calibrates the intersection probability better and finds fewer OOD
-    inputs by total uncertainty.
+    inputs by total uncertainty. Scores of averaging and the hull are of all members.
 
     >>> prediction = wrap([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
     >>> prediction.probability.round(4), round(float(prediction.epistemic), 3)

@@ -96,7 +96,7 @@ SCORES: Final = {
             r"\max_A \overline P(A) - \underline P(A)",
             "probability",
             "1",
-            "a sort of C widths, of two members a sum",
+            "a sort of C widths, of two members a sum; in rare rows a search of some milliseconds",
             _imprecision,
         ),
         Score(
