@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from credalens.arrays import NUMPY, ArrayKind, array_kind_of, gpu_tensor, to_numpy, top_class
 from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.counted import count_text
-from credalens.checks.doubtful_logits import warn_doubtful_logits
+from credalens.checks.doubtful_input import warn_doubtful_logits, warn_many_members
 from credalens.checks.intervals import computed_intervals, trusted_intervals
 from credalens.checks.member_array import (
     MemberArray,
@@ -226,6 +226,7 @@ def wrap(
     (array([0.325 , 0.2875, 0.3875]), 0.428)
     """
     max_nodes, tolerance = check_budget(max_nodes, tolerance)
+    warn_many_members(probs, "probs", class_axis=class_axis)
     least_rounding = roughest(probs)
     probs, member_axis = classes_last(in_common_precision(probs), member_axis, class_axis, "probs")
     trim = check_trim(trim)
@@ -258,6 +259,7 @@ def wrap_logits(
     [[0.5, 0.5]]
     """
     max_nodes, tolerance = check_budget(max_nodes, tolerance)
+    warn_many_members(logits, "logits", class_axis=class_axis)
     logits, member_axis = classes_last(logits, member_axis, class_axis, "logits")
     trim = check_trim(trim)
     prediction = None if trim else _on_gpu(logits, "logits", member_axis, base, max_nodes, tolerance)

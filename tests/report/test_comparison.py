@@ -38,7 +38,8 @@ def test_differences_are_paired_and_of_the_recommended_scores(compared):
     for metric, of_rows in gains.items():
         paired = getattr(difference, metric)
         assert paired.difference == pytest.approx(of_rows.mean())
-        assert (paired.high - paired.low) / 2 == pytest.approx(1.959964 * of_rows.std(ddof=1) / ROWS**0.5, rel=1e-6)
+        normal = 1.959964 * of_rows.std(ddof=1) / ROWS**0.5
+        assert (paired.high - paired.low) / 2 == pytest.approx(normal, rel=1e-6 if metric == "nll" else 0.05)
     for one, expected in ((large, difference.auroc["o"].a), (small, difference.auroc["o"].b)):
         scores = [one.values[name][one.recommended.score] for name in ("in-distribution", "o")]
         assert expected == pytest.approx(roc_auc_score(np.repeat([0, 1], [ROWS, 60]), np.concatenate(scores)))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from credalens.arrays import NUMPY, ArrayKind, all_reduce, array_kind_of, namespace, smallest, to_float64
 from credalens.checks.arrays import check_classes, read_array, row_tolerance
+from credalens.checks.doubtful_input import warn_many_members
 from credalens.checks.member_array import check_member_axis, in_common_precision, raise_no_members, roughest
 from credalens.checks.options import check_count
 from credalens.checks.summaries import check_continues, check_kept, check_merge, raise_bad_members
@@ -71,6 +72,8 @@ class MemberSummary:
         >>> MemberSummary().update(one_member, member_axis=None).count, MemberSummary().update(one_member).count
         (1, 3)
         """
+        if member_axis == 0:
+            warn_many_members(probs, "probs")
         least_rounding, probs = roughest(probs), read_array(in_common_precision(probs), "probs")
         check_continues(self, tuple(probs.shape), member_axis)
         merged = self

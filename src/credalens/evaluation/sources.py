@@ -7,7 +7,7 @@ from typing import Any
 
 from credalens.arrays import to_numpy
 from credalens.checks.counted import count_text
-from credalens.checks.doubtful_logits import are_distributions
+from credalens.checks.doubtful_input import are_distributions
 from credalens.prediction import CredalPrediction
 from credalens.storage import Predictions
 from credalens.storage.source import Source

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
 from credalens.checks.counted import count_text
-from credalens.checks.doubtful_logits import are_distributions, few_rows
+from credalens.checks.doubtful_input import are_distributions, few_rows
 from credalens.checks.packages import needing
 from credalens.storage.arrays_in_file import LABELS
 from credalens.storage.atomic import atomic_file

@@ -12,6 +12,7 @@ from torch import Tensor
 from credalens.arrays import ArrayKind, array_kind_of
 from credalens.checks.bad_rows import BadRowError
 from credalens.checks.counted import count_text
+from credalens.checks.doubtful_input import warn_doubtful_logits
 from credalens.checks.member_array import check_axis, raise_bad_member, read_distributions, read_logits
 from credalens.core.members import MemberSummary
 
@@ -110,6 +111,13 @@ def summary_of_output(output: MemberOutput, kind: str, /) -> MemberSummary:
     dtype = array_kind.result_dtype.name if kind == "logits" else array_kind.dtype
     summary.array_kind = ArrayKind(array_kind.library, array_kind.device, dtype)
     return summary
+
+
+def warn_doubtful_output(tensor: Tensor, class_axis: int, /, *, stacklevel: int = 2) -> None:
+    """Warn of the logits (*batch, classes) of one member, whose classes were on ``class_axis`` of what it returned."""
+    moved = 0 <= class_axis < tensor.ndim - 1
+    axis = class_axis - tensor.ndim if moved else class_axis  # from the end, where an axis of members changes nothing
+    warn_doubtful_logits(tensor[None], class_axis=axis, stacklevel=stacklevel + 1)
 
 
 @contextmanager

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from credalens.checks.crude_members import warn_of_members
-from credalens.checks.doubtful_logits import warn_doubtful_logits
 from credalens.checks.member_array import in_common_precision, read_valid_members, roughest
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.entropy import lower_entropy_bits, upper_entropy_bits, warn_open_rows
 from credalens.core.members import MemberSummary
 from credalens.prediction import ARRAYS, CredalPrediction, wrap, wrap_logits
-from credalens.torch.member_outputs import MemberOutput, naming_bad_member, summary_of_output
+from credalens.torch.member_outputs import MemberOutput, naming_bad_member, summary_of_output, warn_doubtful_output
 from credalens.torch.tensor_members import TensorMembers
 
 BUDGET = "int max_nodes, float tolerance, int? threads"
@@ -92,7 +91,7 @@ def decompose(
         prediction = sum((summary_of_output(output, kind) for output in named), MemberSummary()).prediction(**options)
     if not outputs[0].is_cuda:  # nobody waits for a GPU
         if kind == "logits" and not together:
-            warn_doubtful_logits(outputs[0][None], class_axis=class_axis)
+            warn_doubtful_output(outputs[0], class_axis)
         warn_of_members(prediction)
     return [*(getattr(prediction, name) for name in ARRAYS), *vars(prediction.classical).values()]
 

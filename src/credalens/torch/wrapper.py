@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 from credalens.checks.crude_members import warn_of_members
-from credalens.checks.doubtful_logits import warn_doubtful_logits
 from credalens.checks.member_array import in_common_precision
 from credalens.checks.options import (
     check_base,
@@ -35,6 +34,7 @@ from credalens.torch.member_outputs import (
     output_tensor,
     probabilities,
     summary_of_output,
+    warn_doubtful_output,
 )
 from credalens.torch.modes import check_device, check_mode
 from credalens.torch.modules import member_modules, member_name
@@ -57,7 +57,7 @@ class CredalWrapper(nn.Module):
 
     - ``outputs``: what members return, "logits" (default) or "probabilities"; as a tensor (*batch, classes), a
       dictionary or object with such an entry (Hugging Face), or first in a tuple.
-    - ``class_axis``: which axis of it holds the classes, such as 1 for maps (batch, classes, height, width); in results
+    - ``class_axis``: which axis of it holds the classes, such as -3 for maps (batch, classes, height, width); in results
       they are last.
     - ``hull=True`` keeps the members' outputs for ``prediction.hull``: memory grows with their number. By default each
       is folded into a ``MemberSummary`` and released; on a GPU up to eight are kept, so that it never waits.
@@ -172,7 +172,7 @@ class CredalWrapper(nn.Module):
 
     def _warn_doubtful(self, output: MemberOutput, *, stacklevel: int) -> None:
         if self.outputs == "logits" and not torch.compiler.is_compiling():
-            warn_doubtful_logits(output.tensor[None], class_axis=self.class_axis, stacklevel=stacklevel + 1)
+            warn_doubtful_output(output.tensor, self.class_axis, stacklevel=stacklevel + 1)
 
     @property
     def each_member(self) -> list[nn.Module]:

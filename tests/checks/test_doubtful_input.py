@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from credalens import wrap, wrap_logits
+from credalens import MemberSummary, wrap, wrap_logits
 from tests.strategies import ensembles
 
 RNG = np.random.default_rng(0)
@@ -95,3 +95,57 @@ def test_a_row_that_is_far_off_is_no_rounding():
     with pytest.raises(ValueError, match="divide by their sum") as caught:
         wrap(probs)
     assert "half precision" not in str(caught.value)
+
+
+@pytest.mark.parametrize("function", [wrap, wrap_logits, lambda p: MemberSummary().update(p)])
+@pytest.mark.parametrize(
+    ("shape", "doubtful"), [((6000, 2), True), ((101, 10), True), ((21, 2), True), ((20, 2), False)]
+)
+def test_rows_of_one_model_that_are_read_as_members(function, shape, doubtful):
+    values = RNG.dirichlet(np.ones(shape[1]), shape[0])
+    values = np.log(values) if function is wrap_logits else values
+    said = words_of(function, values)
+    assert len(said) == doubtful
+    for words in said:
+        assert f"read as {shape[0]} members that predict one input" in words
+        assert all(remedy in words for remedy in ("[None]", "[:, None]", "member_axis="))
+    assert words_of(function, values[:, None]) == words_of(function, values[None]) == []
+    if function is wrap:
+        assert words_of(function, values.T, member_axis=1, class_axis=0) == []
+        assert len(words_of(function, list(values))) == doubtful
+
+
+def test_a_summary_of_what_one_member_says_is_meant():
+    assert words_of(MemberSummary().update, RNG.dirichlet(np.ones(2), 6000), member_axis=None) == []
+
+
+@pytest.mark.parametrize("axis", [-4, -3, -2])
+def test_probabilities_as_logits_whose_classes_are_on_another_axis(axis):
+    sizes = {-4: 6, -3: 4, -2: 8, -1: 9}
+    rest = [5, *(size for place, size in sizes.items() if place != axis)]
+    probs = np.moveaxis(RNG.dirichlet(np.ones(sizes[axis]), rest), -1, axis)
+    for wrong in sorted({-4, -3, -2, -1, 2} - {axis, axis + 5}):
+        said = words_of(wrap_logits, probs, class_axis=wrong)
+        assert f"sum to one along axis {axis}. If so, say wrap(probs, class_axis={axis})" in said[-1]
+    assert words_of(wrap_logits, np.log(probs), class_axis=axis) == []
+
+
+def test_the_batch_of_a_stack_is_not_taken_for_the_classes():
+    stack = RNG.normal(size=(5, 8, 4, 32, 32))
+    (words,) = words_of(wrap_logits, stack, class_axis=1)
+    assert "class_axis=-3 for such images" in words
+    assert "-4, confirms axis 1" in words
+    assert words_of(wrap_logits, stack, class_axis=-4) == words_of(wrap_logits, stack, class_axis=-3) == []
+    one_image = stack[:, 0]
+    assert words_of(wrap_logits, one_image, class_axis=1) == []
+
+
+def test_a_wrapper_counts_the_axes_of_what_one_member_returns():
+    torch = pytest.importorskip("torch")
+    from credalens.torch import CredalWrapper
+
+    maps = torch.from_numpy(RNG.normal(size=(3, 8, 4, 32, 32)))
+    for axis in (1, -3):
+        wrapper = CredalWrapper([lambda x, n=n: maps[n] for n in range(3)], class_axis=axis)
+        assert words_of(wrapper, maps) == []
+    assert len(words_of(CredalWrapper([lambda x, n=n: maps[n] for n in range(3)]), maps)) == 1

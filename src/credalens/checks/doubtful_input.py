@@ -1,0 +1,130 @@
+"""What can hardly be meant: rows of one model as members, probabilities as logits, maps whose classes are on another axis."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.arrays import ArrayKind, in_own_library, to_numpy
+from credalens.checks.arrays import row_tolerance
+
+FEW: Final = 4  # indices looked at along each axis, spread over all of it
+FEWEST_AXES: Final = 4  # of members and their batch from which on the classes may not be the last
+MANY_MEMBERS: Final = 100  # of one input
+MANY_FOR_EACH_CLASS: Final = 10
+
+PROBABILITIES: Final = (
+    "these logits are probabilities: no value is negative and every row sums to one. A softmax of them is almost uniform, so "
+    "all uncertainty comes out too high. Say that they are probabilities: wrap(probs) instead of wrap_logits, "
+    'outputs="probabilities" in CredalWrapper, logits=False, no --logits.'
+)
+LAST_AXIS: Final = (
+    "the last axis is taken for the classes, and the sizes of the axes are as in images of shape (batch, classes, "
+    "height, width). Say where the classes are, class_axis=-3 for such images; its number counted from 0 confirms the last."
+)
+
+
+ALONG_ANOTHER: Final = (
+    "these logits are probabilities, and their classes seem to lie elsewhere: no value is negative, and they sum to one along "
+    "axis {axis}. If so, say wrap(probs, class_axis={axis}) instead of wrap_logits."
+)
+BEHIND_MEMBERS: Final = (
+    "class_axis=1 of a stack is the axis behind the members, and the sizes of the others are as in images of shape (batch, "
+    "classes, height, width), so that it may be the batch. Say class_axis=-3 for such images; its number counted from the end, "
+    "{axis}, confirms axis 1."
+)
+
+
+def warn_many_members(x: Any, name: str, /, *, class_axis: int = -1, stacklevel: int = 2) -> None:
+    """Warn if an array of two axes, which is read as (members, classes) of one input, has more members than anyone makes."""
+    shape = _shape(x)
+    if len(shape) != 2 or class_axis != -1 or shape[0] <= min(MANY_MEMBERS, MANY_FOR_EACH_CLASS * shape[1]):
+        return
+    count = shape[0]
+    warnings.warn(
+        f"{name} of shape {shape} are read as {count} members that predict one input. If they are what one model predicts for "
+        f"{count} inputs, give them an axis of one member, {name}[None]; if members lie along another axis, name "
+        f"it, member_axis=. If there are {count} members, an axis of one input says so: {name}[:, None].",
+        stacklevel=stacklevel + 1,
+    )
+
+
+def few_rows(x: Any, /) -> Any:
+    """Some rows of (..., classes), so few that looking at them costs nothing, in the library and on the device of ``x``."""
+    if isinstance(x, list | tuple) and x and len(getattr(x[0], "shape", ())) > 1:
+        return in_own_library([few_rows(member) for member in x[:: _step(len(x))]])
+    array = in_own_library(x)
+    return array[tuple(slice(None, None, _step(size)) for size in array.shape[:-1])]
+
+
+def _step(size: int) -> int:
+    return max(1, math.ceil(size / FEW))
+
+
+def are_distributions(x: Any, /) -> NDArray[np.bool_]:
+    """Whether each of a few rows (..., classes) has no negative value and sums to one as far as its dtype can tell."""
+    return _are_distributions(*to_numpy(x))
+
+
+def _are_distributions(rows: NDArray, kind: ArrayKind) -> NDArray[np.bool_]:
+    distance = np.abs(rows.sum(axis=-1, dtype=np.float64) - 1)
+    return (rows >= 0).all(axis=-1) & (distance <= row_tolerance(kind.dtype))
+
+
+def warn_doubtful_logits(x: Any, /, *, class_axis: int = -1, stacklevel: int = 2) -> None:
+    """Warn if logits (members, *batch, classes) seem to be probabilities, or maps whose classes are on another axis.
+
+    ``class_axis`` is where the caller said the classes were, before they were moved to the end.
+    """
+    shape = _shape(x)
+    if class_axis == -1 and _like_images(shape):
+        warnings.warn(LAST_AXIS, stacklevel=stacklevel + 1)
+    if class_axis == 1 and _like_one_batch_too_few(shape):
+        warnings.warn(BEHIND_MEMBERS.format(axis=1 - len(shape)), stacklevel=stacklevel + 1)
+    rows, kind = to_numpy(few_rows(x))  # once, since that waits for a GPU
+    if not rows.size or not ((rows >= 0) & (rows <= 1 + row_tolerance(kind.dtype))).all():
+        return
+    if _are_distributions(rows, kind).all():
+        warnings.warn(PROBABILITIES, stacklevel=stacklevel + 1)
+    elif (axis := _axis_of_distributions(x)) is not None:
+        warnings.warn(ALONG_ANOTHER.format(axis=_place_before(axis, class_axis, len(shape))), stacklevel=stacklevel + 1)
+
+
+def _like_images(shape: tuple[int, ...]) -> bool:
+    """Whether the last two axes seem to be height and width: both the same, or both longer than what may be the classes."""
+    square = len(shape) >= FEWEST_AXES and shape[-1] == shape[-2]
+    return square or (len(shape) > FEWEST_AXES and shape[-3] < min(shape[-2:]))
+
+
+def _like_one_batch_too_few(shape: tuple[int, ...]) -> bool:
+    """Whether the batch (members, *batch, classes) without its classes looks like (classes, height, width)."""
+    return len(shape) > FEWEST_AXES and shape[1] < min(shape[-3:-1])
+
+
+def _axis_of_distributions(x: Any) -> int | None:
+    """The axis of the batch, counted from the end, along which values sum to one; None where there is none."""
+    member = in_own_library(x[0])
+    for axis in range(-len(member.shape), -1):
+        steps = [slice(None, None, 1 if place == axis else _step(size)) for place, size in _from_end(member.shape)]
+        values, kind = to_numpy(member[tuple(steps)])
+        if member.shape[axis] > 1 and _are_distributions(np.moveaxis(values, axis, -1), kind).all():
+            return axis
+    return None
+
+
+def _from_end(shape: tuple[int, ...]) -> list[tuple[int, int]]:
+    return list(enumerate(shape, start=-len(shape)))
+
+
+def _place_before(axis: int, class_axis: int, axes: int) -> int:
+    """Where an axis, counted from the end, was before the classes were moved to the end."""
+    order = [place for place in range(-axes, 0) if place != (class_axis if class_axis < 0 else class_axis - axes)]
+    return order[axis + 1]
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    return (len(x), *_shape(x[0])) if isinstance(x, list | tuple) and x else tuple(np.shape(x))
