@@ -22,8 +22,9 @@ def to_bayesian(
 ) -> nn.Module:
     """A copy of the network in which every Linear and Conv1d/2d/3d is a :class:`BayesianLayer`.
 
-    The given network is not touched (the copy is deep). The means start at its weights, so a trained network
-    stays a good one; all standard deviations start at ``initial_std``. Everything else is kept as it is:
+    The given network is not touched (the copy is deep). The means start at its weights and all standard deviations at
+    ``initial_std``: train the result with ``elbo_loss``, also where the network was trained. Until then its samples carry
+    the same noise in every weight, whether or not the network bears it, which costs accuracy. Everything else is kept as it is:
     batch normalisation, recurrent layers, attention, transposed convolutions and *subclasses* of the
     converted layers, which may compute something else. A layer used in two places stays one layer; hooks on a
     converted layer see its mean output. ``estimator`` is "reparameterization" (BNNR) or "flipout" (BNNF); draws come from

@@ -41,7 +41,8 @@ def _source(name: str, predictions: Any, logits: bool) -> Source:
     if len(source.predictions.shape) != 3:
         raise ValueError(
             f"{name}: member predictions must have shape (members, rows, classes); got "
-            f"{tuple(source.predictions.shape)}."
+            f"{tuple(source.predictions.shape)}. Rows are samples of their own, which pixels of an image are not: intervals "
+            "and promises would be far too sure. Evaluate one prediction of each image."
         )
     if source.rows < 2:
         raise ValueError(f"{name}: {count_text(source.rows, 'row')} of predictions; an evaluation needs at least 2.")

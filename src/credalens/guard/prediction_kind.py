@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +44,22 @@ class PredictionKind:
             )
 
 
+def _check_samples(shape: Sequence[int], /) -> None:
+    """Refuse a batch of more than one axis, such as maps: their entries are no samples of their own, and promises count samples.
+
+    ``shape`` is (*batch, classes).
+    """
+    if len(shape) > 2:
+        raise ValueError(
+            f"the batch has {len(shape) - 1} axes, {tuple(shape[:-1])}, and promises are about samples that are exchangeable: "
+            "pixels of an image are not, so that hundreds of thousands of them say little more than one, and a promise would "
+            "be broken far more often than it says. Make one prediction of each image, such as its mean or worst pixel; if "
+            "every entry really is a sample of its own, give them one axis, probs.reshape(members, -1, classes)."
+        )
+
+
 def check_prediction(x: Any, /) -> None:
-    """Refuse what is not a prediction, such as the members' probabilities themselves."""
+    """Refuse what is not a prediction, such as the members' probabilities themselves, and predictions of maps."""
     if not isinstance(x, CredalPrediction):
         raise TypeError(f"expected a CredalPrediction; got {type(x).__name__}. Use wrap(probs).")
+    _check_samples(x.lower.shape)

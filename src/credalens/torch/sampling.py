@@ -47,6 +47,8 @@ class SampleWatch:
         """Warn that sampling this member has no effect."""
         warnings.warn(
             f"all {self.count} samples of {name} are identical, so epistemic uncertainty will be zero: the module is "
-            "deterministic. Give it dropout layers, convert it with credalens.bayes.to_bayesian, or pass several members.",
+            "deterministic. Pass several members, or a network that was trained with dropout layers, or one that was converted "
+            "with credalens.bayes.to_bayesian and trained with elbo_loss since: until then its weights only carry noise, which "
+            "costs accuracy.",
             stacklevel=2,
         )
