@@ -29,7 +29,7 @@ def two_classes():
 def test_with_two_classes_another_score_takes_the_place_of_total(two_classes):
     advice = two_classes.recommended
     values = two_classes.values["in-distribution"]["total"]
-    assert advice.tied["total"] == (values == values.max()).mean() > 0.05
+    assert advice.tied["total"] == (values >= values.max() - 2e-5).mean() > 0.05
     assert advice.default == "mean_total"
     assert advice.score not in advice.tied
     assert not two_classes.guard.blindness

@@ -32,7 +32,7 @@ def test_decisions_follow_score_and_p_value(score, point):
     guard = Guard.fit(PREDICTION, score=score, point=point, false_alarm_rate=0.1)
     decided = guard.decide(NEW)
     values = np.asarray(NEW.score(score), float)
-    p = np.array([(1 + (PREDICTION.score(score) >= s).sum()) / 361 for s in values])
+    p = np.array([(1 + (PREDICTION.score(score) >= s - 2**-17 * (1 + s) - 1e-12).sum()) / 361 for s in values])
     np.testing.assert_array_equal(decided.p_value, p)
     np.testing.assert_array_equal(decided.accepted, p > 0.1)
     np.testing.assert_array_equal(decided.decision == "accept", p > 0.1)
@@ -152,7 +152,8 @@ def test_nan_is_refused():
             "it concerns at most 360 accepted ones, and at least 2,995 are needed",
         ),
         (PREDICTION, None, {"false_alarm_rate": None}, "nothing to promise"),
-        (PREDICTION, None, {"false_alarm_rate": 0}, "false_alarm_rate must lie strictly between 0 and 1"),
+        (PREDICTION, None, {"false_alarm_rate": 0}, "nothing to promise"),
+        (PREDICTION, None, {"false_alarm_rate": 1}, "false_alarm_rate must lie strictly between 0 and 1"),
         (PREDICTION, None, {"confidence": 1.0}, "confidence must lie strictly between 0 and 1"),
         (PREDICTION, None, {"score": "size"}, "score must be one of 'total'"),
         (PREDICTION, None, {"point": "median"}, "point must be one of 'intersection', 'mean'"),
@@ -180,7 +181,7 @@ def test_the_file_is_json_with_a_line_for_each_field(tmp_path):
     GUARD.save(tmp_path / "guard.json")
     text = (tmp_path / "guard.json").read_text()
     stored = json.loads(text)
-    assert stored["format"] == "credalens-guard-1"
+    assert stored["format"] == "credalens-guard-2"
     assert stored["promises"]["error rate"]["max_error"] == 0.05
     assert len(text.splitlines()) < 40
 
@@ -202,14 +203,14 @@ def test_guards_that_decide_differently_have_different_digests():
 )
 def test_fields_that_make_no_guard_are_refused(tmp_path, changes, message):
     path = tmp_path / "guard.json"
-    SavedFormat("guard").write(path, {**GUARD._fields(), **changes})
+    SavedFormat("guard", 2).write(path, {**GUARD._fields(), **changes})
     with pytest.raises(
-        ValueError, match=rf"guard.json is not a saved guard \(credalens-guard-1\): .*{re.escape(message)}"
+        ValueError, match=rf"guard.json is not a saved guard \(credalens-guard-2\): .*{re.escape(message)}"
     ):
         Guard.load(path)
 
 
 def test_a_newer_file_says_so(tmp_path):
-    SavedFormat("guard", 2).write(tmp_path / "guard.json", GUARD._fields())
-    with pytest.raises(ValueError, match=r"credalens-guard-2, of a newer credalens. Update credalens"):
+    SavedFormat("guard", 3).write(tmp_path / "guard.json", GUARD._fields())
+    with pytest.raises(ValueError, match=r"credalens-guard-3, of a newer credalens. Update credalens"):
         Guard.load(tmp_path / "guard.json")

@@ -1,6 +1,8 @@
 """A drift alarm: p-values by rank, a martingale, an alarm that is rarely false however long the stream is."""
 
+import json
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from credalens.guard import DriftAlarm
 from credalens.guard.binomial import binomial_interval
+from credalens.guard.saved import SavedFormat
 from credalens.guard.stream.martingale import BETS, Wealth
 from credalens.guard.stream.p_values import FixedReference, RankedScores, grid_counts, upper_limits
 from tests import strategies  # noqa: F401  (settings)
@@ -17,11 +20,24 @@ METHODS = pytest.mark.parametrize("method", ["online", "fixed"])
 scores = st.lists(st.one_of(st.integers(0, 3).map(float), st.floats(allow_nan=False)), min_size=1, max_size=40)
 
 
+TOLERANCE = 2.0**-17
+
+
+def cell(score, half):
+    """The cell of a score, four tolerances wide; cells of the other grid are half a cell further."""
+    place = math.copysign(math.log1p(abs(score)), score) / (4 * TOLERANCE)
+    return math.floor(min(max(place, -(2.0**50)), 2.0**50) + half)
+
+
 def slow_p_values(reference, stream, theta):
     known, p_values = list(reference), []
     for s, u in zip(stream, theta, strict=True):
-        above, equal = sum(x > s for x in known), sum(x == s for x in known)
-        p_values.append((above + u * (equal + 1)) / (len(known) + 1))
+        ranks = []
+        for half in (0.0, 0.5):
+            above = sum(cell(x, half) > cell(s, half) for x in known)
+            equal = sum(cell(x, half) == cell(s, half) for x in known)
+            ranks.append((above + u * (equal + 1)) / (len(known) + 1))
+        p_values.append(max(ranks))
         known.append(s)
     return np.array(p_values)
 
@@ -29,14 +45,14 @@ def slow_p_values(reference, stream, theta):
 @given(scores, scores, st.integers(0, 99))
 def test_p_values_are_ranks_among_all_scores_so_far(reference, stream, seed):
     theta = 1 - np.random.default_rng(seed).random(len(stream))
-    p_values = RankedScores(np.array(reference)).p_values(np.array(stream), theta)
+    p_values = RankedScores.of(np.array(reference), TOLERANCE).p_values(np.array(stream), theta)
     assert (p_values == slow_p_values(reference, stream, theta)).all()
 
 
 def test_p_values_are_those_of_one_large_block_after_many_chunks():
     rng = np.random.default_rng(0)
     stream, theta = rng.integers(0, 50, 1500) / 7, 1 - rng.random(1500)
-    ranked = RankedScores(stream[:3])
+    ranked = RankedScores.of(stream[:3], TOLERANCE)
     p_values = [
         ranked.p_values(stream[i : i + step], theta[i : i + step]) for i, step in ((3, 1), (4, 700), (704, 796))
     ]
@@ -91,7 +107,7 @@ def test_p_values_and_martingale_are_those_of_crepes():
     rng = np.random.default_rng(4)
     calibration, stream = rng.integers(0, 20, 50) / 4, rng.integers(2, 22, 80) / 4
     theta = np.random.RandomState(7).rand(80)  # what crepes draws from
-    ours = RankedScores(calibration).p_values(stream, theta)
+    ours = RankedScores.of(calibration, TOLERANCE).p_values(stream, theta)
     theirs = base.p_values_online_regression(stream, alphas_cal=calibration, seed=7)
     assert ours == pytest.approx(theirs, rel=1e-14)
 
@@ -108,7 +124,8 @@ def test_p_values_and_martingale_are_those_of_crepes():
 def test_p_values_are_independent_and_uniform_with_heavy_ties():
     rng = np.random.default_rng(5)
     stream = rng.choice(4, 10_000, p=[0.7, 0.2, 0.09, 0.01])
-    p_values = RankedScores(stream[:10].astype(float)).p_values(stream[10:].astype(float), 1 - rng.random(9990))
+    ranked = RankedScores.of(stream[:10].astype(float), TOLERANCE)
+    p_values = ranked.p_values(stream[10:].astype(float), 1 - rng.random(9990))
     cells = np.floor(5 * p_values[:-1]) * 5 + np.floor(5 * np.minimum(p_values[1:], 0.999))
     for hits in np.bincount(cells.astype(int).clip(max=24), minlength=25):
         low, high = binomial_interval(int(hits), 9989, level=1 - 1e-4)
@@ -153,11 +170,68 @@ def test_the_margin_holds_for_all_scores_at_once_and_is_not_far_too_wide():
 
 @given(scores.filter(lambda x: len(x) > 1), scores)
 def test_the_margin_counts_calibration_scores_at_or_above(calibration, stream):
-    p_values = FixedReference.of(np.array(calibration), 0.1).p_values(np.array(stream))
+    p_values = FixedReference.of(np.array(calibration), 0.1, TOLERANCE).p_values(np.array(stream))
     limits = dict(zip(grid_counts(len(calibration)), upper_limits(len(calibration), 0.1), strict=True))
     for s, p in zip(stream, p_values, strict=True):
-        at_or_above = sum(x >= s for x in calibration)
+        at_or_above = sum(x >= s - TOLERANCE * (1 + min(abs(s), 8e307)) for x in calibration)
         assert p == min([limits[k] for k in limits if k >= at_or_above], default=1.0)
+
+
+@METHODS
+@pytest.mark.parametrize("noise", [3e-7, -3e-7])
+def test_another_precision_is_no_drift(method, noise):
+    """Scores of a few values, which another precision moves, at the borders of cells too."""
+    rng = np.random.default_rng(11)
+    values = np.array([0.0, 0.3, 0.5, 1.0, math.log2(3), *np.expm1(np.array([1, 1.5, 2, 7.5, 1e4]) * 4 * TOLERANCE)])
+    scores = rng.choice(values, 4000)
+    alarm = DriftAlarm(scores[:2000], method=method)
+    alarm.update(scores[2000:] + noise * rng.random(2000) * (1 + scores[2000:]))
+    assert not alarm.alarm
+
+
+@METHODS
+@pytest.mark.parametrize("shift", [0.0, 1e-5, 3e-5])
+def test_p_values_of_scores_as_dense_as_the_tolerance_keep_their_level(method, shift):
+    rng, false = np.random.default_rng(12), 0
+    for draw in range(200):
+        scores = 1e-3 + shift + 4e-5 * rng.random(830)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            alarm = DriftAlarm(scores[:30], alpha=0.2, method=method, seed=draw)
+        alarm.update(scores[30:])
+        false += alarm.alarm
+    assert binomial_interval(false, 200, level=0.999)[0] <= 0.2
+
+
+def test_scores_of_a_small_scale_ask_for_a_tolerance():
+    scores = 1e-6 * np.random.default_rng(13).normal(size=500)
+    with pytest.warns(
+        UserWarning, match=r"scores differ by .* at most, and differences of 7.63e-06 count as rounding: give tol"
+    ):
+        DriftAlarm(scores)
+    alarm = DriftAlarm(scores, tolerance=1e-12)
+    alarm.update(scores[:100] + 3e-6)
+    assert alarm.alarm
+    for wrong in (0, -1.0, math.nan):
+        with pytest.raises(ValueError, match="tolerance must be"):
+            DriftAlarm(scores, tolerance=wrong)
+
+
+@METHODS
+def test_an_alarm_of_the_first_version_goes_on(method, tmp_path):
+    """It had no tolerance, and kept the scores themselves."""
+    rng = np.random.default_rng(14)
+    calibration, stream, rest = (rng.normal(size=n) for n in (300, 200, 500))
+    alarm = DriftAlarm(calibration, method=method)
+    alarm.update(stream)
+    alarm.save(tmp_path / "new.json")
+    fields = json.loads((tmp_path / "new.json").read_text())
+    for name in ("format", "checksum", "tolerance"):
+        del fields[name]
+    if method == "online":
+        fields["reference"] = {"scores": np.sort([*calibration, *stream]).tolist()}
+    SavedFormat("drift-alarm").write(tmp_path / "old.json", fields)
+    restored = DriftAlarm.load(tmp_path / "old.json")
+    assert restored.update(rest).tobytes() == alarm.update(rest).tobytes()
 
 
 @METHODS

@@ -1,6 +1,7 @@
 """Risk control: its laws, its level by simulation with and without ties, MAPIE's numbers, and what it says when it fails."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,12 +11,20 @@ from hypothesis import strategies as st
 from credalens.guard.binomial import binomial_interval, binomial_tail
 from credalens.guard.calibration import Calibration
 from credalens.guard.decider import Guard
-from credalens.guard.risk.control import last_passed, limits_of, risks_at
+from credalens.guard.risk.control import Plan, last_passed, limits_of, plan_of, risks_at
 from credalens.guard.risk.promise import Risk, read_risks
-from credalens.guard.risk.shortfall import inputs_needed
+from credalens.guard.risk.search import refused_share
 from tests import strategies  # noqa: F401 - its profile of hypothesis
 
-SIGNATURE = {"score": "total", "point": "intersection", "base": 2.0, "classes": 10, "n_members": 5, "trim": 0.0}
+SIGNATURE = {
+    "score": "total",
+    "point": "intersection",
+    "base": 2.0,
+    "classes": 10,
+    "n_members": 5,
+    "trim": 0.0,
+    "rounding": 0.0,
+}
 
 
 def calibration_of(values, wrong, labels=None):
@@ -36,31 +45,70 @@ def test_limits_are_ordered_and_count_what_lies_below(values, rate):
     threshold = math.inf if rate is None else float(ordered[int((1 - rate) * len(ordered))])
     limits = limits_of(ordered, threshold)
     assert (np.diff(limits.values) > 0).all()
-    np.testing.assert_array_equal(limits.counts, [(ordered < limit).sum() for limit in limits.values])
-    assert (limits.values <= math.nextafter(threshold, math.inf)).all()
+    below = [((ordered < limit) & (ordered <= threshold)).sum() for limit in limits.values]
+    np.testing.assert_array_equal(limits.counts, below)
+    distinct = np.unique(ordered[ordered <= threshold])
+    once = rate is not None and (ordered == threshold).sum() == 1  # which a guard need not see again
+    assert len(limits.counts) == len(distinct) - once
 
 
-def oracle(values, wrong, max_error, confidence):
-    """The same sequence, limit by limit, by counting."""
-    limits = limits_of(np.sort(values), math.inf)
-    fewest = math.ceil(math.log(1 - confidence) / math.log1p(-max_error))
-    start, found = max(fewest, min(7 * fewest, len(values) // 4), len(values) // 10), None
-    for limit in limits.values:
-        below = values < limit
-        if below.sum() < start:
-            continue
-        if binomial_tail(int(wrong[below].sum()), int(below.sum()), max_error) > 1 - confidence:
-            break
-        found = limit
+def plan_by_hand(counts, n, max_error, delta):
+    """Where sequences begin with which share, and from which limit on all hundredths are tried, by the words."""
+
+    def fewest(share):
+        return next(m for m in range(1, 10**6) if (1 - max_error) ** m <= share * delta * (1 + 1e-9))
+
+    def first(size):
+        return next((place for place, count in enumerate(counts) if count >= size), None)
+
+    few = first(fewest(0.95))
+    if few is None:
+        alone = first(fewest(1))
+        return None if alone is None else ({alone: 1.0}, alone)
+    many = counts[few] >= n / 10
+    share = 0.95 if many else 0.2
+    start = first(fewest(share))
+    if start is None:
+        return {few: 1.0}, few
+    begin = max(start, first(max(fewest(1), min(7 * fewest(1), counts[-1] // 4), counts[-1] // 10)))
+    starts = Counter({start: share})
+    starts[begin] += 0.95 - share
+    starts[max(begin, first(0.6 * counts[-1]))] += 0.05
+    return {place: part for place, part in starts.items() if part > 0}, begin
+
+
+def tried_by_hand(counts, plan):
+    starts, begin = plan
+    hundredths = np.linspace(0, counts[-1], 101).astype(int)[1:]
+    tried = {next(i for i, count in enumerate(counts) if count >= h) for h in hundredths}
+    return sorted({*starts, begin, *(i for i in tried if i > begin)})
+
+
+def oracle(values, wrong, max_error, delta):
+    """The two sequences, limit by limit, by counting."""
+    candidates = [*np.unique(values)[1:], math.inf]
+    counts = [int((values < limit).sum()) for limit in candidates]
+    plan = plan_by_hand(counts, len(values), max_error, delta)
+    found, share = None, 0.0
+    for place in [] if plan is None else tried_by_hand(counts, plan):
+        share += plan[0].get(place, 0.0)
+        below = values < candidates[place]
+        p_value = binomial_tail(int(wrong[below].sum()), int(below.sum()), max_error)
+        if share and p_value <= share * delta * (1 + 1e-12):
+            found = candidates[place]
+        else:
+            share = 0.0
     return found
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from([0.02, 0.1, 0.3]), st.booleans())
-def test_the_limit_is_that_of_the_sequence(seed, max_error, tied):
+@given(
+    st.integers(0, 2**32 - 1), st.sampled_from([0.02, 0.1, 0.3]), st.booleans(), st.sampled_from([30, 150, 400, 2000])
+)
+def test_the_limit_is_that_of_the_sequences(seed, max_error, tied, n):
     rng = np.random.default_rng(seed)
-    values = rng.integers(0, 12, 400).astype(float) if tied else rng.random(400)
-    wrong = rng.random(400) < 0.2 * values / values.max()
-    expected = oracle(values, wrong, max_error, 0.9)
+    values = rng.integers(0, 12, n).astype(float) if tied else rng.permutation(np.arange(n) / n)
+    wrong = rng.random(n) < 0.2 * values / values.max()
+    expected = oracle(values, wrong, max_error, 0.1)
     if expected is None:
         with pytest.raises(ValueError, match=r"can promise|cannot promise"):
             fit(values, wrong, Risk(max_error), confidence=0.9)
@@ -75,21 +123,21 @@ def test_the_limit_is_that_of_the_sequence(seed, max_error, tied):
         np.testing.assert_array_equal(guard.accepts(values), below)
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_asking_for_less_accepts_no_less(seed):
-    """A larger error, a lower confidence, or one risk fewer."""
-    rng = np.random.default_rng(seed)
-    values = rng.random(2000)
-    data = calibration_of(values, rng.random(2000) < 0.04 * values, rng.integers(0, 2, 2000)).outcomes
-    limits = limits_of(np.sort(values), math.inf)
+def test_sixty_sure_rows_are_enough_and_so_is_a_tail_of_errors():
+    values = np.arange(500.0)
+    guard = fit(values, values >= 60, Risk(0.05))
+    assert (guard.promises[0].accepted, guard.promises[0].errors) == (60, 0)
+    with pytest.raises(ValueError, match=r"no limit of .total. can promise an error rate of at most 0\.05"):
+        fit(values, values >= 58, Risk(0.05))
+    spread = np.isin(values, [20, 130, 220, 300, 380])  # an error among the first, and few later
+    assert fit(values, spread, Risk(0.05)).promises[0].accepted > 400
 
-    def place(*risks, confidence=0.9):
-        found = last_passed(risks_at(data, risks, limits, confidence))
-        return -1 if found is None else found
 
-    strict = place(Risk(0.03))
-    assert strict <= place(Risk(0.03), confidence=0.8) or strict == place(Risk(0.03))  # a later start may fail
-    assert place(Risk(0.03), Risk(0.06, 1)) <= max(place(Risk(0.03)), place(Risk(0.06, 1)))
+def test_more_of_the_same_rows_are_promised_no_less():
+    for n in (400, 800, 1600, 3200):
+        values = np.arange(n, dtype=float)
+        accepted = fit(values, np.arange(n) % 100 == 99, Risk(0.05)).promises[0].accepted
+        assert accepted == n
 
 
 def simulated(kind, rng, n):
@@ -120,45 +168,90 @@ def _truth(kind):
 TRUTH = {kind: _truth(kind) for kind in ("free", "tied", "saturated", "falling")}
 
 
+def searched(data, risks, confidence=0.9):
+    """The limit of the sequences; None where nothing is promised."""
+    limits = limits_of(np.sort(data.scores), math.inf)
+    tested = risks_at(data, risks, limits, confidence)
+    place = last_passed(tested, limits, plan_of(tested, limits))
+    return None if place is None else limits.values[place]
+
+
 @pytest.mark.parametrize("kind", ["tied", "saturated"])
 def test_the_promise_holds_with_ties(kind):
     """Calibration sets of 600: the accepted error is above the promise in at most one of ten."""
     rng, broken, promised, draws = np.random.default_rng(3), 0, 0, 1_500
     for _ in range(draws):
         values, wrong = simulated(kind, rng, 600)
-        limits = limits_of(np.sort(values), math.inf)
-        place = last_passed(risks_at(calibration_of(values, wrong).outcomes, [Risk(0.05)], limits, 0.9))
-        if place is not None:
+        limit = searched(calibration_of(values, wrong).outcomes, [Risk(0.05)])
+        if limit is not None:
             promised += 1
-            broken += true_risk(kind, limits.values[place]) > 0.05
+            broken += true_risk(kind, limit) > 0.05
     assert binomial_interval(broken, draws, level=0.998)[0] <= 0.1
     assert promised > 0.95 * draws  # and it is used: promised often, broken at a rate of its order
     assert broken > 0.02 * draws
 
 
+@pytest.mark.parametrize("n", [60, 150, 600])
 @pytest.mark.parametrize("kind", ["free", "falling"])
-def test_the_promise_holds_in_ten_thousand_draws(kind):
+def test_the_promise_holds_in_ten_thousand_draws(kind, n):
     """Without ties all draws have the same counts below their limits, so that they are tested together."""
-    rng, n = np.random.default_rng(4), 600
+    rng = np.random.default_rng(4)
     values, wrong = simulated(kind, rng, (10_000, n))
     order = values.argsort(axis=1)
     values, wrong = (np.take_along_axis(x, order, axis=1) for x in (values, wrong))
-    counts = limits_of(values[0], math.inf).counts
-    start = n // 4  # 7 times the fewest, 45, are more
-    most = [max((k for k in range(c) if binomial_tail(k, c, 0.05) <= 0.1), default=-1) for c in counts.tolist()]
-    passed = (wrong.cumsum(axis=1)[:, counts - 1] <= np.array(most)) | (counts < start)
-    last = passed.cumprod(axis=1).sum(axis=1) - 1
-    limits = np.append(values, np.full((10_000, 1), np.inf), axis=1)[np.arange(10_000), counts[last]]
-    promised = counts[last] >= start
+    counts = list(range(1, n + 1))
+    plan = plan_by_hand(counts, n, 0.05, 0.1)
+    limits, share = np.full(10_000, -np.inf), np.zeros(10_000)
+    errors = wrong.cumsum(axis=1)
+    beyond = np.append(values, np.full((10_000, 1), np.inf), axis=1)
+    for place in tried_by_hand(counts, plan):
+        share = share + plan[0].get(place, 0.0)
+        tails = np.array([binomial_tail(k, place + 1, 0.05) for k in range(place + 2)])
+        passed = (tails[errors[:, place]] <= 0.1 * share * (1 + 1e-12)) & (share > 0)
+        limits, share = np.where(passed, beyond[:, place + 1], limits), np.where(passed, share, 0.0)
     for row in range(20):
-        tested = risks_at(
-            calibration_of(values[row], wrong[row]).outcomes, [Risk(0.05)], limits_of(values[row], math.inf), 0.9
-        )
-        assert last_passed(tested) == (last[row] if promised[row] else None)
-    broken = promised & (true_risk(kind, limits) > 0.05)
+        found = searched(calibration_of(values[row], wrong[row]).outcomes, [Risk(0.05)])
+        assert (-np.inf if found is None else found) == limits[row]
+    broken = (limits > -np.inf) & (true_risk(kind, limits) > 0.05)
     low, high = binomial_interval(int(broken.sum()), 10_000, level=0.999)
     assert low <= 0.1
-    assert high > (0.05 if kind == "free" else 0)
+    assert high > (0.05 if (kind, n) == ("free", 600) else 0)
+
+
+@pytest.mark.parametrize(("n", "max_error"), [(200, 0.05), (200, 0.1), (600, 0.05), (2000, 0.05), (60, 0.05)])
+def test_how_many_calibration_sets_are_refused_is_what_a_simulation_says(n, max_error):
+    """Errors as frequent at every limit: at the allowed rate, below and above."""
+    values, rng = np.arange(float(n)), np.random.default_rng(n)
+    clean = fit(values, np.zeros(n, bool), Risk(max_error))
+    limits = limits_of(values, math.inf)
+    [tested] = risks_at(calibration_of(values, np.zeros(n, bool)).outcomes, [Risk(max_error)], limits, 0.95)
+    plan = plan_of([tested], limits)
+    for rate in (0.2 * max_error, 0.6 * max_error, 1.02 * max_error):
+        wrong = rng.random((2000, n)) < rate
+        errors = wrong.cumsum(axis=1)
+        passed = np.zeros(2000, bool)
+        for place, share in plan.starts.items():
+            tails = np.array([binomial_tail(k, place + 1, max_error) for k in range(place + 2)])
+            passed |= tails[errors[:, place]] <= 0.05 * share * (1 + 1e-12)
+        low, high = binomial_interval(int((~passed).sum()), 2000, level=0.999)
+        assert low <= refused_share(tested, plan, rate) <= high
+    promise = clean.promises[0]
+    assert promise.refused == refused_share(tested, plan, 0.0) == 0.0
+    assert promise.highest == binomial_interval(0, n)[1]
+    assert promise.refused_at_highest == refused_share(tested, plan, promise.highest)
+
+
+def test_a_lucky_guard_is_seen_for_what_it_is():
+    """Of calibration sets with 1.02 times the allowed error rate nearly all are refused; what is returned says so."""
+    rng, returned = np.random.default_rng(0), []
+    for _ in range(400):
+        try:
+            returned.append(fit(np.arange(200.0), rng.random(200) < 0.051, Risk(0.05)))
+        except ValueError:
+            continue
+    assert 1 <= len(returned) <= 40
+    for guard in returned:
+        assert guard.promises[0].refused_at_highest >= 0.9
 
 
 def test_a_false_alarm_rate_limits_what_is_accepted():
@@ -196,10 +289,9 @@ def test_the_promise_of_several_risks_holds():
     for _ in range(draws):
         values, labels = rng.random(1500), rng.integers(0, 2, 1500)
         wrong = rng.random(1500) < 0.1 * values * (1 + labels)
-        limits = limits_of(np.sort(values), math.inf)
-        place = last_passed(risks_at(calibration_of(values, wrong, labels).outcomes, risks, limits, 0.9))
-        if place is not None:
-            limit = min(1.0, limits.values[place])
+        limit = searched(calibration_of(values, wrong, labels).outcomes, risks)
+        if limit is not None:
+            limit = min(1.0, limit)
             promised += 1
             broken += 0.075 * limit > 0.05 or 0.1 * limit > 0.06
     assert binomial_interval(broken, draws, level=0.998)[0] <= 0.1
@@ -237,24 +329,68 @@ def test_too_few_inputs_say_how_many_are_needed():
     assert guard.promises[0].accepted == 149
 
 
+def needed_by(message):
+    return int(message.split(" about ")[1].split()[0].replace(",", ""))
+
+
 def test_too_many_errors_say_how_far_it_is():
-    wrong = np.arange(1000) % 50 == 0
     with pytest.raises(
         ValueError,
-        match=r"'total' .* at most 0.03 with 0.95 .* has 5 errors among 250 of the 1,000 .* promise 0.04\d+. With",
+        match=r"can promise an error rate of at most 0.03 with 0.95 confidence: among the most certain of the 400 calibration "
+        r"inputs there are 3 errors in 101 \(which promise 0.0\d+\) and 5 errors in 240 .* about",
     ) as e:
-        fit(np.arange(1000.0), wrong, Risk(0.03))
-    needed = int(str(e.value).split(" about ")[1].split()[0].replace(",", ""))
-    assert 1000 < needed < 10_000
-    assert fit(np.arange(1.2 * needed), np.arange(1.2 * needed) % 50 == 0, Risk(0.03)).limit == math.inf
-    with pytest.raises(ValueError, match="More data will hardly help: allow more errors, or use another score"):
+        fit(np.arange(400.0), np.arange(400) % 50 == 0, Risk(0.03))
+    needed = needed_by(str(e.value))
+    assert 400 < needed < 4_000
+    assert fit(np.arange(1.2 * needed), np.arange(1.2 * needed) % 50 == 0, Risk(0.03)).promises[0].accepted > 100
+
+
+CURVES = {
+    "even": lambda u: 0.03 + 0 * u,
+    "rising": lambda u: 0.02 + 0.04 * u,
+    "sure ones": lambda u: np.where(u < 0.1, 0, 0.5),
+}
+
+
+@pytest.mark.parametrize("kind", CURVES)
+def test_as_many_inputs_as_a_refusal_names_are_promised_in_about_every_second_case(kind):
+    """The median of what refusals name, on new data with the same error rates."""
+    rng, n, named = np.random.default_rng(1), 400, []
+    for _ in range(60):
+        u = np.sort(rng.random(n))
+        try:
+            fit(u, rng.random(n) < CURVES[kind](u), Risk(0.05))
+        except ValueError as error:
+            named.append(needed_by(str(error)) if " about " in str(error) else math.inf)
+    assert len(named) >= 20
+    needed = int(np.median(named))
+    assert needed > n
+    kept = []
+    for _ in range(60):
+        u = np.sort(rng.random(needed))
+        try:
+            kept.append(bool(fit(u, rng.random(needed) < CURVES[kind](u), Risk(0.05)).promises))
+        except ValueError:
+            kept.append(False)
+    assert 0.25 <= np.mean(kept) <= 0.97
+
+
+def test_what_no_number_of_inputs_can_promise_is_said_with_its_interval():
+    with pytest.raises(
+        ValueError,
+        match=r"Even the most certain have an error rate of 0.1 \(100 of 1,000, 95 % interval 0.0\d+ to 0.12\): more inputs "
+        "like these cannot promise less",
+    ):
         fit(np.arange(1000.0), np.arange(1000) % 10 == 0, Risk(0.03))
 
 
-@given(st.floats(0, 0.02), st.sampled_from([0.03, 0.1]))
-def test_the_inputs_needed_are_enough(rate, max_error):
-    needed = inputs_needed(rate, max_error, 0.95)
-    assert binomial_tail(math.ceil(rate * needed), needed, max_error) <= 0.05
+def test_two_ways_to_promise_nothing_are_the_same():
+    data = calibration_of(np.arange(100.0), np.zeros(100, bool))
+    none, zero = (Guard.from_calibration(data, false_alarm_rate=rate, risks=(Risk(0.05),)) for rate in (None, 0))
+    assert none.digest == zero.digest
+    for rate in (None, 0, 0.0):
+        with pytest.raises(ValueError, match="nothing to promise: give a false_alarm_rate"):
+            Guard.from_calibration(data, false_alarm_rate=rate)
 
 
 def test_p_values_and_choice_are_those_of_mapie():
@@ -265,10 +401,11 @@ def test_p_values_and_choice_are_those_of_mapie():
     wrong = rng.random(3000) < 0.06 * values
     limits = limits_of(np.sort(values), math.inf)
     [tested] = risks_at(calibration_of(values, wrong).outcomes, [Risk(0.03)], limits, 0.9)
-    large = np.flatnonzero(tested.large_enough())
+    start = 750
+    large = np.array([start - 1, *(h - 1 for h in np.linspace(0, 3000, 101).astype(int) if h > start)])
     rates, n = tested.errors[large] / tested.accepted[large], tested.accepted[large].astype(float)
     theirs = methods.compute_hoeffding_bentkus_p_value(rates - 1e-12 * (rates > 0), n, 0.03, binary=True)[:, 0]
     ours = [tested.p_value(place) for place in large.tolist()]
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
     chosen = fwer.FWERFixedSequenceTesting().run(theirs, 0.1)
-    assert last_passed([tested]) == large[chosen[-1]]
+    assert last_passed([tested], limits, Plan({start - 1: 1.0}, start - 1)) == large[chosen[-1]]

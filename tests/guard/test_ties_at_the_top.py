@@ -17,7 +17,15 @@ REMEDY = r"highest value less often: 'mean_total' or 'mean_least_confidence' \(s
 
 
 def guard_of(values, rate=0.05):
-    made = {"score": "total", "point": "intersection", "base": 2.0, "classes": 2, "n_members": 5, "trim": 0.0}
+    made = {
+        "score": "total",
+        "point": "intersection",
+        "base": 2.0,
+        "classes": 2,
+        "n_members": 5,
+        "trim": 0.0,
+        "rounding": 0.0,
+    }
     return Guard.from_calibration(Calibration(**made, values=np.asarray(values, float)), false_alarm_rate=rate)
 
 

@@ -186,6 +186,11 @@ _TOPS: Final[dict[str, Callable[[int, int, float], float]]] = {
 }
 
 
+def information_unit(base: float, /) -> float:
+    """One bit in units of this base."""
+    return 1.0 / math.log2(base)
+
+
 def highest_possible(name: str, /, *, classes: int, members: int, base: float) -> float:
     """The largest value that a score of the catalogue can have.
 

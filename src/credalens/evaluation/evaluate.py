@@ -120,7 +120,9 @@ def evaluate(
             base=settings.base,
             point=quality.point.prediction if quality else "intersection",
         ),
-        outcomes=guard_outcomes(id_set, ood_sets, correct, score=score, rate=rate, seed=settings.seed),
+        outcomes=guard_outcomes(
+            id_set, ood_sets, correct, score=score, base=settings.base, rate=rate, seed=settings.seed
+        ),
         curves=detection_curves(id_set, ood_sets, choices.detection.score),
         members_needed=members_needed(
             id_source, ood_sources, truth, threads=threads, report=lambda done, of: report("members", done, of)

@@ -15,6 +15,7 @@ from credalens.guard import Guard
 from credalens.guard.calibration import Calibration
 from credalens.guard.false_alarms import alarm_threshold
 from credalens.guard.quantile import least_samples
+from credalens.guard.rounding import Slack, slack_of
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def guard_of(id_set: ScoredSet, /, *, score: str, point: str, base: float, rate:
     if rows < least_samples(rate):
         return None
     values = id_set.scores[score].astype(np.float64)
-    calibration = Calibration(score, point, base, classes, members, 0.0, values)
+    calibration = Calibration(score, point, base, classes, members, 0.0, id_set.source.rounding, values)
     return Guard.from_calibration(calibration, false_alarm_rate=rate)
 
 
@@ -63,15 +64,17 @@ def guard_outcomes(
     /,
     *,
     score: str,
+    base: float,
     rate: float,
     seed: int,
 ) -> tuple[GuardOutcome, ...]:
     """For ``rate`` and every usual rate that half of the ID data can promise."""
+    slack = slack_of(score, classes=id_set.source.shape[2], base=base)
     values = id_set.scores[score].astype(np.float64)
     first = np.zeros(len(values), bool)
     first[np.random.default_rng(seed).permutation(len(values))[: len(values) // 2]] = True
     rates = [wanted for wanted in sorted({*RATES, rate}) if first.sum() >= least_samples(wanted)]
-    return tuple(_outcome(wanted, id_set.name, values, first, correct, ood_sets, score) for wanted in rates)
+    return tuple(_outcome(wanted, id_set.name, values, first, correct, ood_sets, score, slack) for wanted in rates)
 
 
 def _outcome(
@@ -82,12 +85,13 @@ def _outcome(
     correct: NDArray | None,
     ood_sets: Sequence[ScoredSet],
     score: str,
+    slack: Slack,
 ) -> GuardOutcome:
     halves = [alarm_threshold(values[half], rate) for half in (~first, first)]
-    accepted = values <= np.where(first, *halves)
+    accepted = slack.lowest(values) <= np.where(first, *halves)
     errors = None if correct is None else int((accepted & ~correct).sum())
     whole = alarm_threshold(values, rate)
-    kept = ((ood.name, ood.scores[score] <= whole) for ood in ood_sets)
+    kept = ((ood.name, slack.lowest(ood.scores[score].astype(np.float64)) <= whole) for ood in ood_sets)
     return GuardOutcome(
         rate,
         (

@@ -50,6 +50,16 @@ def tail_of(hits: int, n: int, /) -> Callable[[float], float]:
     return probability
 
 
+def binomial_masses(n: int, p: float, /) -> np.ndarray:
+    """P(X = k) for k = 0..n, X binomial of n with probability p."""
+    k = np.arange(n + 1)
+    if p <= 0 or p >= 1:
+        return (k == (0 if p <= 0 else n)).astype(float)
+    ways = np.concatenate([[0.0], np.cumsum(np.log((n - k[:-1]) / (k[:-1] + 1)))])
+    masses: np.ndarray = np.exp(ways + k * math.log(p) + (n - k) * math.log1p(-p))
+    return masses
+
+
 def most_hits(rate: float, n: int, /) -> int:
     """The largest count with count / n <= rate; the product alone may round 0.29 * 100 down to 28."""
     count = math.floor(rate * n)

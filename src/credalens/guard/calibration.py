@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -15,10 +14,12 @@ from credalens.checks.labels import read_labels, warn_shifted_labels
 from credalens.checks.options import check_choice, check_same_base
 from credalens.core.scores import SCORES
 from credalens.guard.prediction_kind import PredictionKind, check_prediction
+from credalens.guard.rounding import Slack, difference, is_half, slack_of
 from credalens.prediction import CredalPrediction
 
 POINTS: Final = ("intersection", "mean")
 DISAGREEMENT: Final = ("epistemic", "mean_epistemic", "mean_pairwise_kl")
+OF_SMALL_PROBABILITIES: Final = ("mean_pairwise_kl",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,7 @@ class Signature:
     :ivar score: the score of the catalogue that is compared.
     :ivar point: which point prediction names the class, "intersection" or "mean".
     :ivar base: of the logarithm, which scales scores that measure information.
+    :ivar rounding: of the members' probabilities, relatively.
     """
 
     score: str
@@ -36,22 +38,24 @@ class Signature:
     classes: int
     n_members: int
     trim: float
-
-    @classmethod
-    def of(cls, prediction: CredalPrediction, /, *, score: str, point: str) -> Signature:
-        """The signature of a prediction."""
-        check_prediction(prediction)
-        check_choice(score, tuple(SCORES), "score")
-        check_choice(point, POINTS, "point")
-        return cls(
-            score, point, prediction.base, int(prediction.lower.shape[-1]), prediction.n_members, float(prediction.trim)
-        )
+    rounding: float
 
     def check(self, prediction: CredalPrediction, /) -> None:
         """Refuse a prediction whose scores cannot be compared with those of the calibration data."""
         PredictionKind(self.classes, self.n_members, self.trim).check(prediction)
         if SCORES[self.score].unit == "information":
             check_same_base(prediction.base, self.base, f"this guard is for {self.score!r}")
+        if self.score in OF_SMALL_PROBABILITIES and is_half(prediction._rounding) != is_half(self.rounding):
+            raise ValueError(
+                f"this guard is for {self.score!r}, which depends on probabilities that half precision rounds to zero, and not "
+                "both of calibration data and prediction are in half precision. Give it members of the precision that it was "
+                "fitted on, or fit it again, by another score or on such members."
+            )
+
+    def slack(self, rounding: float | None = None, /) -> Slack:
+        """What rounding explains of a score whose members were rounded by ``rounding``, by default as the calibration data."""
+        differing = 0.0 if rounding is None else difference(self.rounding, rounding)
+        return slack_of(self.score, classes=self.classes, base=self.base, rounding=differing)
 
     def scores_of(self, prediction: CredalPrediction, /) -> NDArray[np.float64]:
         """The score of every input in the shape of the batch."""
@@ -65,6 +69,22 @@ class Signature:
         return (
             prediction.predict() if self.point == "intersection" else top_class(prediction.mean, ties=prediction.mean)
         )
+
+
+def signature_of(prediction: CredalPrediction, /, *, score: str, point: str) -> Signature:
+    """The signature of a prediction."""
+    check_prediction(prediction)
+    check_choice(score, tuple(SCORES), "score")
+    check_choice(point, POINTS, "point")
+    return Signature(
+        score,
+        point,
+        prediction.base,
+        int(prediction.lower.shape[-1]),
+        prediction.n_members,
+        float(prediction.trim),
+        prediction._rounding,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,19 +111,10 @@ class Calibration(Signature):
             raise ValueError("a promise about errors needs labels, the true classes of the calibration inputs.")
         return Outcomes(self.values, self.predicted_classes, self.labels)
 
-    @classmethod
-    def joined(cls, parts: Sequence[Calibration], /) -> Calibration:
-        """The parts of one data set, in order."""
-        arrays = {}
-        for name in ("values", "predicted_classes", "labels"):
-            columns = [getattr(part, name) for part in parts]
-            arrays[name] = None if columns[0] is None else np.concatenate(columns)
-        return cls(**{**vars(parts[0]), **arrays})
-
 
 def observe(prediction: CredalPrediction, labels: Any = None, /, *, score: str, point: str) -> Calibration:
     """What a guard needs of some calibration inputs."""
-    signature = Signature.of(prediction, score=score, point=point)
+    signature = signature_of(prediction, score=score, point=point)
     own = {field.name: getattr(signature, field.name) for field in fields(signature)}
     values = signature.scores_of(prediction).ravel()
     if labels is None:

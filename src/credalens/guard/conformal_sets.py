@@ -17,10 +17,11 @@ from credalens.checks.options import check_fraction
 from credalens.guard.nonconformity import SetScore
 from credalens.guard.prediction_kind import PredictionKind
 from credalens.guard.quantile import conformal_quantile, least_samples
+from credalens.guard.rounding import difference
 from credalens.guard.saved import SavedFormat, numbers
 from credalens.prediction import CredalPrediction
 
-SAVED: Final = SavedFormat("conformal-sets")
+SAVED: Final = SavedFormat("conformal-sets", 2, {1: dict})
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,8 @@ class ConformalSets:
     Use them to offer a few classes instead of one; :meth:`fit` makes them.
 
     For inputs exchangeable with those it was fitted on :math:`P(y \in C(x)) \ge 1 - \alpha`; with ``by_class`` also
-    within every class y. The probability is over calibration data and new input together.
+    within every class y. The probability is over calibration data and new input together. Classes stay whose nonconformity
+    is above the quantile by no more than rounding explains.
 
     :ivar thresholds: (classes,), the largest nonconformity that is kept; infinite if there were too few samples.
     :ivar n_samples: how many samples it was fitted on.
@@ -89,7 +91,8 @@ class ConformalSets:
         """The sets as masks (*batch, classes)."""
         self.fitted_on.check(prediction)
         scores = self.score.of(prediction)
-        masks = scores <= self.thresholds
+        lowest = self.score.lowest(scores, difference(self.fitted_on.rounding, prediction._rounding))
+        masks = lowest <= self.thresholds
         if not self.allow_empty:
             masks[np.arange(len(masks)), scores.argmin(axis=1)] |= ~masks.any(axis=1)
         return array_kind_of(prediction.lower).restore(masks.reshape(prediction.lower.shape))

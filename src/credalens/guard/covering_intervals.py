@@ -22,7 +22,7 @@ from credalens.guard.quantile import conformal_quantile, least_samples
 from credalens.guard.saved import SavedFormat
 from credalens.prediction import CredalPrediction
 
-SAVED: Final = SavedFormat("covering-intervals")
+SAVED: Final = SavedFormat("covering-intervals", 2, {1: dict})
 LEAST: Final = 0.1  # of an adaptive scale
 MOST: Final = 1 / LEAST  # a margin that makes every interval [0, 1]
 ROUNDING: Final = 4 * float(np.finfo(np.float32).eps)  # what bounds may lose in float32; it only adds coverage

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from credalens import __version__
 from credalens.arrays import array_kind_of, to_numpy
-from credalens.checks.options import check_base, check_choice, check_count, check_fraction, check_trim
+from credalens.checks.options import check_base, check_choice, check_count, check_fraction, check_tolerance, check_trim
 from credalens.core.scores import DEFAULT, INSTEAD, SCORES, highest_possible
-from credalens.guard.binomial import binomial_interval, conformal_rate_range
+from credalens.guard.binomial import binomial_interval, conformal_rate_range, most_hits
 from credalens.guard.calibration import POINTS, Calibration, Signature, observe
 from credalens.guard.conformal_sets import ConformalSets
 from credalens.guard.decisions import LIKE, MANY, NONE, RISKY, SEVERAL, UNLIKE, Decisions
@@ -25,10 +25,10 @@ from credalens.guard.false_alarms import PValueTable, alarm_threshold, p_values,
 from credalens.guard.observed import PromiseCheck, count_decisions
 from credalens.guard.risk.promise import Promise, Risk, read_risks
 from credalens.guard.risk.search import promised_limit
+from credalens.guard.rounding import Slack
 from credalens.guard.saved import SavedFormat, checksum, number, numbers, plain_fields
 from credalens.prediction import CredalPrediction
 
-FORMAT: Final = SavedFormat("guard")
 UNIFORM: Final = ", because their credal sets contain the uniform distribution or nearly do"
 MANY_SCORES: Final = 1 << 14  # at a time: worth a table, which takes a millisecond to make
 
@@ -43,7 +43,8 @@ class Guard(Signature):
     :ivar false_alarm_rate: the largest share of new inputs like the calibration data that are called unlike it, on average
         over calibration data; or None. For this guard alone see `false_alarm_range`.
     :ivar threshold: inputs with a higher score are unlike the calibration data; infinite without a false-alarm rate.
-    :ivar limit: inputs with this score or a higher one are too uncertain for ``promises``; infinite without promises.
+    :ivar limit: inputs with this score or a higher one are too uncertain for ``promises``; infinite without promises, and
+        where the threshold alone decides.
     :ivar promises: error rates among accepted inputs, as they were tested.
     :ivar sets: sets of classes that are offered if no single class is accepted; or None.
     :ivar largest_set: the most classes that are offered.
@@ -81,11 +82,16 @@ class Guard(Signature):
 
         The guard abstains on inputs that are unlike these data, by the conformal p-value of ``score``
         (``CredalPrediction.score``). On average over calibration data it calls at most a share ``false_alarm_rate`` of new
-        inputs of the same kind unlike; a single guard may be above it (``false_alarm_range``). With ``labels``, the index of
-        each true class from 0, it can also promise that at most a share ``max_error`` of the accepted predictions is wrong,
-        and at most ``max_class_error`` within a class (one number, or class -> number; ``class_by`` "true" or "predicted"
-        class). These promises are about the guard itself: all hold together with probability ``confidence`` over the
-        calibration data. ``point`` is the prediction that is judged, "intersection" or "mean".
+        inputs of the same kind unlike; a single guard may be above it (``false_alarm_range``); None or 0 promises nothing.
+        With ``labels``, the index of each true class from 0, it can also promise that at most a share ``max_error`` of the
+        accepted predictions is wrong, and at most ``max_class_error`` within a class (one number, or class -> number;
+        ``class_by`` "true" or "predicted" class). These promises are about the guard itself: all hold together with
+        probability ``confidence`` over the calibration data, also counting those for which nothing can be promised; how
+        many of them there would be stands in each promise (``refused``, ``refused_at_highest``). ``point`` is the prediction
+        that is judged, "intersection" or "mean".
+
+        Scores count as equal where rounding explains their difference, so that decisions and promises do not depend on the
+        precision of the members nor on where they were computed.
 
         With ``sets`` the guard offers up to ``largest_set`` classes if it cannot accept a single one: for inputs that are too
         uncertain for the promised error rate, or, if none is promised, for inputs whose set is not just the predicted class.
@@ -131,12 +137,12 @@ class Guard(Signature):
     ) -> Guard:
         """Fit from a summary of the calibration data, which may come in parts."""
         check_fraction(confidence, "confidence")
-        if false_alarm_rate is None and not risks:
+        rate = check_fraction(false_alarm_rate, "false_alarm_rate") if false_alarm_rate else None
+        if rate is None and not risks:
             raise ValueError("nothing to promise: give a false_alarm_rate, a max_error with labels, or both.")
         ordered = np.sort(calibration.values)
         if not len(ordered):
             raise ValueError("the calibration data are empty; a guard needs inputs like those it will meet.")
-        rate = None if false_alarm_rate is None else check_fraction(false_alarm_rate, "false_alarm_rate")
         threshold = math.inf if rate is None else alarm_threshold(ordered, rate)
         limit, promises = promised_limit(calibration, ordered, threshold, risks, confidence)
         return cls(
@@ -166,9 +172,11 @@ class Guard(Signature):
         """
         if self.false_alarm_rate is None:
             return None
-        if (np.diff(self.scores) > 0).all():
+        slack, allowed = self.slack(), most_hits(self.false_alarm_rate, self.n + 1)
+        at_least = int((self.scores >= slack.lowest(self.threshold)).sum())
+        if at_least == allowed and (np.diff(self.scores) > 0).all():
             return conformal_rate_range(self.false_alarm_rate, self.n)
-        return binomial_interval(self.n - int(np.searchsorted(self.scores, self.threshold, side="right")), self.n)
+        return binomial_interval(int(self._unlike(self.scores, slack).sum()), self.n)
 
     @property
     def blindness(self) -> str:
@@ -176,7 +184,7 @@ class Guard(Signature):
         if self.false_alarm_rate is None:
             return ""
         highest = highest_possible(self.score, classes=self.classes, members=self.n_members, base=self.base)
-        share = share_at_top(self.scores, self.false_alarm_rate, highest)
+        share = share_at_top(self.scores, self.false_alarm_rate, highest, self.slack())
         if not share:
             return ""
         others = " or ".join(f"{name!r}" for name in INSTEAD if name != self.score)
@@ -199,11 +207,12 @@ class Guard(Signature):
 
     def decide_rows(self, prediction: CredalPrediction, /) -> Decisions:
         """`decide` without its checks, for parts of a table that was checked."""
-        scores, kind = self.scores_of(prediction), array_kind_of(prediction.lower)
+        scores, kind, rounding = self.scores_of(prediction), array_kind_of(prediction.lower), prediction._rounding
         if self.sets is None:
-            return Decisions(kind.restore(self.accepts(scores)), scores, None, None, self, prediction, kind)
+            accepted = kind.restore(self.accepts(scores, rounding))
+            return Decisions(accepted, scores, None, None, self, prediction, kind)
         mask = self.sets.predict_set(prediction) if scores.size else prediction.lower > 1
-        codes = self._with_sets(self.reasons(scores), to_numpy(mask)[0], prediction)
+        codes = self._with_sets(self.reasons(scores, rounding), to_numpy(mask)[0], prediction)
         return Decisions(kind.restore(codes == LIKE), scores, mask, codes, self, prediction, kind)
 
     def _with_sets(self, codes: NDArray, mask: NDArray, prediction: CredalPrediction) -> NDArray[np.int8]:
@@ -215,22 +224,28 @@ class Guard(Signature):
         by_size = np.where(sizes > self.largest_set, MANY, np.where(sizes > 0, SEVERAL, NONE))
         return np.where(in_question, by_size, codes).astype(np.int8)
 
-    def p_values(self, scores: NDArray, /) -> NDArray[np.float64]:
-        """The p-value of each score of being like the calibration data."""
-        return p_values(self.scores, scores) if scores.size < MANY_SCORES else self._table.p_values(scores)
+    def p_values(self, scores: NDArray, rounding: float | None = None, /) -> NDArray[np.float64]:
+        """The p-value of each score of being like the calibration data; ``rounding`` is that of its members."""
+        lowest = self.slack(rounding).lowest(scores)
+        return p_values(self.scores, lowest) if scores.size < MANY_SCORES else self._table.p_values(lowest)
 
     @cached_property
     def _table(self) -> PValueTable:
         return PValueTable.of(self.scores)
 
-    def accepts(self, scores: NDArray, /) -> NDArray[np.bool_]:
+    def accepts(self, scores: NDArray, rounding: float | None = None, /) -> NDArray[np.bool_]:
         """Whether each score is accepted."""
-        return scores < self.limit if self.promises else scores <= self.threshold
+        slack = self.slack(rounding)
+        accepted = ~self._unlike(scores, slack)
+        return accepted & (scores < slack.lowest(self.limit)) if self.promises else accepted
 
-    def reasons(self, scores: NDArray, /) -> NDArray[np.int8]:
+    def _unlike(self, scores: NDArray, slack: Slack) -> NDArray[np.bool_]:
+        return slack.lowest(scores) > self.threshold
+
+    def reasons(self, scores: NDArray, rounding: float | None = None, /) -> NDArray[np.int8]:
         """Why each score is accepted or not, as a place in ``decisions.REASONS``."""
-        refused = np.where(scores > self.threshold, UNLIKE, RISKY)
-        return np.where(self.accepts(scores), LIKE, refused).astype(np.int8)
+        refused = np.where(self._unlike(scores, self.slack(rounding)), UNLIKE, RISKY)
+        return np.where(self.accepts(scores, rounding), LIKE, refused).astype(np.int8)
 
     def save(self, path: str | os.PathLike[str], /) -> None:
         """Write as JSON that a person can read; the file appears whole or not at all."""
@@ -266,6 +281,7 @@ class Guard(Signature):
             classes=check_count(stored["classes"], "classes", least=2),
             n_members=check_count(stored["n_members"], "n_members"),
             trim=check_trim(stored["trim"]),
+            rounding=check_tolerance(stored["rounding"]),
             version=str(stored["version"]),
             members=str(stored["members"]),
             false_alarm_rate=None if rate is None else check_fraction(rate, "false_alarm_rate"),
@@ -276,6 +292,16 @@ class Guard(Signature):
             largest_set=check_count(stored["largest_set"], "largest_set"),
             scores=numbers(stored["scores"]),
         )
+
+
+def _from_version_1(stored: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a guard whose scores were compared to the last digit, and whose limit said where its threshold decides."""
+    above = math.nextafter(number(stored["threshold"]), math.inf)
+    limit = math.inf if number(stored["limit"]) >= above else stored["limit"]
+    return {**stored, "limit": limit, "rounding": 0.0}
+
+
+FORMAT: Final = SavedFormat("guard", 2, {1: _from_version_1})
 
 
 def guard_in_use(guard: Guard | None, /) -> Guard:

@@ -50,7 +50,7 @@ class Decisions:
     @cached_property
     def p_value(self) -> Any:
         """The conformal p-value of being like the calibration data; computed on first access."""
-        return self._array_kind.restore(self._guard.p_values(self.scores))
+        return self._array_kind.restore(self._guard.p_values(self.scores, self._prediction._rounding))
 
     @cached_property
     def prediction(self) -> Any:
@@ -70,7 +70,7 @@ class Decisions:
     @cached_property
     def codes(self) -> NDArray[np.int8]:
         """The place of each reason in ``REASONS``, and of its decision in ``OF_REASONS``."""
-        return self._guard.reasons(self.scores) if self._codes is None else self._codes
+        return self._guard.reasons(self.scores, self._prediction._rounding) if self._codes is None else self._codes
 
     def __len__(self) -> int:
         return len(self.scores)

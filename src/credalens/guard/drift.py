@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.counted import count_text
-from credalens.checks.options import check_choice, check_count, check_fraction
+from credalens.checks.options import check_choice, check_count, check_fraction, check_tolerance
 from credalens.checks.scores import read_sample_scores, read_scores
+from credalens.guard.rounding import DIGITS
 from credalens.guard.saved import SavedFormat, number, numbers
 from credalens.guard.stream.martingale import Wealth
 from credalens.guard.stream.p_values import FixedReference, RankedScores
 
 LARGEST: Final = math.log(np.finfo(np.float64).max)
 METHODS: Final = {"online": RankedScores, "fixed": FixedReference}
-PLAIN: Final = ("method", "alpha", "n_calibration", "n_seen", "alarm_at", "log_value")
-SAVED: Final = SavedFormat("drift-alarm")
+PLAIN: Final = ("method", "alpha", "tolerance", "n_calibration", "n_seen", "alarm_at", "log_value")
+COARSE: Final = 1000  # tolerances over which calibration scores are spread at least, unless they are not meant for it
 
 
 class DriftAlarm:
@@ -34,6 +36,9 @@ class DriftAlarm:
       breaks ties. Keeps all scores: 8 bytes each.
     - ``method="fixed"`` compares with the calibration scores only, with a margin that makes up for their number: one half
       of ``alpha`` pays for the margin, the other for the martingale. Keeps one or two hundred numbers.
+
+    Scores count as equal if rounding explains their difference: ``tolerance``, times one and the score. The default is for
+    the scores of the catalogue; give a smaller one for scores of another scale.
 
     ``value`` is the evidence so far and ``log_value`` its natural logarithm, which does not overflow; ``alarm_at`` is how many
     inputs had been seen when the alarm was raised, or None.
@@ -60,24 +65,33 @@ class DriftAlarm:
         alpha: float = 0.05,
         seed: int = 0,
         method: Literal["online", "fixed"] = "online",
+        tolerance: float = DIGITS,
     ) -> None:
         scores = read_sample_scores(calibration_scores, "calibration_scores")
+        self.tolerance = _check_tolerance(tolerance, scores)
         self.alpha = check_fraction(alpha, "alpha")
         self.method: str = check_choice(method, METHODS, "method")
         self.n_calibration, self.n_seen, self.log_value = len(scores), 0, 0.0
         self.alarm_at: int | None = None
         self._generator = np.random.default_rng(check_count(seed, "seed", least=0))
         self._wealth = Wealth.start()
-        self._reference = _reference(scores, method, self.alpha)
+        self._reference = _reference(scores, method, self.alpha, self.tolerance)
 
     @classmethod
     def for_streams(
-        cls, calibration_scores: Any, streams: int, *, alpha: float = 0.05, seed: int = 0, method: Any = "online"
+        cls,
+        calibration_scores: Any,
+        streams: int,
+        *,
+        alpha: float = 0.05,
+        seed: int = 0,
+        method: Any = "online",
+        **options: Any,
     ) -> tuple[DriftAlarm, ...]:
         """One alarm for each of several streams; the probability that any of them is falsely raised is at most ``alpha``."""
         share = check_fraction(alpha, "alpha") / check_count(streams, "streams")
         scores = read_sample_scores(calibration_scores, "calibration_scores")
-        return tuple(cls(scores, alpha=share, seed=seed + k, method=method) for k in range(streams))
+        return tuple(cls(scores, alpha=share, seed=seed + k, method=method, **options) for k in range(streams))
 
     @property
     def value(self) -> float:
@@ -128,19 +142,47 @@ class DriftAlarm:
         alarm = object.__new__(cls)
         vars(alarm).update({name: fields[name] for name in PLAIN}, log_value=number(fields["log_value"]))
         arrays = {name: numbers(values) for name, values in fields["reference"].items()}
-        alarm._reference = METHODS[check_choice(alarm.method, METHODS, "method")](**arrays)
+        alarm._reference = METHODS[check_choice(alarm.method, METHODS, "method")](**arrays, tolerance=alarm.tolerance)
         alarm._wealth = Wealth(alarm.n_seen, numbers(fields["growth"]), numbers(fields["stakes"]))
         alarm._generator = np.random.default_rng()
         alarm._generator.bit_generator.state = fields["generator"]
         return alarm
 
 
-def _reference(scores: NDArray[np.float64], method: str, alpha: float) -> RankedScores | FixedReference:
+def _from_version_1(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an alarm that compared scores to the last digit."""
+    reference = fields["reference"]
+    if fields["method"] == "online":
+        reference = {"places": RankedScores.of(numbers(reference["scores"]), DIGITS).arrays()["places"].tolist()}
+    return {**fields, "tolerance": DIGITS, "reference": reference}
+
+
+SAVED: Final = SavedFormat("drift-alarm", 2, {1: _from_version_1})
+
+
+def _check_tolerance(tolerance: float, scores: NDArray[np.float64]) -> float:
+    checked = check_tolerance(tolerance)
+    if checked == 0:
+        raise ValueError("tolerance must be above 0; rounding makes ties of equal scores, and breaks them.")
+    finite = scores[np.isfinite(scores)]
+    spread = float(np.ptp(finite)) if finite.size else 0.0
+    if 0 < spread < COARSE * checked:
+        warnings.warn(
+            f"the calibration scores differ by {spread:.3g} at most, and differences of {checked:.3g} count as rounding: give "
+            "tolerance=, what rounding may change of a score.",
+            stacklevel=4,
+        )
+    return checked
+
+
+def _reference(
+    scores: NDArray[np.float64], method: str, alpha: float, tolerance: float
+) -> RankedScores | FixedReference:
     if method == "online":
-        return RankedScores(scores)
+        return RankedScores.of(scores, tolerance)
     if (least := FixedReference.least(alpha / 2)) > len(scores):
         raise ValueError(
             f"{count_text(len(scores), 'calibration score')}: too few for a fixed reference at alpha = {alpha:g}, no score "
             f"could raise the value. At least {least} are needed; pass more, or use method='online'."
         )
-    return FixedReference.of(scores, alpha / 2)
+    return FixedReference.of(scores, alpha / 2, tolerance)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from credalens.checks.counted import count_text
 from credalens.guard.binomial import most_hits
 from credalens.guard.quantile import conformal_quantile, least_samples
+from credalens.guard.rounding import ORDINARY, Slack
 
 SHIFT: Final = 39  # 8192 steps for every factor of two
 ROUNDING: Final = 1e-6  # of a highest value, in float32
@@ -62,7 +63,7 @@ class PValueTable:
 
 
 def alarm_threshold(ordered: NDArray, rate: float, /) -> float:
-    """The calibration score t such that s > t exactly where the p-value of s is at most ``rate``."""
+    """The calibration score t such that s > t exactly where the p-value of s is at most ``rate``, but for rounding."""
     if len(ordered) < (least := least_samples(rate)):
         raise ValueError(
             f"{count_text(len(ordered), 'sample')} cannot promise a false-alarm rate of {rate:g} on new data; at least "
@@ -71,7 +72,7 @@ def alarm_threshold(ordered: NDArray, rate: float, /) -> float:
     return conformal_quantile(ordered, rate)
 
 
-def share_at_top(scores: NDArray, rate: float, highest: float, /) -> float:
+def share_at_top(scores: NDArray, rate: float, highest: float, /, slack: Slack = ORDINARY) -> float:
     """The share of the scores that have the ``highest`` value there can be, where it is the threshold of ``rate``; otherwise 0.
 
     Nothing is above that threshold, so that nothing is ever flagged.
@@ -81,5 +82,5 @@ def share_at_top(scores: NDArray, rate: float, highest: float, /) -> float:
     """
     if not len(scores) or not math.isclose(top := float(scores.max()), highest, rel_tol=ROUNDING):
         return 0.0
-    at_top = int((scores == top).sum())
+    at_top = int((scores >= slack.lowest(top)).sum())
     return at_top / len(scores) if at_top >= max(1, most_hits(rate, len(scores) + 1)) else 0.0

@@ -14,9 +14,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import to_numpy
+from credalens.arrays import ROUNDINGS, to_numpy
 from credalens.checks.options import check_choice, check_count, check_real
 from credalens.prediction import CredalPrediction
+
+DIGITS: Final = 2.0**-20
+"""Relative to a probability, or to one for sums and differences of some: ten times the rounding of float32."""
+LAST_DIGIT: Final = 2.0**-50
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,7 @@ class Nonconformity:
     formula: str
     compute: Callable[[Rows], NDArray[np.float64]]
     credal: bool = True
+    of_one: bool = False  # one minus a probability of the class itself, whose rounding is relative to that
 
 
 def hashed_uniforms(rows: NDArray[np.float64], seed: int, /) -> NDArray[np.float64]:
@@ -107,16 +112,16 @@ def _dominance(rows: Rows) -> NDArray[np.float64]:
 NONCONFORMITY: Final = {
     score.name: score
     for score in (
-        Nonconformity("lac", "LAC", r"1 - \bar p_k", lambda x: 1 - x.mean, credal=False),
+        Nonconformity("lac", "LAC", r"1 - \bar p_k", lambda x: 1 - x.mean, credal=False, of_one=True),
         Nonconformity(
             "aps", "APS", r"\bar p(A_k) - \theta \bar p_k", lambda x: _cumulative(x.mean, x.theta), credal=False
         ),
         Nonconformity(
             "raps", "RAPS", r"\bar p(A_k) - \theta \bar p_k + \lambda (|A_k| - k_0)^+", _regularised, credal=False
         ),
-        Nonconformity("intersection", "1 - p*", "1 - p^*_k", lambda x: 1 - x.probability),
-        Nonconformity("upper", "1 - upper", "1 - u_k", lambda x: 1 - x.upper),
-        Nonconformity("lower", "1 - lower", "1 - l_k", lambda x: 1 - x.lower),
+        Nonconformity("intersection", "1 - p*", "1 - p^*_k", lambda x: 1 - x.probability, of_one=True),
+        Nonconformity("upper", "1 - upper", "1 - u_k", lambda x: 1 - x.upper, of_one=True),
+        Nonconformity("lower", "1 - lower", "1 - l_k", lambda x: 1 - x.lower, of_one=True),
         Nonconformity("dominance", "interval dominance", r"\max_j l_j - u_k", _dominance),
         Nonconformity(
             "intersection_cumulative",
@@ -160,6 +165,11 @@ class SetScore:
         check_count(self.free_classes, "free_classes", least=0)
         if not 0 <= check_real(self.penalty, "penalty", "a number of at least 0") < math.inf:
             raise ValueError(f"penalty must be finite and at least 0; got {self.penalty!r}.")
+
+    def lowest(self, scores: NDArray[np.float64], rounding: float, /) -> NDArray[np.float64]:
+        """The lowest scores that these may stand for; probabilities may differ by ``rounding``, relatively."""
+        relative = DIGITS + ROUNDINGS * rounding
+        return scores - (relative * ((1 - scores) if NONCONFORMITY[self.method].of_one else 1.0) + LAST_DIGIT)
 
     def of(self, prediction: CredalPrediction, /) -> NDArray[np.float64]:
         """How badly each class fits each input, (rows, classes)."""

@@ -12,7 +12,7 @@ import numpy as np
 from credalens.arrays import to_numpy
 from credalens.checks.labels import read_labels
 from credalens.guard.binomial import binomial_interval, binomial_tail, conformal_excess, largest_kept
-from credalens.guard.decisions import OFFER, Decisions
+from credalens.guard.decisions import OFFER, UNLIKE, Decisions
 from credalens.prediction import CredalPrediction
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def count_decisions(guard: Guard, prediction: CredalPrediction, labels: Any = No
     accepted = np.ravel(to_numpy(decided.accepted)[0])
     counts: dict[str, Any] = {
         "rows": accepted.size,
-        "unlike": int((decided.scores > guard.threshold).sum()),
+        "unlike": int((decided.codes == UNLIKE).sum()),
         "accepted": int(accepted.sum()),
         "offered": int((decided.decision == OFFER).sum()) if guard.sets else 0,
     }

@@ -17,6 +17,7 @@ class PredictionKind:
     classes: int
     n_members: int
     trim: float
+    rounding: float = 0.0  # of the members' probabilities, relatively; any other may come
 
     @classmethod
     def of(cls, prediction: CredalPrediction, /) -> PredictionKind:
@@ -24,7 +25,7 @@ class PredictionKind:
         check_prediction(prediction)
         if 0 in prediction.lower.shape:
             raise ValueError(f"the batch is empty: its shape is {tuple(prediction.lower.shape[:-1])}.")
-        return cls(int(prediction.lower.shape[-1]), prediction.n_members, float(prediction.trim))
+        return cls(int(prediction.lower.shape[-1]), prediction.n_members, float(prediction.trim), prediction._rounding)
 
     def check(self, prediction: CredalPrediction, /) -> None:
         """Refuse a prediction with other classes, another trim or another number of members: no promise would hold."""
@@ -45,7 +46,7 @@ class PredictionKind:
 
 
 def _check_samples(shape: Sequence[int], /) -> None:
-    """Refuse a batch of more than one axis, such as maps: their entries are no samples of their own, and promises count samples.
+    """Refuse a batch of more than one axis, such as maps: its entries are no samples of their own, and promises count samples.
 
     ``shape`` is (*batch, classes).
     """

@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +24,7 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class SavedFormat:
-    """What kind of thing a file holds, such as "guard", and the version of its fields.
+    """What kind of thing a file holds, such as "guard", the version of its fields, and how earlier ones become these.
 
     >>> import tempfile
     >>> path, saved = tempfile.mkdtemp() + "/rule.json", SavedFormat("rule")
@@ -43,6 +43,7 @@ class SavedFormat:
 
     what: str
     version: int = 1
+    earlier: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -69,20 +70,22 @@ class SavedFormat:
     def _checked(self, stored: Any) -> dict[str, Any]:
         if not isinstance(stored, dict):
             raise ValueError("it is not a JSON object, { ... }.")
-        self._check_version(str(stored.pop("format")))
-        if stored.pop("checksum") != checksum({"format": self.name, **stored}):
+        name = str(stored.pop("format"))
+        version = self._version_of(name)
+        if stored.pop("checksum") != checksum({"format": name, **stored}):
             raise ValueError("its checksum is wrong: it was damaged, or changed by hand. Make it again.")
-        return stored
+        return stored if version == self.version else self.earlier[version](stored)
 
-    def _check_version(self, name: str) -> None:
+    def _version_of(self, name: str) -> int:
         if (parsed := re.fullmatch(rf"credalens-{self.what}-(\d{{1,9}})", name)) is None:
             raise ValueError(f"its format is {name!r}.")
         if int(parsed[1]) > self.version:
             raise ValueError(
                 f"its format is {name}, of a newer credalens. Update credalens, or make it again with this one."
             )
-        if int(parsed[1]) < self.version:
+        if (version := int(parsed[1])) < self.version and version not in self.earlier:
             raise ValueError(f"its format is {name}, which is no longer read. Make it again.")
+        return version
 
 
 def checksum(fields: Fields, /) -> str:

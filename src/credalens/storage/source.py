@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.arrays import rounding
 from credalens.checks.bad_rows import naming_bad_row
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.storage.reading import Predictions
@@ -35,6 +36,11 @@ class Source:
     def rows(self) -> int:
         """How many inputs there are."""
         return self.shape[1]
+
+    @property
+    def rounding(self) -> float:
+        """Of the members' probabilities, relatively; a softmax of logits is computed in float64."""
+        return 0.0 if self.logits else rounding(str(self.predictions.dtype))
 
     @property
     def file(self) -> str | None:
@@ -67,7 +73,8 @@ class Source:
     ) -> CredalPrediction:
         """The credal prediction of rows that were read from here, the first of them row ``start``."""
         with naming_bad_row(self.file or self.name, start):
-            return (wrap_logits if self.logits else wrap)(chunk, base=base, threads=threads)
+            prediction = (wrap_logits if self.logits else wrap)(chunk, base=base, threads=threads)
+        return replace(prediction, _rounding=max(prediction._rounding, self.rounding))  # a file may hold fewer digits
 
 
 def _within(rows: NDArray[np.intp], start: int, count: int) -> NDArray[np.intp]:

@@ -26,9 +26,11 @@ from credalens.arrays import top_class
 from credalens.core.scores import SCORES
 from credalens.guard.calibration import Outcomes
 from credalens.guard.false_alarms import alarm_threshold
+from credalens.guard.nonconformity import SetScore
 from credalens.guard.quantile import conformal_quantile
-from credalens.guard.risk.control import last_passed, limits_of, risks_at
+from credalens.guard.risk.control import last_passed, limits_of, plan_of, risks_at
 from credalens.guard.risk.promise import Risk
+from credalens.guard.rounding import Slack, slack_of
 from credalens_paper.measures.assessment import Assessment
 
 Array = NDArray[Any]
@@ -79,7 +81,8 @@ def kept_numbers(inside: Assessment, labels: Array, halves: Halves, /) -> dict[s
     wrong = _wrong(inside, labels)
     numbers: dict[str, float] = {}
     for name, scores in _of_catalogue(inside).items():
-        kept = _kept_alarms(scores, wrong, halves) | _kept_errors(scores, wrong, halves)
+        slack = _slack(name, inside)
+        kept = _kept_alarms(scores, wrong, halves, slack) | _kept_errors(scores, wrong, halves, slack)
         numbers |= {f"{name}.{metric}": value for metric, value in kept.items()}
     for variant, point in inside.points.items():
         numbers |= {f"{variant}.{metric}": value for metric, value in _kept_sets(point, labels, halves).items()}
@@ -91,11 +94,18 @@ def turned_away_numbers(inside: Assessment, outside: Assessment, labels: Array, 
     other, wrong = _of_catalogue(outside), _wrong(inside, labels)
     numbers: dict[str, float] = {}
     for name, scores in _of_catalogue(inside).items():
+        slack = _slack(name, inside)
+        lowest = slack.lowest(other[name])
         thresholds = (threshold for _, threshold in halves.fitted(scores))
-        limits = (limit for _, limit in _limits(scores, wrong, halves))
-        numbers[f"{name}.turned_away"] = _percent((other[name] > threshold).mean() for threshold in thresholds)
+        limits = (slack.lowest(limit) for _, limit in _limits(scores, wrong, halves, slack))
+        numbers[f"{name}.turned_away"] = _percent((lowest > threshold).mean() for threshold in thresholds)
         numbers[f"{name}.halved_turned_away"] = _percent((other[name] >= limit).mean() for limit in limits)
     return numbers
+
+
+def _slack(name: str, assessment: Assessment) -> Slack:
+    """What guards take for rounding of a score, as "credal.total", in bits."""
+    return slack_of(name.partition(".")[2], classes=assessment.points["credal"].shape[-1], base=2)
 
 
 def _wrong(inside: Assessment, labels: Array) -> Array:
@@ -103,20 +113,21 @@ def _wrong(inside: Assessment, labels: Array) -> Array:
     return np.asarray(top_class(inside.points["credal"], ties=inside.points["classical"]) != labels)
 
 
-def _kept_alarms(scores: Array, wrong: Array, halves: Halves) -> dict[str, float]:
-    judged = [(scores[~learnt] > threshold, wrong[~learnt]) for learnt, threshold in halves.fitted(scores)]
+def _kept_alarms(scores: Array, wrong: Array, halves: Halves, slack: Slack) -> dict[str, float]:
+    lowest = slack.lowest(scores)
+    judged = [(lowest[~learnt] > threshold, wrong[~learnt]) for learnt, threshold in halves.fitted(scores)]
     return {
         "false_alarms": _percent(alarms.mean() for alarms, _ in judged),
         "accepted_ACC": _percent(1 - errors[~alarms].mean() for alarms, errors in judged),
     }
 
 
-def _kept_errors(scores: Array, wrong: Array, halves: Halves) -> dict[str, float]:
+def _kept_errors(scores: Array, wrong: Array, halves: Halves, slack: Slack) -> dict[str, float]:
     """Of guards that promise to halve the errors; one that can promise nothing accepts nothing, and makes no error."""
     usual = wrong.mean()
     shares, left = [], []
-    for learnt, limit in _limits(scores, wrong, halves):
-        accepted = scores[~learnt] < limit
+    for learnt, limit in _limits(scores, wrong, halves, slack):
+        accepted = scores[~learnt] < slack.lowest(limit)
         shares.append(accepted.mean())
         left.append(wrong[~learnt][accepted].mean() / usual if accepted.any() and usual else 0.0)
     return {
@@ -126,19 +137,19 @@ def _kept_errors(scores: Array, wrong: Array, halves: Halves) -> dict[str, float
     }
 
 
-def _limits(scores: Array, wrong: Array, halves: Halves) -> Iterator[tuple[Array, float]]:
+def _limits(scores: Array, wrong: Array, halves: Halves, slack: Slack) -> Iterator[tuple[Array, float]]:
     """The halves, each with the limit of a guard that promises to halve the errors."""
     for learnt in halves.of(len(scores)):
-        yield learnt, _limit(scores[learnt], wrong[learnt], HALF * wrong.mean())
+        yield learnt, _limit(scores[learnt], wrong[learnt], HALF * wrong.mean(), slack)
 
 
-def _limit(scores: Array, wrong: Array, max_error: float) -> float:
+def _limit(scores: Array, wrong: Array, max_error: float, slack: Slack) -> float:
     """Scores below it are accepted by a guard that promises an error rate; without errors all of them."""
     if not max_error:
         return math.inf
-    limits = limits_of(np.sort(scores), math.inf)
+    limits = limits_of(np.sort(scores), math.inf, slack)
     tested = risks_at(_outcomes(scores, wrong), [Risk(max_error)], limits, CONFIDENCE)
-    passed = last_passed(tested)
+    passed = last_passed(tested, limits, plan_of(tested, limits))
     return -math.inf if passed is None else float(limits.values[passed])
 
 
@@ -153,7 +164,7 @@ def _kept_sets(point: Array, labels: Array, halves: Halves) -> dict[str, float]:
     own, best = np.take_along_axis(unfit, truth, axis=1)[:, 0], unfit.argmin(axis=1)[:, None]
     covered, sizes = [], []
     for learnt in halves.of(len(labels)):
-        sets = unfit[~learnt] <= conformal_quantile(own[learnt], RATE)
+        sets = SetScore().lowest(unfit[~learnt], 0.0) <= conformal_quantile(own[learnt], RATE)
         np.put_along_axis(sets, best[~learnt], True, axis=1)  # also where the set would be empty
         covered.append(np.take_along_axis(sets, truth[~learnt], axis=1).mean())
         sizes.append(sets.sum(axis=1).mean())

@@ -1,15 +1,22 @@
-r"""Risk control: the largest acceptance whose error rate is promised, by learn-then-test with a fixed sequence.
+r"""Risk control: the largest acceptance whose error rate is promised, by learn-then-test with three fixed sequences.
 
-Inputs are accepted whose score lies below a limit. Limits are tried from strict to loose; each must pass an exact binomial
-test of "the error rate among accepted inputs is above :math:`r`", :math:`P(X \le k \mid m, r) \le \delta` with k errors among
-the m calibration inputs below the limit, and the first that fails ends the sequence. With probability :math:`1 - \delta`
-all limits that passed keep their promise (Angelopoulos et al. 2021, Learn then test).
+Inputs are accepted whose score lies below a limit. At a limit the hypothesis "the error rate among accepted inputs is above
+:math:`r`" is rejected if :math:`P(X \le k \mid m, r) \le \delta_j`, X binomial, with k errors among the m calibration inputs
+below the limit. Limits are tried from strict to loose (Angelopoulos et al. 2021, Learn then test) in three sequences that share
+the probability :math:`\delta` of error, and the first limit that fails ends a sequence. One that was not ended when the next
+begins hands on its share (the fallback procedure of Wiens, 2003). With probability :math:`1 - \delta` all limits that passed
+keep their promise.
+
+A sequence that begins with the fewest inputs which can promise anything ends at their first error; one that begins with more
+promises nothing where only few are right. So the first begins with the fewest, the second at about a quarter of all, and the
+last with most of them, where a small share suffices. Where the fewest are a tenth of all inputs or more, the first has most of
+:math:`\delta` and the second no share of its own; elsewhere the second has most of it.
 
 Limits are order statistics of the calibration scores at fixed places, which needs no correction. Given that a limit is the
 (m + 1)-th smallest score, the m below it are independent draws from the inputs below it. And where the error rate up to a
 limit crosses r, every stretch of scores between two crossings has the error rate r itself, so that which limits were passed
-before tells nothing about the errors. Ties move a limit up to the next value. Several risks share a limit, which passes if
-it passes for each of them.
+before tells nothing about the errors. What rounding explains lies at a limit, not below it. Several risks share a limit, which
+passes if it passes for each of them.
 """
 
 from __future__ import annotations
@@ -24,13 +31,21 @@ from numpy.typing import NDArray
 
 from credalens.guard.binomial import binomial_tail, upper_bound
 from credalens.guard.calibration import Outcomes
-from credalens.guard.risk.promise import Promise, Risk
+from credalens.guard.risk.promise import Risk
+from credalens.guard.rounding import EXACT, Slack
 
 LIMITS: Final = 100
 """How many limits are tried: acceptance is found to about one percent of the inputs."""
 TOLERANT: Final = 7
-"""The first limit accepts so many times the fewest inputs that can promise anything, up to a quarter of all and at least a
-tenth: a test of that size passes where the error rate is half of what is allowed, and not only where there is no error."""
+"""Times the fewest inputs that can promise anything, up to a quarter of all and at least a tenth: a test of that size passes
+where the error rate is half of what is allowed, and not only where there is no error. Limits before it are not tried but for
+the first."""
+MANY: Final = 0.1
+"""Of the calibration inputs: whether the fewest that can promise anything are many of them."""
+FIRST_OF_FEW, FIRST_OF_MANY = 0.95, 0.2
+"""The share of the first sequence where they are many, of few inputs, and where they are not."""
+LATE, LAST = 0.6, 0.05
+"""The part of what could be accepted at which the last sequence begins, and its share."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,24 +66,23 @@ class Tested:
     errors: NDArray[np.int64]
     confidence: float
 
-    @property
-    def fewest(self) -> int:
-        """The fewest accepted inputs that can promise anything."""
-        return math.ceil(math.log(1 - self.confidence) / math.log1p(-self.risk.max_error))
+    def fewest(self, share: float = 1.0, /) -> int:
+        """The fewest accepted inputs that can promise anything, at a share of the probability of error."""
+        return math.ceil(math.log(share * (1 - self.confidence)) / math.log1p(-self.risk.max_error) - 1e-9)
 
     @property
     def most(self) -> int:
         """How many inputs it concerns at the loosest limit."""
         return int(self.accepted.max(initial=0))
 
-    def large_enough(self) -> NDArray[np.bool_]:
-        """At which limits enough inputs are accepted for a test that tolerates errors."""
-        return self.accepted >= max(self.fewest, min(TOLERANT * self.fewest, self.most // 4), self.most // 10)
-
     @property
-    def first(self) -> int:
-        """The strictest limit that is tested, where there is one."""
-        return int(self.large_enough().argmax())
+    def tolerant(self) -> int:
+        """How many accepted inputs a test needs that tolerates errors."""
+        return max(self.fewest(), min(TOLERANT * self.fewest(), self.most // 4), self.most // 10)
+
+    def passes(self, place: int, share: float, /) -> bool:
+        """Whether the limit passes at a share of the probability of error."""
+        return self.p_value(place) <= share * (1 - self.confidence) * (1 + 1e-12)
 
     def p_value(self, place: int, /) -> float:
         """Of "the error rate is above the one that is allowed"."""
@@ -78,33 +92,35 @@ class Tested:
         """The error rate that would be promised at this limit if it alone were tested."""
         return upper_bound(int(self.errors[place]), int(self.accepted[place]), level=self.confidence)
 
-    def promise(self, place: int, /) -> Promise:
-        """What was tested at one limit."""
-        accepted, errors = int(self.accepted[place]), int(self.errors[place])
-        return Promise(
-            **vars(self.risk),
-            confidence=self.confidence,
-            accepted=accepted,
-            errors=errors,
-            p_value=self.p_value(place),
-            bound=self.bound(place),
-        )
 
+@dataclass(frozen=True)
+class Plan:
+    """What is tried, decided before any error is seen.
 
-def limits_of(ordered: NDArray, threshold: float, /) -> Limits:
-    """At most `LIMITS` limits at fixed places, each moved up over ties; scores from ``threshold`` on are not accepted.
-
-    A threshold at which several scores tie is a value that comes again: it is accepted as well, by the last limit.
+    :ivar starts: the limits at which sequences begin, as places, and the share of the probability of error that each brings.
+    :ivar begin: the limit from which on about each hundredth of what could be accepted is tried.
     """
-    below, upto = (int(np.searchsorted(ordered, threshold, side=side)) for side in ("left", "right"))
-    end, last = (
-        (upto, math.nextafter(threshold, math.inf)) if upto > below + 1 and threshold < math.inf else (below, threshold)
-    )
-    places = np.unique(np.linspace(0, end, LIMITS + 1).astype(int))
-    counts = np.unique(np.searchsorted(ordered, ordered[places[1:] - 1], side="right"))
-    counts = counts[counts <= end]
-    values = np.append(ordered, math.inf)[counts]
-    return Limits(np.where(counts == end, last, values), counts, len(ordered))
+
+    starts: dict[int, float]
+    begin: int
+
+
+def limits_of(ordered: NDArray, threshold: float, slack: Slack = EXACT, /) -> Limits:
+    """All limits that differ in what they accept; what is unlike the calibration data by ``threshold`` is never accepted.
+
+    A limit is the next calibration score above those that it accepts and their ties. A threshold at which several scores tie
+    is a value that comes again: it is accepted as well, by a last limit that is infinite.
+    """
+    below = int(np.searchsorted(ordered, slack.lowest(threshold), side="left"))
+    upto = int(np.searchsorted(slack.lowest(ordered), threshold, side="right"))
+    end, last = (upto, math.inf) if upto > below + 1 or threshold == math.inf else (below, threshold)
+    tied = np.searchsorted(ordered, slack.highest(slack.highest(ordered[:end])), side="right")
+    values = np.append(ordered, math.inf)[tied]
+    counts, first = np.unique(np.searchsorted(ordered, slack.lowest(values), side="left"), return_index=True)
+    inside = (counts > 0) & (counts < end)
+    if not end:
+        return Limits(np.empty(0), np.empty(0, np.int64), len(ordered))
+    return Limits(np.append(values[first][inside], last), np.append(counts[inside], end), len(ordered))
 
 
 def risks_at(outcomes: Outcomes, risks: Sequence[Risk], limits: Limits, confidence: float, /) -> list[Tested]:
@@ -120,11 +136,45 @@ def risks_at(outcomes: Outcomes, risks: Sequence[Risk], limits: Limits, confiden
     return [tested(risk) for risk in risks]
 
 
-def last_passed(tested: Sequence[Tested], /) -> int | None:
-    """The last limit before the first that fails; None where the first fails, or no limit is large enough."""
-    passed = None
-    for place in np.flatnonzero(np.all([entry.large_enough() for entry in tested], axis=0)).tolist():
-        if any(entry.p_value(place) > 1 - entry.confidence for entry in tested):
-            break
-        passed = place
+def plan_of(tested: Sequence[Tested], limits: Limits, /) -> Plan | None:
+    """Where the sequences begin; None where no limit accepts enough inputs of every risk."""
+    fewest = _first(tested, [entry.fewest() for entry in tested])
+    few = _first(tested, [entry.fewest(FIRST_OF_FEW) for entry in tested])
+    if few is None:
+        return None if fewest is None else Plan({fewest: 1.0}, fewest)
+    many = limits.counts[few] >= MANY * limits.of
+    share = FIRST_OF_FEW if many else FIRST_OF_MANY
+    if (first := _first(tested, [entry.fewest(share) for entry in tested])) is None:
+        return Plan({few: 1.0}, few)
+    begin = max(first, _first(tested, [entry.tolerant for entry in tested]) or 0)
+    late = max(begin, int(np.searchsorted(limits.counts, LATE * limits.counts[-1])))
+    starts: dict[int, float] = {}
+    for place, part in ((first, share), (begin, 1 - LAST - share), (late, LAST)):
+        starts[place] = starts.get(place, 0.0) + part
+    return Plan({place: part for place, part in starts.items() if part > 0}, begin)
+
+
+def _first(tested: Sequence[Tested], sizes: Sequence[int]) -> int | None:
+    """The first limit that accepts so many inputs of each risk."""
+    large = np.all([entry.accepted >= size for entry, size in zip(tested, sizes, strict=True)], axis=0)
+    return int(large.argmax()) if large.any() else None
+
+
+def last_passed(tested: Sequence[Tested], limits: Limits, plan: Plan | None, /) -> int | None:
+    """The loosest limit that passes before its sequence ends; None where none does."""
+    passed, share = None, 0.0
+    if plan is None:
+        return None
+    for place in _places(limits, plan):
+        share += plan.starts.get(place, 0.0)
+        if share and all(entry.passes(place, share) for entry in tested):
+            passed = place
+        else:
+            share = 0.0
     return passed
+
+
+def _places(limits: Limits, plan: Plan) -> list[int]:
+    wanted = np.linspace(0, limits.counts[-1], LIMITS + 1).astype(int)[1:]
+    spread = np.searchsorted(limits.counts, wanted, side="left")
+    return sorted({*plan.starts, plan.begin, *spread[spread > plan.begin].tolist()})

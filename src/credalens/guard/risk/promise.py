@@ -42,7 +42,14 @@ class Risk:
 class Promise(Risk):
     """A risk that was tested: ``errors`` of ``accepted`` calibration inputs, and the p-value of that.
 
+    The confidence counts all calibration data, also those for which nothing can be promised. Where these are most, a guard that
+    is returned owes that to luck more often. How many they would be, with as many inputs and the same error rate at all limits:
+
     :ivar bound: the error rate that these numbers rule out at the same confidence, at most ``max_error``.
+    :ivar refused: the share of calibration data that would be refused if the error rate is the observed one.
+    :ivar highest: the highest error rate that these numbers allow, the upper end of its exact 95 % interval.
+    :ivar refused_at_highest: the share that would be refused if it is that; all that are not break the promise where
+        ``highest`` is above ``max_error``.
     """
 
     confidence: float = 0.95
@@ -50,6 +57,9 @@ class Promise(Risk):
     errors: int = 0
     p_value: float = 1.0
     bound: float = 1.0
+    refused: float | None = None  # as in files of older versions
+    highest: float | None = None
+    refused_at_highest: float | None = None
 
 
 def read_risks(
