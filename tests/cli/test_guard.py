@@ -39,6 +39,10 @@ def test_fit_writes_the_guard_that_python_fits(capsys, folder):
     assert (code, err) == (0, "")
     assert "errors among the accepted (0.00%)" in out
     assert "error rate of at most 0.02 among accepted inputs, with 0.95 confidence (0 of" in out
+    promise = Guard.load(folder / "g.json").promises[0]
+    assert f"at the observed error rate, 0.00%, that is {promise.refused:.0%} of such data" in out
+    assert f"these allow, {promise.highest:.2%}, it is {promise.refused_at_highest:.0%}" in out
+    assert ("breaks the promise" in out) == (promise.highest > 0.02)
     assert "calls at most 0.05 of new inputs like these unlike the calibration data, on average" in out
     prediction = wrap(VALUES)
     expected = Guard.fit(
@@ -49,6 +53,8 @@ def test_fit_writes_the_guard_that_python_fits(capsys, folder):
     assert f"(this guard: {low:.2g} to {high:.2g}, with 95 % probability)" in out
     run(capsys, "fit", folder / "both.npz", *promised, "-o", folder / "h.json")
     assert Guard.load(folder / "h.json").digest == expected.digest
+    _, out, _ = run(capsys, "fit", folder / "both.npz", *promised, "--json", "-o", folder / "h.json")
+    assert json.loads(out)["promised"][0]["refused_at_highest"] == promise.refused_at_highest
 
 
 def test_check_says_which_promises_it_could_not_check(capsys, folder):

@@ -337,7 +337,7 @@ def test_too_many_errors_say_how_far_it_is():
     with pytest.raises(
         ValueError,
         match=r"can promise an error rate of at most 0.03 with 0.95 confidence: among the most certain of the 400 calibration "
-        r"inputs there are 3 errors in 101 \(which promise 0.0\d+\) and 5 errors in 240 .* about",
+        r"inputs there are 3 errors in 101 \(enough for 0.\d+\) and 5 errors in 240 .* about",
     ) as e:
         fit(np.arange(400.0), np.arange(400) % 50 == 0, Risk(0.03))
     needed = needed_by(str(e.value))

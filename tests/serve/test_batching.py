@@ -6,12 +6,14 @@ import asyncio
 import threading
 from dataclasses import replace
 
+import httpx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens import wrap
+from credalens.guard import Guard
 from credalens.serve import Limits, Observer, ServedModel, app, member_outputs
 from credalens.serve.batching.answering import Answering
 from credalens.serve.batching.batcher import Batcher
@@ -155,6 +157,43 @@ def test_the_row_of_a_large_request_is_named():
     probs[1, 7] = 0.5
     response = together(ask(app(member_outputs(), limits=Limits(batch_rows=4)), request({"probs": probs})))[0]
     assert "row 7, member 1" in response.json()["error"]
+
+
+@pytest.mark.parametrize("given_up", [False, True])
+def test_rows_of_a_request_that_is_refused_are_not_told(given_up):
+    """A bad row in the last part, or nobody who waits: the parts before count for nothing, and those of others once."""
+    noting, probs = Noting(), batch_of("flat", 3, 10, 5)
+    probs[1, 9] = 0.5
+    good = Job(None, {"probs": batch_of("flat", 3, 6, 5)}, 6, (WantedOutput("total", False),))
+    bad = replace(good, inputs={"probs": probs}, rows=10)
+    answering = Answering(member_outputs(), None, available_outputs(None, has_members=True), (noting,), 4)
+    turns = iter([False, False] if given_up else [False] * 99)
+    replies = answering.replies([bad], 0, lambda: next(turns, True))
+    assert [reply.status for reply in replies] == [504 if given_up else 400]
+    assert noting.batches == []
+    if not given_up:
+        first, second = answering.replies([good, bad], 0, lambda: False)
+        assert (type(first), second.status) == (InferResponse, 400)
+        assert [event.rows for event in noting.batches] == [4, 2]
+
+
+def test_metrics_and_drift_do_not_count_rows_of_a_refused_request():
+    calibration = wrap(batch_of("peaked", 3, 400, 4, seed=1))
+    guard = Guard.fit(calibration)
+    server = app(member_outputs(guard), guard, limits=Limits(batch_rows=4))
+    probs = batch_of("peaked", 3, 11, 4, seed=2)
+    probs[0, 10] = 0.9
+
+    async def run():
+        refused = await ask(server, request({"probs": probs}))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(server), base_url="http://test") as client:
+            return refused, await client.get("/metrics")
+
+    (refused, metrics) = asyncio.run(run())
+    assert refused.status_code == 400
+    assert "credalens_requests_total{" in metrics.text
+    assert "credalens_batch_rows_count{" not in metrics.text
+    assert "credalens_decisions_total{" not in metrics.text
 
 
 def test_a_body_that_does_not_arrive():

@@ -19,6 +19,7 @@ from credalens.cli.score import parse_base
 if TYPE_CHECKING:
     from credalens.guard import Guard
     from credalens.guard.observed import DecisionCounts
+    from credalens.guard.risk.promise import Promise
 
 BROKEN: Final = 3
 guard = typer.Typer(cls=OneGroup, add_completion=False, rich_markup_mode="markdown")
@@ -156,7 +157,10 @@ def fit(
     counts = count_predictions(fitted, source, truth, logits=logits, threads=threads)
     fitted.save(output)
     if as_json:
-        typer.echo(json.dumps({"guard": str(output), "digest": fitted.digest, **_plain(counts, fitted)}))
+        promised = [asdict(promise) for promise in fitted.promises]
+        typer.echo(
+            json.dumps({"guard": str(output), "digest": fitted.digest, "promised": promised, **_plain(counts, fitted)})
+        )
         return
     _print_counts(counts, "On the calibration data")
     _print_promises(fitted)
@@ -228,10 +232,25 @@ def _print_promises(fitted: Guard) -> None:
     for promise in fitted.promises:
         typer.echo(
             f"Promised: {promise.name} of at most {promise.max_error:.3g} among accepted inputs, with "
-            f"{promise.confidence:.3g} confidence ({promise.errors} of {promise.accepted})."
+            f"{promise.confidence:.3g} confidence ({promise.errors} of {promise.accepted}). {_luck(promise)}".rstrip()
         )
     if fitted.sets is not None:
         typer.echo(f"Promised: at most {fitted.sets.alpha:.3g} of the sets lack the true class.")
+
+
+def _luck(promise: Promise) -> str:
+    """How often calibration data would be refused such a promise, so that a lucky one is seen for what it is."""
+    if promise.refused is None or promise.highest is None or promise.refused_at_highest is None:
+        return ""  # of a file of an older version
+    observed = promise.errors / promise.accepted
+    broken = (
+        " and a guard that is fitted all the same breaks the promise" if promise.highest > promise.max_error else ""
+    )
+    return (
+        f"The confidence counts calibration data that are refused as well: at the observed error rate, {observed:.2%}, that is "
+        f"{promise.refused:.0%} of such data; at the highest that these allow, {promise.highest:.2%}, it is "
+        f"{promise.refused_at_highest:.0%}{broken}."
+    )
 
 
 def _print_checks(counts: DecisionCounts, fitted: Guard) -> None:

@@ -43,7 +43,7 @@ class DriftAlarm:
     ``value`` is the evidence so far and ``log_value`` its natural logarithm, which does not overflow; ``alarm_at`` is how many
     inputs had been seen when the alarm was raised, or None.
 
-    How soon it is raised if 5, 10, 20 or 50 % of the inputs come from the top tenth of 2,000 calibration scores: after 988,
+    How soon it is raised if 5, 10, 20 or 50 % of the inputs come from the top tenth of 2,000 calibration scores: after 1001,
     147, 49 or 12 inputs online; with a fixed reference never, or after 2072, 163 or 22 (medians). The page "Sets, intervals and
     alarms with a promise" has more, also for real images and late drifts.
 

@@ -38,7 +38,7 @@ class Answered:
 
 @dataclass(frozen=True, eq=False)
 class BatchDone:
-    """A predicted batch, as ``Observer.batch_done`` gets it: one request, several, or a part of a large one.
+    """A predicted batch, as ``Observer.batch_done`` gets it: one request, several, or a part of a large one that was answered.
 
     :ivar requests: number of requests in the batch.
     :ivar seconds: that the model and the credal prediction took.
@@ -71,7 +71,7 @@ class Observer:
         """Called in the event loop after each inference request; must be quick."""
 
     def batch_done(self, event: BatchDone, /) -> None:
-        """Called in the thread that predicts, after each batch and before its requests are answered."""
+        """Called in the thread that predicts, after all parts of a batch and before its requests are answered."""
 
     async def run(self) -> None:
         """Started with the server and cancelled when it ends."""

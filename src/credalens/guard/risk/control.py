@@ -88,9 +88,10 @@ class Tested:
         """Of "the error rate is above the one that is allowed"."""
         return binomial_tail(int(self.errors[place]), int(self.accepted[place]), self.risk.max_error)
 
-    def bound(self, place: int, /) -> float:
-        """The error rate that would be promised at this limit if it alone were tested."""
-        return upper_bound(int(self.errors[place]), int(self.accepted[place]), level=self.confidence)
+    def bound(self, place: int, share: float = 1.0, /) -> float:
+        """The error rate that would be promised if this limit alone were tested, at a share of the probability of error."""
+        level = 1 - share * (1 - self.confidence)
+        return upper_bound(int(self.errors[place]), int(self.accepted[place]), level=level)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def shortfall(tested: Sequence[Tested], limits: Limits, plan: Plan | None, score
             "accepts enough inputs of each. Promise fewer of them, or take more data."
         )
     worst = max(tested, key=lambda entry: entry.bound(max(plan.starts)))
-    seen = " and ".join(_errors_at(worst, place) for place in sorted(plan.starts))
+    seen = " and ".join(_errors_at(worst, *start) for start in sorted(plan.starts.items()))
     return (
         f"no limit of {score!r} can promise an {_wanted(worst)}: among the most certain of the {limits.of:,} calibration "
         f"inputs there are {seen}. {_advice(tested, limits)}"
@@ -45,9 +45,9 @@ def _wanted(tested: Tested) -> str:
     return f"{tested.risk.name} of at most {tested.risk.max_error:.3g} with {tested.confidence:.3g} confidence"
 
 
-def _errors_at(tested: Tested, place: int) -> str:
+def _errors_at(tested: Tested, place: int, share: float) -> str:
     accepted, errors = int(tested.accepted[place]), int(tested.errors[place])
-    return f"{count_text(errors, 'error')} in {accepted:,} (which promise {tested.bound(place):.3g})"
+    return f"{count_text(errors, 'error')} in {accepted:,} (enough for {tested.bound(place, share):.3g})"
 
 
 def _advice(tested: Sequence[Tested], limits: Limits) -> str:

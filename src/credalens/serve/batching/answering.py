@@ -58,13 +58,15 @@ class Answering:
             if len(jobs) > 1:
                 return [self.replies([job], waiting, given_up)[0] for job in jobs]
             return [_refusal(error)]
-        arrays = parts[0] if len(parts) == 1 else _joined(parts)
+        for _, event in parts:  # only now: rows of a request that is refused count for nothing
+            tell(self.observers, lambda observer: observer.batch_done, event)
+        arrays = parts[0][0] if len(parts) == 1 else _joined([arrays for arrays, _ in parts])
         return [self._reply(job, arrays, rows) for job, rows in zip(jobs, joined.slices, strict=True)]
 
     def _part(
         self, joined: JoinedJobs, start: int, inputs: dict[str, NDArray], waiting: int, given_up: Callable[[], bool]
-    ) -> dict[str, NDArray]:
-        """The outputs of the rows from ``start`` on."""
+    ) -> tuple[dict[str, NDArray], BatchDone]:
+        """The outputs of the rows from ``start`` on, and what observers are told of them."""
         if given_up():
             raise RequestError("nobody waits for the answer.", status=504)
         begin = time.perf_counter()
@@ -74,8 +76,7 @@ class Answering:
         event = BatchDone(
             self.model.name, self.model.version, len(joined.jobs), rows, seconds, waiting, prediction, decisions
         )
-        tell(self.observers, lambda observer: observer.batch_done, event)
-        return arrays
+        return arrays, event
 
     def outputs_of(
         self, prediction: CredalPrediction, names: Iterable[str], /

@@ -185,5 +185,6 @@ def _set_sizes(predictions: Sequence[CredalPrediction]) -> NDArray:
     for classes in {p.lower.shape[-1] for p in predictions}:
         alike = [p for p in predictions if p.lower.shape[-1] == classes]
         low, high = (_joined([getattr(p, name) for p in alike]).reshape(-1, classes) for name in ("lower", "upper"))
-        sizes.append(decide(computed_intervals(low, high), "maximality").sum(axis=-1))
+        intervals = computed_intervals(low, high, of_members=max(p._rounding for p in alike))
+        sizes.append(decide(intervals, "maximality").sum(axis=-1))
     return np.concatenate(sizes)
