@@ -255,6 +255,34 @@ def test_the_page_keeps_to_its_width_and_everything_has_a_name(browser, file, wi
     assert browser.problems() == []
 
 
+@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("scripts", [True, False])
+def test_no_name_is_cut_at_the_left_of_a_chart(browser, file, width, scripts):
+    browser.open(file, width=width, scripts=scripts)
+    if scripts:
+        browser.ready("#scores figure")
+    lefts = (
+        "[...document.querySelectorAll('#scores figure svg text')].filter((n) => n.getClientRects().length)"
+        ".map((n) => n.getBoundingClientRect().left - n.closest('figure').getBoundingClientRect().left)"
+    )
+    assert len(browser.js(lefts)) > 10
+    assert min(browser.js(lefts)) >= 0
+    hidden = "getComputedStyle(document.querySelector('#scores figure svg')).overflow"
+    assert browser.js(hidden) == "visible"  # names are measured in another font than they are shown in
+
+
+def test_words_in_tables_are_whole_on_a_narrow_screen(browser, file):
+    """The name of data without a name, "in-distribution", is broken at its hyphen only."""
+    browser.open(file, width=390)
+    lines = browser.js(
+        "(() => { const text = document.evaluate(\"//*[contains(@class,'outcomes')]//th[@scope='row']//text()"
+        "[contains(.,'distribution')]\", document).iterateNext(), at = text.data.indexOf('distribution');"
+        "const range = document.createRange(); range.setStart(text, at); range.setEnd(text, at + 12);"
+        "return range.getClientRects().length; })()"
+    )
+    assert lines == 1
+
+
 def test_without_scripts_charts_and_inputs_are_there(browser, file):
     browser.open(file, scripts=False)
     assert browser.js("document.querySelectorAll('#detection details[open] svg.marks').length") == 3

@@ -21,7 +21,7 @@ from credalens.evaluation.detection_curves import detection_curves
 from credalens.evaluation.guarded import guard_of, guard_outcomes
 from credalens.evaluation.judged_rows import JudgedRows
 from credalens.evaluation.members_needed import members_needed
-from credalens.evaluation.outcome import DataSet, DataSets, Evaluation, IDData, Settings
+from credalens.evaluation.outcome import ID_NAME, DataSet, DataSets, Evaluation, IDData, Settings
 from credalens.evaluation.prediction_quality import PredictionQuality, prediction_quality
 from credalens.evaluation.score_quality import score_qualities, scores_of_mistakes
 from credalens.evaluation.scored_set import ScoredSet, score_names, score_source
@@ -46,7 +46,7 @@ def evaluate(
     level: float = 0.95,
     replicates: int = 300,
     seed: int = 0,
-    id_name: str = "in-distribution",
+    id_name: str = ID_NAME,
     class_names: Sequence[str] | None = None,
     groups: Mapping[str, Any] | None = None,
     images: Any = None,

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from credalens.evaluation.words.verdicts import Summary
 
 FORMAT: Final = "credalens-report-2"
+ID_NAME: Final = "in-distribution"
+"""Of the ID data where they have no other name."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from credalens.checks.counted import count_text
-from credalens.evaluation.outcome import DataSets, Evaluation
+from credalens.evaluation.outcome import ID_NAME, DataSets, Evaluation
 from credalens.evaluation.words.numbers import percent, unit
 
 MOST_NAMED = 4
@@ -20,9 +20,10 @@ def facts(data: DataSets, who: str = "", /) -> str:
     ood = ", ".join(f"{one.rows:,} of {one.name}" for one in data.ood[:MOST_NAMED]) or "no data given"
     if len(data.ood) > MOST_NAMED:
         ood += f" and {count_text(len(data.ood) - MOST_NAMED, 'more data set')}"
+    named = "" if data.id.name == ID_NAME else f" of {data.id.name}"
     return (
-        f"{who or count_text(data.members, 'member')}, {data.classes} classes. In distribution: {data.id.rows:,} inputs of "
-        f"{data.id.name}{labels}. Out of distribution: {ood}."
+        f"{who or count_text(data.members, 'member')}, {data.classes} classes. In distribution: {data.id.rows:,} inputs"
+        f"{named}{labels}. Out of distribution: {ood}."
     )
 
 

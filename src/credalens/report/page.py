@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from credalens.checks.packages import needing
-from credalens.evaluation.outcome import Evaluation
+from credalens.evaluation.outcome import ID_NAME, Evaluation
 from credalens.evaluation.results import MEASURES, METHODS
 from credalens.evaluation.scored_set import score_name
 from credalens.evaluation.single_inputs.images import check_images
@@ -72,7 +72,8 @@ def render_html(evaluation: Evaluation, /, *, title: str = "", images: Any = Non
         **_words(evaluation),
     }
     live = live_texts(evaluation)
-    name = title or f"Credal report: {evaluation.data.id.name}"
+    of_data = evaluation.data.id.name
+    name = title or ("Credal report" if of_data == ID_NAME else f"Credal report: {of_data}")
     links = {key: text for key, text in LINKS.items() if evaluation.ood or key not in ("scores", "detection")}
     if not context["tables"]["groups"]:
         del links["groups"]

@@ -14,8 +14,8 @@ from credalens.evaluation.results import ByMethod, Result
 from credalens.evaluation.statistics.bootstrap import Resampling
 from credalens.evaluation.statistics.holm import holm
 
-NEGLIGIBLE: Final = 1e-4
-"""A difference below it, a hundredth of a percentage point of ECE or a ten-thousandth of NLL, is of no account."""
+NEGLIGIBLE: Final = 1e-3
+"""A difference below it, a tenth of a percentage point of ECE or a thousandth of NLL, is of no account."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,10 @@ class PointDifference(Result):
     p_value: float
     """Two-sided, with Holm's correction for both metrics."""
 
+    def is_clear(self, level: float, /) -> bool:
+        """Whether the difference is neither chance nor negligible."""
+        return self.p_value < 1 - level and abs(self.difference) >= NEGLIGIBLE
+
 
 @dataclass(frozen=True)
 class PointChoice(Result):
@@ -37,6 +41,12 @@ class PointChoice(Result):
     prediction: Literal["intersection", "mean"]
     nll: PointDifference
     ece: PointDifference
+    level: float
+
+    @property
+    def clear(self) -> list[PointDifference]:
+        """The metrics that clearly speak for either of the two."""
+        return [difference for difference in (self.nll, self.ece) if difference.is_clear(self.level)]
 
 
 def choose_point(judged: ByMethod[JudgedRows], /, *, bins: int, resampling: Resampling) -> PointChoice:
@@ -47,6 +57,7 @@ def choose_point(judged: ByMethod[JudgedRows], /, *, bins: int, resampling: Resa
     differences = [
         PointDifference(metric, *numbers[:3], p_values[metric]) for metric, numbers in (("NLL", nll), ("ECE", ece))
     ]
-    clear = [d.difference for d in differences if d.p_value < 1 - resampling.level and abs(d.difference) >= NEGLIGIBLE]
+    clear = [d.difference for d in differences if d.is_clear(resampling.level)]
     worse = bool(clear) and min(clear) > 0
-    return PointChoice("mean" if worse else "intersection", *differences)
+    of_nll, of_ece = differences
+    return PointChoice("mean" if worse else "intersection", of_nll, of_ece, resampling.level)

@@ -213,6 +213,11 @@ def _prediction(calibration: Calibration, evaluation: Evaluation) -> str:
         "ECE": averaged.ece - credal.ece,
         "NLL": averaged.nll - credal.nll,
     }
+    if evaluation.data.members == 1:
+        return (
+            f"On {evaluation.data.id.name} data the right class is named for {percent(averaged.accuracy)} of the inputs; the "
+            f"calibration error (ECE) is {percent(averaged.ece, 2)}, the NLL {number(averaged.nll)}."
+        )
     return (
         f"On {evaluation.data.id.name} data the intersection probability names the right class for "
         f"{percent(credal.accuracy)} of the inputs, averaging for {percent(averaged.accuracy)}; the calibration error "
@@ -225,7 +230,8 @@ def _which_point(choice: PointChoice | None) -> str:
     if choice is None:
         return ""
     if choice.prediction == "mean":
-        return "Averaging is clearly better calibrated here: use the mean as the point prediction."
+        where = joined(difference.metric for difference in choice.clear)
+        return f"Averaging is clearly better in {where}: use the mean as the point prediction."
     return "The mean is not clearly better calibrated: use the intersection probability as the point prediction."
 
 

@@ -63,6 +63,12 @@ def frame(theme: Theme, layers: Sequence[Spec], /, *, height: int = HEIGHT, read
         "width": WIDTH,
         "height": height,
         "autosize": {"type": "fit", "contains": "padding"},
+        "padding": {
+            "left": 16,
+            "right": 5,
+            "top": 5,
+            "bottom": 5,
+        },  # names are measured in another font than they are shown in
         "background": theme.background,
         "config": {
             "font": FONT,
