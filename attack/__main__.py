@@ -5,37 +5,30 @@ from __future__ import annotations
 import argparse
 import sys
 import traceback
-import warnings
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from attack.campaigns import CAMPAIGNS
-from attack.running import Failure, Report, Tally, run_campaigns, run_case
+from attack.running import Failure, Report, Tally, run_campaigns, run_case, run_side_by_side, warnings_are_defects
+from credalens.core.batches import usable_cores
 
 MOST_PRINTED = 5  # failures of a campaign; the table counts all
-
-ADVICE = (
-    "there is a single member",
-    "all members predict the same",
-    "the members are nearly one-hot",
-    ".*is read as \\(members",
-    ".* not certified after max_nodes=1:",
-)
-"""Warnings about inputs that campaigns draw on purpose."""
 
 
 def main(arguments: Sequence[str] | None = None, /) -> int:
     """The exit code: 1 where a case failed, else 0."""
     options = _parser().parse_args(arguments)
-    warnings.simplefilter("error")  # as in the tests: a warning of ours is a defect
-    for advice in ADVICE:
-        warnings.filterwarnings("ignore", message=advice)
+    warnings_are_defects()
     campaigns = [CAMPAIGNS[name] for name in dict.fromkeys(options.campaign or CAMPAIGNS)]
     if options.case is not None:
         return max(_again(name, options.seed, options.case) for name in (campaign.name for campaign in campaigns))
-    tallies = run_campaigns(
-        campaigns, options.seed, seconds=60 * options.minutes, most_cases=options.cases, report=_printer()
-    )
+    seconds, report = 60 * options.minutes, _printer()
+    if options.cases is None and options.processes > 1:
+        names = [campaign.name for campaign in campaigns]
+        tallies = run_side_by_side(names, options.seed, options.processes, seconds=seconds, report=report)
+    else:
+        tallies = run_campaigns(campaigns, options.seed, seconds=seconds, most_cases=options.cases, report=report)
     print(table(tallies, options.seed))
     return int(any(tally.failures for tally in tallies))
 
@@ -51,6 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, default=10.0, help="how long, over all campaigns (10)")
     parser.add_argument("--seed", type=int, default=0, help="another seed tries other cases (0)")
     parser.add_argument("--campaign", nargs="+", choices=list(CAMPAIGNS), metavar="NAME", help="only these (all)")
+    parser.add_argument(
+        "--processes", type=int, default=usable_cores(), help="side by side (as many as there are cores)"
+    )
     parser.add_argument("--cases", type=int, metavar="N", help="at most N cases of each campaign")
     parser.add_argument("--case", type=int, metavar="K", help="only case K, with the traceback of its failure")
     return parser
@@ -78,14 +74,18 @@ def _printer() -> Report:
 
 
 def table(tallies: Sequence[Tally], seed: int) -> str:
-    """Cases tried and failed of each campaign, and of all."""
-    lines = [f"{'campaign':<16}{'cases':>9}{'failed':>9}{'seconds':>9}   seed {seed}"]
+    """Cases tried and failed of each campaign, and of all; and how many inputs they were about."""
+    lines = [f"{'campaign':<16}{'cases':>9}{'failed':>9}{'inputs':>12}{'seconds':>9}   seed {seed}"]
     for tally in tallies:
         numbers = ", ".join(str(failure.case) for failure in tally.failures[:MOST_PRINTED])
-        line = f"{tally.campaign.name:<16}{tally.cases:>9,}{len(tally.failures):>9,}{tally.seconds:>9.0f}"
-        lines.append(f"{line}   {f'cases {numbers}' if numbers else ''}".rstrip())
-    cases, failed = sum(tally.cases for tally in tallies), sum(len(tally.failures) for tally in tallies)
-    return "\n".join([*lines, f"{'all':<16}{cases:>9,}{failed:>9,}{sum(tally.seconds for tally in tallies):>9.0f}"])
+        lines.append(f"{_row(tally)}   {f'cases {numbers}' if numbers else ''}".rstrip())
+    whole = sum((replace(tally, name="all") for tally in tallies), start=Tally("all"))
+    return "\n".join([*lines, _row(whole)])
+
+
+def _row(tally: Tally) -> str:
+    counts = f"{tally.cases:>9,}{len(tally.failures):>9,}{tally.inputs:>12,}"
+    return f"{tally.name:<16}{counts}{tally.seconds:>9.0f}"
 
 
 if __name__ == "__main__":

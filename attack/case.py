@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -26,7 +26,22 @@ class Case:
     campaign: str
     seed: int
     number: int
-    folder: Path
+    make_folder: Callable[[], Path]
+    counted: list[int] = field(default_factory=list)
+
+    @cached_property
+    def folder(self) -> Path:
+        """Made when it is asked for: most campaigns write nothing."""
+        return self.make_folder()
+
+    def count(self, inputs: int, /) -> None:
+        """Note how many inputs the attempt is about, where it is about more than one."""
+        self.counted.append(inputs)
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs it was about."""
+        return sum(self.counted) if self.counted else 1
 
     @cached_property
     def rng(self) -> np.random.Generator:

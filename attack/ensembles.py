@@ -34,6 +34,7 @@ class Grid(NamedTuple):
 
 def ensemble(case: Case, /, *, rows: int, classes: tuple[int, int], members: tuple[int, int] = (1, 8)) -> NDArray:
     """Predictions (members, rows, classes) that sum to one in float64, each row of a kind of its own."""
+    case.count(rows)
     count, number = case.between(*members), case.between(*classes)
     return np.stack([row(case, case.choose(*ALL_KINDS), count, number) for _ in range(rows)], axis=1)
 
@@ -92,6 +93,7 @@ def _swaps(case: Case, members: int, classes: int) -> NDArray:
 
 def grid(case: Case, /, *, rows: int, classes: tuple[int, int], parts: tuple[int, ...] = PARTS) -> Grid:
     """Random sets of n-ths, not empty; bounds are not always attained, see ``tightened``."""
+    case.count(rows)
     n, number = case.choose(*parts), case.between(*classes)
     inner = case.rng.multinomial(n, case.rng.dirichlet(np.full(number, case.choose(0.1, 1.0))), rows)
     reach = case.choose(0, 1, 2, n // 2, n)

@@ -290,6 +290,19 @@ def test_an_index_of_several_axes_chooses_the_same_inputs_everywhere(key, librar
     np.testing.assert_array_equal(np.asarray(prediction.hull.lower_entropy()), flat.hull.lower_entropy()[chosen])
 
 
+@pytest.mark.parametrize("key", [(1, slice(1, None), [1, 0]), ([2, 0, 1], slice(2), 1), (0, slice(None), [0])], ids=str)
+def test_mixed_indices_choose_as_the_library_of_the_results_does(key):
+    """NumPy and torch put the axes of such an index in another order; all parts of a prediction follow the same."""
+    torch = pytest.importorskip("torch")
+    members = np.random.default_rng(0).dirichlet(np.ones(3), (5, 3, 4, 2))
+    flat = wrap(members.reshape(5, 24, 3))
+    for probs, numbers in ((members, np.arange(24)), (torch.from_numpy(members), torch.arange(24))):
+        prediction, chosen = wrap(probs)[key], np.asarray(numbers.reshape(3, 4, 2)[key])
+        for name in ("total", "mean_total", "mean_pairwise_kl"):
+            np.testing.assert_array_equal(np.asarray(prediction.score(name)), flat.score(name)[chosen])
+        np.testing.assert_array_equal(np.asarray(prediction.hull.lower_entropy()), flat.hull.lower_entropy()[chosen])
+
+
 @pytest.mark.parametrize("key", [(0, 1, 2), (0, ..., 1, 2), (slice(None), slice(None), 0)], ids=str)
 def test_an_index_that_reaches_the_classes_is_refused(key):
     prediction = wrap(np.random.default_rng(0).dirichlet(np.ones(3), (5, 3, 4)))

@@ -3,11 +3,14 @@
 from attack.campaigns import (
     bad_input,
     bad_requests,
+    batch_axes,
+    budgets,
     classical,
     damaged_files,
     damaged_runs,
     decisions,
     few_classes,
+    guard_search,
     hartley,
     hull,
     intervals,
@@ -16,15 +19,19 @@ from attack.campaigns import (
     logits,
     many_classes,
     near_ties,
+    precisions,
     stale_batches,
     summaries,
+    thousands,
+    two_members,
     two_writers,
 )
 from attack.case import Campaign
 
 MODULES = (
-    intervals, few_classes, many_classes, near_ties, hartley, decisions, classical, hull, logits, layouts, summaries,
-    bad_input, bad_requests, damaged_files, damaged_runs, stale_batches, kills, two_writers,
+    thousands, intervals, few_classes, many_classes, near_ties, budgets, two_members, hartley, decisions, classical, hull,
+    logits, layouts, batch_axes, summaries, precisions, guard_search, bad_input, bad_requests,
+    damaged_files, damaged_runs, stale_batches, kills, two_writers,
 )  # fmt: skip
 CAMPAIGNS = {
     campaign.name: campaign

@@ -18,6 +18,7 @@ SAME = 1e-10
 def attack(case: Case) -> None:
     """Members with a common part and permuted members: the same uncertainty with rounding, without it, in any order."""
     members, classes = case.between(2, 12), case.between(6, 120)
+    case.count(8)
     exact = np.stack([_row(case, members, classes) for _ in range(8)], axis=1)
     noise = 1 + case.choose(1e-16, 1e-15) * case.rng.normal(size=exact.shape)
     noisy = exact * noise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass, replace
 from functools import cache
@@ -188,11 +189,19 @@ def namespace(library: str, /) -> Any:
 
 
 def take_inputs(members: Any, key: Any, /) -> Any:
-    """Members (members, *batch, classes) of the inputs that an index of the batch chooses, a tuple for several axes."""
+    """Members (members, *batch, classes) of the inputs that an index of the batch chooses; a tuple has an array an axis."""
     if not isinstance(key, tuple):
         return members[:, key]
-    xp = namespace(_library_of(members))  # at the end, since NumPy puts axes in front where it chooses on several
-    return xp.moveaxis(xp.moveaxis(members, 0, -2)[key], -2, 0)
+    if _library_of(members) == "torch":
+        key = tuple(sys.modules["torch"].as_tensor(places, device=members.device) for places in key)
+    return members[(slice(None), *key)]
+
+
+def places_of(key: tuple[Any, ...], batch: tuple[int, ...], array_kind: ArrayKind, /) -> tuple[NDArray, ...]:
+    """What an index of several axes of a batch chooses, as an array for each axis: libraries differ in mixed indices."""
+    numbers = array_kind.restore(np.arange(math.prod(batch)).reshape(batch))
+    chosen: NDArray = to_numpy(numbers[key])[0]
+    return np.unravel_index(chosen, batch)
 
 
 def top_class(p: Any, /, *, ties: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import NUMPY, ArrayKind, array_kind_of, gpu_tensor, to_numpy, top_class
+from credalens.arrays import NUMPY, ArrayKind, array_kind_of, gpu_tensor, places_of, to_numpy, top_class
 from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.counted import count_text
 from credalens.checks.doubtful_input import warn_doubtful_logits, warn_many_members
@@ -168,7 +168,10 @@ class CredalPrediction:
         len(self)
         key = batch_index(key, len(self.total.shape))
         arrays = {name: getattr(self, name)[key] for name in ARRAYS}
-        members = self._members and self._members.take(key)
+        places = key
+        if isinstance(key, tuple):
+            places = places_of(key, tuple(self.total.shape), array_kind_of(self.total))
+        members = self._members and self._members.take(places)
         classical = self._classical and ClassicalUncertainty(*(x[key] for x in vars(self._classical).values()))
         return replace(self, **arrays, _members=members, _classical=classical)
 

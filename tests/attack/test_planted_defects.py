@@ -11,6 +11,11 @@ import credalens
 from attack.campaigns import CAMPAIGNS, damaged_runs
 from attack.case import DefectError, expect_close, expect_same
 from attack.running import run_case
+from credalens import prediction
+from credalens.core import decomposition
+from credalens.guard.calibration import Signature
+from credalens.guard.risk import search
+from credalens.guard.rounding import Slack
 
 
 def planted(monkeypatch, name: str, change) -> None:
@@ -27,6 +32,9 @@ DEFECTS = [
     ("hartley", "generalized_hartley", lambda pair: (pair[0], (pair[1][0], pair[1][1] + 0.01))),
     ("decisions", "credal_decision", lambda mask: mask & (np.arange(mask.shape[-1]) > 0)),
     ("classical", "classical_uncertainty", lambda result: replace(result, epistemic=-result.epistemic - 1e-9)),
+    ("thousands", "wrap", lambda result: replace(result, aleatoric=result.aleatoric * (1 + 1e-9))),
+    ("thousands", "wrap", lambda result: replace(result, upper=np.minimum(result.upper * (1 + 1e-9), 1))),
+    ("two_members", "wrap", lambda result: replace(result, n_members=3, upper=result.upper * (1 + 1e-9))),
 ]  # fmt: skip
 
 
@@ -35,6 +43,35 @@ def test_a_planted_defect_is_found(monkeypatch, campaign, name, change):
     planted(monkeypatch, name, change)
     failures = [run_case(CAMPAIGNS[campaign], 1, number) for number in range(6)]
     assert any(failure and isinstance(failure.error, DefectError) for failure in failures)
+
+
+def failures_of(campaign, cases=8):
+    return [failure for number in range(cases) if (failure := run_case(CAMPAIGNS[campaign], 1, number))]
+
+
+@pytest.mark.filterwarnings("ignore:.* not certified")
+def test_an_open_row_without_a_warning_is_found(monkeypatch):
+    monkeypatch.setattr(decomposition, "warn_open_rows", lambda *args, **kwargs: None)
+    assert any("rows are open" in str(failure) for failure in failures_of("budgets", 30))
+
+
+def test_averages_of_other_rows_are_found(monkeypatch):
+    monkeypatch.setattr(prediction, "places_of", lambda key, batch, kind: tuple(np.zeros((4, 4), int) for _ in batch))
+    assert failures_of("batch_axes", 20)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_promises_that_depend_on_the_precision_are_found(monkeypatch):
+    monkeypatch.setattr(Signature, "slack", lambda *args: Slack())
+    assert any("precision" in failure.campaign for failure in failures_of("precisions", 60))
+
+
+def test_a_search_that_goes_on_after_a_failure_is_found(monkeypatch):
+    def last(tested, limits, plan):
+        return len(limits.counts) - 1 if plan else None
+
+    monkeypatch.setattr(search, "last_passed", last)
+    assert failures_of("guard_search")
 
 
 def test_a_number_for_bad_input_is_found(monkeypatch):

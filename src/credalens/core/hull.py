@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.checks.counted import count_text
 from credalens.checks.member_array import MemberArray, read_valid_members
 from credalens.checks.options import check_base, check_count, check_few_classes, check_subset
 from credalens.core.batches import for_each_chunk
@@ -20,7 +21,7 @@ from credalens.short_repr import short_repr
 
 MAX_STEPS = 500
 TOLERANCE = 1e-11  # bits; rows certified to this are done
-OPEN = 1e-9  # bits; rounding leaves less
+OPEN = 1e-8  # bits; rounding leaves less
 MOST_SUBSET_CLASSES = 16
 MOST_PERMUTATION_CLASSES = 8
 
@@ -158,9 +159,9 @@ def _warn_of_open_rows(gap: NDArray, max_steps: int) -> None:
     """Say how many rows the search has left open, and how far."""
     if (number := int((gap > OPEN).sum())) > 0:
         warnings.warn(
-            f"{number} of {gap.size} rows are not certified after max_steps={max_steps}: their highest entropy is up to "
-            f"{gap.max():.3g} bits above the value. return_bounds=True gives the bound of each row; a larger max_steps "
-            "narrows it.",
+            f"{number} of {count_text(gap.size, 'row')} {'is' if number == 1 else 'are'} not certified after "
+            f"max_steps={max_steps}: the highest entropy is up to {gap.max():.3g} bits above the value. return_bounds=True "
+            "gives the bound of each row; a larger max_steps narrows it.",
             RuntimeWarning,
             stacklevel=3,
         )

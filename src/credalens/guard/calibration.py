@@ -19,7 +19,8 @@ from credalens.prediction import CredalPrediction
 
 POINTS: Final = ("intersection", "mean")
 DISAGREEMENT: Final = ("epistemic", "mean_epistemic", "mean_pairwise_kl")
-OF_SMALL_PROBABILITIES: Final = ("mean_pairwise_kl",)
+CHANGED_BY_HALF: Final = ("mean_pairwise_kl", "set_size")
+"""Scores that half precision changes by far more than it does a probability: by what it rounds to zero, or makes a tie."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +46,11 @@ class Signature:
         PredictionKind(self.classes, self.n_members, self.trim).check(prediction)
         if SCORES[self.score].unit == "information":
             check_same_base(prediction.base, self.base, f"this guard is for {self.score!r}")
-        if self.score in OF_SMALL_PROBABILITIES and is_half(prediction._rounding) != is_half(self.rounding):
+        if self.score in CHANGED_BY_HALF and is_half(prediction._rounding) != is_half(self.rounding):
             raise ValueError(
-                f"this guard is for {self.score!r}, which depends on probabilities that half precision rounds to zero, and not "
-                "both of calibration data and prediction are in half precision. Give it members of the precision that it was "
-                "fitted on, or fit it again, by another score or on such members."
+                f"this guard is for {self.score!r}, which half precision changes, and not both of calibration data and "
+                "prediction are in half precision. Give it members of the precision that it was fitted on, or fit it again, by "
+                "another score or on such members."
             )
 
     def slack(self, rounding: float | None = None, /) -> Slack:

@@ -94,7 +94,8 @@ class ConformalSets:
         lowest = self.score.lowest(scores, difference(self.fitted_on.rounding, prediction._rounding))
         masks = lowest <= self.thresholds
         if not self.allow_empty:
-            masks[np.arange(len(masks)), scores.argmin(axis=1)] |= ~masks.any(axis=1)
+            best = (lowest <= scores.min(axis=1, keepdims=True)).argmax(axis=1)  # the first where rounding makes a tie
+            masks[np.arange(len(masks)), best] |= ~masks.any(axis=1)
         return array_kind_of(prediction.lower).restore(masks.reshape(prediction.lower.shape))
 
     def save(self, path: str | os.PathLike[str], /) -> None:
