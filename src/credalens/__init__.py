@@ -1,4 +1,4 @@
-"""Exact, certified credal uncertainty for classifiers you already have.
+"""Certified credal uncertainty for classifiers you already have.
 
 >>> from credalens import wrap
 >>> prediction = wrap([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])

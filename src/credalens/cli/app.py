@@ -144,7 +144,7 @@ def credalens(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")] = False,
 ) -> None:
-    """Exact, certified credal uncertainty for classifiers you already have.
+    """Certified credal uncertainty for classifiers you already have.
 
     Reads the predictions of the members of an ensemble, the samples of a Bayesian network or the passes of MC-dropout, and
     computes probability intervals, a point prediction and total, aleatoric and epistemic uncertainty.

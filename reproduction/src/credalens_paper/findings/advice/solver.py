@@ -72,7 +72,7 @@ def solver_advice(results: Sequence[Result], /) -> Advice | None:
         f"The paper's solver misses the lowest entropy by more than {mistakes.size:g} bit on {_per_cent(mistakes.wrong)} of "
         f"the unknown inputs{_gains(mistakes.gains)}; the printed reduction gives bounds that no distribution meets for "
         f"{_per_cent(mistakes.empty)} of the known ones{_lost(results)}. "
-        "`wrap` is exact, and `approximate_intervals` the sound reduction."
+        "`wrap` is certified, and `approximate_intervals` the sound reduction."
     )
     return Advice(f"{do}; {reduce}", because, (section(TITLE), section("What it costs")))
 
