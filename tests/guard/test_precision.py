@@ -1,14 +1,22 @@
 """Promises and decisions do not depend on the precision of the members, nor on how and where they were combined."""
 
+import contextlib
+import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from credalens import MemberSummary, wrap, wrap_logits
+from credalens.core.classical import ClassicalUncertainty
 from credalens.core.scores import SCORES
 from credalens.guard import ConformalSets, DriftAlarm, Guard
+from credalens.prediction import ARRAYS
 from tests.strategies import batch_of
+
+with contextlib.suppress(ModuleNotFoundError):
+    import torch  # noqa: F401 - on a GPU there are more kinds
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the highest .* there can be", "ignore:.*fewer than the")
 ROWS = 2000
@@ -46,6 +54,22 @@ def torch_of(p, dtype):
     return wrap(torch.from_numpy(p).to(getattr(torch, dtype)))
 
 
+def has_cuda():
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.cuda.is_available()
+
+
+def on_cuda(function, values, dtype):
+    """The prediction of tensors on a GPU, fetched from there."""
+    import torch
+
+    prediction = function(torch.from_numpy(values).to("cuda", getattr(torch, dtype)))
+    arrays = {name: getattr(prediction, name).cpu() for name in ARRAYS}
+    members = prediction._members.to_cpu()
+    classical = ClassicalUncertainty(*(x.cpu() for x in vars(prediction.classical).values()))
+    return replace(prediction, **arrays, _members=members, _classical=classical)
+
+
 KINDS = {
     "float64": wrap,
     "float32": lambda p: wrap(p.astype(np.float32)),
@@ -58,12 +82,19 @@ KINDS = {
     "torch": lambda p: torch_of(p, "float32"),
     "bfloat16": lambda p: torch_of(p, "bfloat16"),
 }
-WIDE = [kind for kind in KINDS if kind not in ("float16", "bfloat16")]
+if has_cuda():
+    KINDS |= {
+        "CUDA float64": lambda p: on_cuda(wrap, p, "float64"),
+        "CUDA float32": lambda p: on_cuda(wrap, p, "float32"),
+        "CUDA float16": lambda p: on_cuda(wrap, p, "float16"),
+        "CUDA logits": lambda p: on_cuda(wrap_logits, logits(p), "float32"),
+    }
+WIDE = [kind for kind in KINDS if "float16" not in kind]
 DATA = {"continuous": continuous, "tied": tied, "one_hot": one_hot, "thirds": thirds}
 
 
 def scores_for(kind):
-    half = kind in ("float16", "bfloat16")
+    half = "float16" in kind
     without_members = "summary" in kind
     changed = ("mean_pairwise_kl", "set_size") if half else ("mean_pairwise_kl",) if without_members else ()
     return [name for name in SCORES if name not in changed]
