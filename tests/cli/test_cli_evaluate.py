@@ -286,3 +286,18 @@ def test_a_disk_that_fills_up_leaves_nothing(capsys, folder, tmp_path, monkeypat
     assert (code, out) == (2, "")
     assert err == f"error: cannot write {tmp_path / 'out'}: No space left on device.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize("name", ["id.npy", "ood.npy", "labels.npy", "groups.csv"])
+def test_a_report_takes_the_place_of_nothing_that_it_is_made_from(capsys, folder, tmp_path, monkeypatch, name):
+    (folder / "groups.csv").write_text("site\n" + "a\n" * ROWS)
+    content = (folder / name).read_bytes()
+    target = tmp_path / "out" / "report.json"
+    target.parent.mkdir()
+    target.hardlink_to(folder / name)
+    monkeypatch.chdir(folder)
+    inputs = ("--id", "id.npy", "--ood", "o=ood.npy", "--labels", "labels.npy", "--groups", "groups.csv")
+    code, said, err = run(capsys, "evaluate", *inputs, "-o", target.parent)
+    assert (code, said) == (2, "")
+    assert err.startswith(f"error: cannot write {target}: it is the file that is being read, {name}")
+    assert (folder / name).read_bytes() == content

@@ -132,3 +132,15 @@ def test_a_guard_that_many_inputs_are_too_tied_for_says_so(capsys, folder):
     assert "Try another score, which is at its highest value less often" in out
     run(capsys, "fit", folder / "id.npy", "-o", folder / "g.json")
     assert "there can be" not in run(capsys, "check", folder / "g.json", folder / "new.npy")[1]
+
+
+@pytest.mark.parametrize("option", ["both.npz", "y.npy", "link.npz", "same.npz"])
+def test_a_guard_takes_the_place_of_nothing_that_it_is_fitted_on(capsys, folder, option):
+    (folder / "link.npz").symlink_to(folder / "both.npz")
+    (folder / "same.npz").hardlink_to(folder / "both.npz")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    target = folder / option
+    code, out, err = run(capsys, "fit", folder / "both.npz", "--labels", folder / "y.npy", "-o", target)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: cannot write {target}: it is the file that is being read")
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before

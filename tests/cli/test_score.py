@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from credalens import wrap, wrap_logits
+from credalens.guard import Guard
 from credalens.scoring import score_file
 from credalens.storage import save_predictions
 from tests.cli.running import run as run_command
@@ -331,3 +332,12 @@ def test_scores_are_chosen_on_the_command_line(capsys, source, tmp_path):
         assert {"imprecision", "mean_total"} <= set(scored)
         assert "total" not in scored
     assert "a score must be one of 'total'" in refused(capsys, source, "-o", tmp_path / "b.npz", "--scores", "totl")
+
+
+def test_the_guard_is_not_overwritten_by_what_it_decides(capsys, tmp_path, source):
+    guard = tmp_path / "guard.npz"
+    Guard.fit(wrap(batch_of("peaked", 3, 300, 4))).save(tmp_path / "guard.json")
+    (tmp_path / "guard.json").rename(guard)
+    before = guard.read_bytes()
+    assert "it is the file that is being read" in refused(capsys, source, "-o", guard, "--guard", guard)
+    assert guard.read_bytes() == before

@@ -21,6 +21,7 @@ from PIL import Image
 from credalens.evaluation import evaluate
 from credalens.evaluation.single_inputs.images import read_images
 from credalens.guard import Guard
+from credalens.guard.calibration import Calibration
 from credalens.look import DARK, LIGHT
 from credalens.report import figures, files
 from credalens.report.files import write_report
@@ -340,3 +341,55 @@ def test_a_full_disk_is_said_on_one_line(found, undrawn, tmp_path, monkeypatch):
 def test_a_folder_that_cannot_be_written(found):
     with pytest.raises(OSError, match=r"cannot write /proc/.*/x: "):
         write_report(found, Path(f"/proc/{os.getpid()}/task/x"))
+
+
+CALIBRATION = Calibration("total", "intersection", 2.0, 4, 5, 0.0, 0.0, np.arange(100.0))
+
+
+def files_of(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_belongs_to_an_older_report_is_replaced_or_removed_with_it(found, undrawn, tmp_path):
+    folder = write_report(found, tmp_path / "report", figures=True)
+    (folder / "figures" / "mine.png").write_bytes(b"mine")
+    (folder / "notes.txt").write_text("mine")
+    few = replace(found, guard=None)
+    write_report(few, folder)
+    assert set(files_of(folder)) == {"figures/mine.png", "notes.txt", "report.html", "report.json"}
+    write_report(found, folder)
+    assert Guard.load(folder / "guard.json").digest == found.guard.digest
+    (folder / "figures" / "mine.png").unlink()
+    write_report(found, folder, figures=True)
+    write_report(found, folder)
+    assert set(files_of(folder)) == {"guard.json", "notes.txt", "report.html", "report.json"}
+    assert not (folder / "figures").exists() or not any((folder / "figures").iterdir())
+
+
+@pytest.mark.parametrize("place", ["guard.json", "figures/reliability.png"])
+def test_what_belongs_to_no_report_is_refused_and_nothing_changes(found, undrawn, tmp_path, place):
+    folder = tmp_path / "report"
+    (folder / "figures").mkdir(parents=True)
+    other = Guard.from_calibration(CALIBRATION)
+    other.save(folder / "guard.json") if place == "guard.json" else (folder / place).write_bytes(b"mine")
+    before = files_of(folder)
+    with pytest.raises(ValueError, match=rf"cannot write the report .*{place} is there and belongs to no report"):
+        write_report(found, folder, figures=True)
+    assert files_of(folder) == before
+
+
+def test_a_guard_that_took_the_place_of_the_reports_own_stays(found, undrawn, tmp_path):
+    folder = write_report(found, tmp_path / "report")
+    Guard.from_calibration(CALIBRATION).save(folder / "guard.json")
+    before = files_of(folder)
+    with pytest.raises(ValueError, match=r"guard\.json is there and belongs to no report"):
+        write_report(replace(found, guard=None), folder)
+    assert files_of(folder) == before
+
+
+def test_a_report_of_an_earlier_version_is_replaced_with_its_guard(found, undrawn, tmp_path):
+    folder = write_report(found, tmp_path / "report")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    (folder / "report.html").write_text(re.sub(r'\n<meta name="credalens-guard"[^>]*>', "", page), encoding="utf-8")
+    write_report(replace(found, guard=None), folder)
+    assert "guard.json" not in files_of(folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from credalens.storage.targets import check_file, check_folder
+from credalens.storage.targets import check_file, check_folder, check_no_input
 
 
 def test_a_folder_is_there_or_can_be_made(tmp_path):
@@ -50,3 +50,17 @@ def test_a_closed_folder_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(PermissionError, match=r"no permission to write in .*; name another folder"):
         check_folder(tmp_path / "new")
+
+
+def test_what_is_read_is_not_replaced_under_any_name(tmp_path):
+    (tmp_path / "in").write_text("read")
+    (tmp_path / "other").write_text("other")
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    (tmp_path / "same").hardlink_to(tmp_path / "in")
+    inputs = [None, tmp_path / "missing", tmp_path / "in"]
+    for name in ("in", "link", "same"):
+        with pytest.raises(
+            ValueError, match=rf"cannot write .*{name}: it is the file that is being read, .*in; choose"
+        ):
+            check_no_input([tmp_path / "new", tmp_path / name], inputs)
+    check_no_input([tmp_path / "new", tmp_path / "other"], inputs)

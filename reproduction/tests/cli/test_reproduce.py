@@ -89,6 +89,22 @@ def test_results_are_printed_again_without_training(capsys, tmp_path, engines):
     assert "GHComparison" not in out
 
 
+def test_pages_take_the_place_of_no_result_and_of_each_other(capsys, tmp_path):
+    run(capsys, "PIA", "--out", tmp_path)
+    results = tmp_path / "smoke" / "results"
+    before = (results / "PIA.json").read_bytes()
+    for option in ("--markdown", "--findings"):
+        code, _, err = run(capsys, "--from-results", results, option, results / "PIA.json")
+        assert code == 2
+        assert "it is the file that is being read" in err
+    both = ("--markdown", tmp_path / "x.md", "--findings", results / ".." / ".." / "x.md")
+    code, _, err = run(capsys, "--from-results", results, *both)
+    assert code == 2
+    assert "name the same file" in err
+    assert (results / "PIA.json").read_bytes() == before
+    assert not (tmp_path / "x.md").exists()
+
+
 def test_later_runs_are_added_to_the_first_ones(capsys, tmp_path):
     first, later, both = (tmp_path / name for name in ("first", "later", "both"))
     label = "ablation_BNNsVGG16EU"

@@ -156,6 +156,15 @@ def unread(monkeypatch):
     monkeypatch.setattr("credalens_paper.data.load_images", read)
 
 
+def test_predictions_take_the_place_of_no_data(capsys, tmp_path, unread):
+    data = tmp_path / "data" / "cifar10" / "train.npz"
+    data.parent.mkdir(parents=True)
+    data.write_bytes(b"images")
+    message = refused(capsys, "--data", "cifar10", "--folder", tmp_path / "data", "--predictions", data)
+    assert f"cannot write {data}: it is the file that is being read" in message
+    assert data.read_bytes() == b"images"
+
+
 def test_weights_that_cannot_be_loaded_are_refused_before_the_data_are_read(capsys, tmp_path, unread):
     def message():
         return refused(capsys, *TINY, "--out", tmp_path / "runs", "--backbone", "resnet50", "--pretrained", weights)

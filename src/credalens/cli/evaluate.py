@@ -134,12 +134,16 @@ def evaluate(
     from credalens.cli.side_files import made_by, read_groups, read_images
     from credalens.evaluation import compare_models
     from credalens.evaluation import evaluate as evaluate_members
-    from credalens.report.files import write_report
+    from credalens.report.files import NAMES, older_report, write_report
     from credalens.storage import open_predictions
-    from credalens.storage.targets import check_folder
+    from credalens.storage.targets import check_folder, check_no_input
 
     check_folder(output, option="--output")
     ood_files, models = _named_files("--ood", ood or []), _named_files("--model", model or [])
+    read = [folder / path for folder in models.values() or [Path()] for path in (id_file, *ood_files.values())]
+    check_no_input(
+        [output / name for name in (*older_report(output), *NAMES)], [*read, labels, classes, groups, images]
+    )
     open_file = partial(open_predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
     columns = None if groups is None else read_groups(groups)
     pictures = None if images is None else read_images(images)

@@ -132,9 +132,9 @@ def fit(
     """
     from credalens.guard.from_file import count_predictions, fit_predictions
     from credalens.storage import open_predictions
-    from credalens.storage.targets import check_file
+    from credalens.storage.targets import check_file, check_no_input
 
-    check_file(output)
+    check_no_input([check_file(output)], [predictions, labels])
     source = open_predictions(predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
     truth = labels_of(labels, source, max_bytes)
     fitted = fit_predictions(

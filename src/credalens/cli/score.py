@@ -163,7 +163,9 @@ def score(
         options["scores"] = [name.strip() for name in scores.split(",")]
     if guard is not None:
         from credalens.guard import Guard
+        from credalens.storage.targets import check_no_input
 
+        check_no_input([] if "://" in output else [output], [guard])
         options["guard"] = Guard.load(guard)
     folders = on_ray or len(predictions) > 1 or "://" in predictions[0] or Path(predictions[0]).is_dir()
     if folders and member_axis is not None:

@@ -19,7 +19,7 @@ from credalens.look import DASHES, PAGE, Theme
 from credalens.report.charts.chart import HIDDEN, SQUARE, Chart, Spec, by_series, frame, percent_axis, shown
 from credalens.report.charts.detection import X_AXES, gain_row, gains
 from credalens.report.figures import Figures, stem
-from credalens.report.files import write_report
+from credalens.report.files import check_apart, older_report, write_report
 from credalens.report.footer import facts, files_read, footer, now
 from credalens.report.page import Entry, render_page
 from credalens.report.tables import Cell, Column, Table, mark_best
@@ -40,12 +40,14 @@ def write_comparison(
     """
     made = [now()] if made is None else made
     target, used = Path(folder), set[str]()
-    with atomic_folder(target) as scratch:
+    older = older_report(target)
+    with atomic_folder(target, stale=older) as scratch:
         (scratch / "report.html").write_text(render_comparison(comparison, title=title, made=made), encoding="utf-8")
         plain = json.dumps(comparison.as_dict(), indent=1, ensure_ascii=False, allow_nan=False)
         (scratch / "report.json").write_text(plain + "\n", encoding="utf-8")
         for name, evaluation in comparison.evaluations.items():
             write_report(evaluation, scratch / stem(name, used), title=f"Credal report: {name}", made=made)
+        check_apart(scratch, target, older)
     return target
 
 

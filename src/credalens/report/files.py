@@ -1,17 +1,26 @@
-"""The report as a folder of files, which appears whole or not at all."""
+"""The report as a folder of files, which appears whole or not at all, and takes the place of an older one."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from credalens.evaluation.outcome import Evaluation
+from credalens.guard import Guard
+from credalens.report import figures as pictures
+from credalens.report.figures import MARK, stem
 from credalens.report.footer import now
 from credalens.report.page import render_html
 from credalens.storage.atomic_folder import atomic_folder
 from credalens.storage.source import Progress
+
+PAGE: Final = ("report.html", "report.json")
+GUARD, FIGURES = "guard.json", "figures"
+NAMES: Final = (*PAGE, GUARD)
 
 
 def write_report(
@@ -29,22 +38,74 @@ def write_report(
 
     ``evaluation.report(folder)`` calls it. ``title`` heads the page, ``images`` are as in :func:`credalens.evaluate`, ``made``
     are lines for its footer, by default the date. Charts are PNG and SVG files in ``folder``/figures. An older report is
-    replaced; other files in the folder stay. After an error nothing has changed.
+    replaced with all of its files; a file of the same name that does not belong to it is an error, and others stay. After an
+    error nothing has changed.
     """
     target = Path(folder)
-    with atomic_folder(target) as scratch:
+    older = older_report(target)
+    with atomic_folder(target, stale=older) as scratch:
         page = render_html(evaluation, title=title, images=images, made=[now()] if made is None else made)
         (scratch / "report.html").write_text(page, encoding="utf-8")
         (scratch / "report.json").write_text(evaluation.to_json() + "\n", encoding="utf-8")
         if evaluation.guard is not None:
-            evaluation.guard.save(scratch / "guard.json")
+            evaluation.guard.save(scratch / GUARD)
         if figures:
-            _save_figures(evaluation, scratch / "figures", progress)
+            _save_figures(evaluation, scratch / FIGURES, progress)
+        check_apart(scratch, target, older)
     return target
 
 
-def _save_figures(evaluation: Evaluation, folder: Path, progress: Progress | None) -> None:
-    from credalens.report.figures import save_figures
+def older_report(folder: Path, /) -> list[str]:
+    """The files of the report in a folder, which a new one takes the place of; an error where its guard is another's."""
+    page, guard = folder / "report.html", folder / GUARD
+    if guard.exists() and not _is_guard_of(page, guard):
+        raise ValueError(
+            f"cannot write the report into {folder}: {guard} is there and belongs to no report; name another folder, or move "
+            "it."
+        )
+    names = [name for name in (*NAMES, *_figures_in(folder)) if (folder / name).is_file()]
+    used: set[str] = set()
+    return [*names, *(f"{sub}/{name}" for sub in _models_in(folder, used) for name in older_report(folder / sub))]
 
+
+def check_apart(scratch: Path, folder: Path, older: Sequence[str], /) -> None:
+    """Refuse to replace files of a folder that do not belong to its older report."""
+    for path in sorted(scratch.rglob("*")):
+        name = path.relative_to(scratch).as_posix()
+        if path.is_file() and (folder / name).exists() and name not in older and path.name not in PAGE:
+            raise ValueError(
+                f"cannot write the report into {folder}: {folder / name} is there and belongs to no report; name another "
+                "folder, or move it."
+            )
+
+
+def _is_guard_of(page: Path, guard: Path) -> bool:
+    """Whether a guard is the one that a page names; earlier pages named none, and their guards promised no errors."""
+    try:
+        text, found = page.read_text(encoding="utf-8"), Guard.load(guard)
+    except (OSError, ValueError):
+        return False
+    if named := re.search(r'<meta name="credalens-guard" content="([0-9a-f]*)">', text):
+        return named[1] == found.digest
+    return not (found.promises or found.sets or found.members)
+
+
+def _figures_in(folder: Path) -> list[str]:
+    """Pictures of an earlier report: those that say so, and the same as PNG."""
+    marked = [path for path in sorted((folder / FIGURES).glob("*.svg")) if path.read_bytes().endswith(MARK)]
+    pairs = (pair for path in marked for pair in (path, path.with_suffix(".png")))
+    return [pair.relative_to(folder).as_posix() for pair in pairs]
+
+
+def _models_in(folder: Path, used: set[str]) -> list[str]:
+    """The folders of the models of a comparison."""
+    try:
+        names = list(json.loads((folder / "report.json").read_text(encoding="utf-8"))["models"])
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return []
+    return [stem(str(name), used) for name in names]
+
+
+def _save_figures(evaluation: Evaluation, folder: Path, progress: Progress | None) -> None:
     report = progress or (lambda what, done, of: None)
-    save_figures(evaluation, folder, report=lambda done, of: report("figures", done, of))
+    pictures.save_figures(evaluation, folder, report=lambda done, of: report("figures", done, of))

@@ -77,18 +77,28 @@ def render_html(evaluation: Evaluation, /, *, title: str = "", images: Any = Non
     links = {key: text for key, text in LINKS.items() if evaluation.ood or key not in ("scores", "detection")}
     if not context["tables"]["groups"]:
         del links["groups"]
+    guard = "" if evaluation.guard is None else evaluation.guard.digest
     return render_page(
-        "report.html", name, facts(evaluation.data), [*footer(evaluation), *made], links, figures, live, **context
+        "report.html",
+        name,
+        facts(evaluation.data),
+        [*footer(evaluation), *made],
+        links,
+        figures,
+        live,
+        guard=guard,
+        **context,
     )
 
 
 def render_page(
     template: str, title: str, facts: str, footer: Sequence[str], links: Mapping[str, str], figures: Figures,
-    live: Sequence[Any] = (), **context: Any,
+    live: Sequence[Any] = (), guard: str = "", **context: Any,
 ) -> str:  # fmt: skip
     """A page of a template, with the style, the scripts and the charts that it shows."""
     return templates().get_template(template).render(
         title=title,
+        guard=guard,
         facts=facts,
         footer=footer,
         links=links,

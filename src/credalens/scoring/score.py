@@ -22,7 +22,7 @@ from credalens.scoring.summary import FolderSummary, ScoreSummary, summarise, su
 from credalens.storage import open_predictions
 from credalens.storage.arrow_path import ArrowPath, arrow_path
 from credalens.storage.formats.suffixes import format_of
-from credalens.storage.targets import check_file
+from credalens.storage.targets import check_file, check_no_input
 
 OUTPUTS = (".parquet", ".npz")
 ON_ERROR = ("fail", "skip")
@@ -64,10 +64,10 @@ def score_file(
     2
     """
     file = check_file(target)
+    check_no_input([file], [source], doing="scored")
     format_of(file, OUTPUTS)
     check_threads(threads)
     predictions = open_predictions(source, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
-    _check_not_the_source(file, predictions.path)
     members, rows, classes = predictions.shape
     part_rows = min(rows_at_a_time(members, classes, chunk_rows), rows)
     content = fingerprint(predictions.path)
@@ -178,11 +178,6 @@ def score_folder(
         finished, attempted = run_job(job, executor, progress, lock, skip_bad=on_error == "skip")
         output.run.remove_partial_files()
     return summarise_folder(job, finished, attempted, differences)
-
-
-def _check_not_the_source(target: Path, source: Path) -> None:
-    if target.exists() and target.samefile(source):
-        raise ValueError(f"cannot write {target}: it is the file that is being scored; choose another name.")
 
 
 def _check_unchanged(job: ScoringJob) -> None:

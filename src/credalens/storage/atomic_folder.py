@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -14,17 +14,18 @@ from credalens.storage.targets import check_folder
 
 
 @contextmanager
-def atomic_folder(path: str | os.PathLike[str], /) -> Iterator[Path]:
+def atomic_folder(path: str | os.PathLike[str], /, *, stale: Iterable[str] = ()) -> Iterator[Path]:
     """A new folder to write into, whose files take their places under ``path`` only when the block ends without an error.
 
-    It is ``.NAME.partial/files`` beside ``path``, locked for the time of the block; what a killed run left there is removed.
+    Files of ``stale``, by their paths below ``path``, that were not written anew are deleted then. The new folder is
+    ``.NAME.partial/files`` beside ``path``, locked for the time of the block; what a killed run left there is removed.
     """
     target = check_folder(path).resolve()
     scratch = target.parent / f".{target.name}{PARTIAL}"
     try:
         with _naming_target(target), locked(scratch / LOCK, target), _emptied(scratch / "files") as files:
             yield files
-            _settle(files, target)
+            _settle(files, target, stale)
     finally:
         with suppress(OSError):
             scratch.rmdir()
@@ -49,7 +50,7 @@ def _naming_target(target: Path) -> Iterator[None]:
         raise OSError(f"cannot write {target}: {error.strerror or error}.") from error
 
 
-def _settle(scratch: Path, target: Path) -> None:
+def _settle(scratch: Path, target: Path, stale: Iterable[str]) -> None:
     """Put all bytes on disk, then rename the folder, or the files one by one where there is a folder already."""
     written = sorted(path for path in scratch.rglob("*") if path.is_file())
     for path in written:
@@ -62,3 +63,8 @@ def _settle(scratch: Path, target: Path) -> None:
         place = target / path.relative_to(scratch)
         place.parent.mkdir(parents=True, exist_ok=True)
         path.replace(place)
+    renewed = {path.relative_to(scratch).as_posix() for path in written}
+    for name in sorted(set(stale) - renewed):
+        (target / name).unlink(missing_ok=True)
+        with suppress(OSError):  # of a folder that holds other files
+            (target / name).parent.rmdir()

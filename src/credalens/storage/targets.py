@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -29,3 +30,22 @@ def check_file(path: str | os.PathLike[str], /, *, make_folder: bool = False) ->
         raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}; {remedy}.")
     check_folder(path.parent)
     return path
+
+
+def check_no_input(
+    outputs: Iterable[str | os.PathLike[str]],
+    inputs: Iterable[str | os.PathLike[str] | None],
+    /,
+    *,
+    doing: str = "read",
+) -> None:
+    """Refuse to replace a file that is read, under whatever name: before anything is read, and for side files too."""
+    there = [Path(path) for path in outputs if Path(path).exists()]
+    if not there:
+        return
+    for source in (Path(path) for path in inputs if path is not None):
+        same = next((path for path in there if source.exists() and path.samefile(source)), None)
+        if same is not None:
+            raise ValueError(
+                f"cannot write {same}: it is the file that is being {doing}, {source}; choose another name."
+            )

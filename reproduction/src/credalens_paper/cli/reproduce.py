@@ -125,7 +125,7 @@ def reproduce(
         credalens reproduce OODMain --from-results results/fast --add-runs later/fast/results --out combined
         credalens reproduce all --preset fast --data-folder /shared/data --out /shared/runs --engine ray
     """
-    from credalens.storage.targets import check_file, check_folder
+    from credalens.storage.targets import check_file, check_folder, check_no_input
     from credalens_paper.experiments.index import check_labels
     from credalens_paper.experiments.presets import get_preset
     from credalens_paper.pipeline import measure_entries as pipeline
@@ -143,9 +143,11 @@ def reproduce(
     size = get_preset(preset).changed(**sizes).only(only or [])
     if list_them:
         return _list(from_results or [], out / preset / "results", as_json=as_json)
-    for path in (markdown, findings):
-        if path is not None:
-            check_file(path)
+    pages = [check_file(path) for path in (markdown, findings) if path is not None]
+    folders = from_results or [out / preset / "results"]
+    check_no_input(pages, (path for folder in (*folders, *(add_runs or [])) for path in folder.glob("*.json")))
+    if len({path.resolve() for path in pages}) < len(pages):
+        raise typer.BadParameter("--markdown and --findings name the same file; give each its own.")
     show = _show_nothing if as_json else _print
     if from_results:
         wanted = check_labels(labels or ["all"])

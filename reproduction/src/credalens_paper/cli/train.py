@@ -14,7 +14,7 @@ import typer
 from credalens.checks.counted import count_text
 from credalens.cli.engine import Address, Cpus, Device, Engine, Gpus, SideBySide, check_engine
 from credalens.storage import save_predictions
-from credalens.storage.targets import check_file, check_folder
+from credalens.storage.targets import check_file, check_folder, check_no_input
 
 if TYPE_CHECKING:
     from credalens_paper.data import ImageSet
@@ -98,7 +98,7 @@ def train(
     if math.isinf(width):
         raise typer.BadParameter("--width multiplies the number of channels and must be finite, got inf.")
     check_folder(out)
-    _check_predictions(predictions)
+    _check_predictions(predictions, folder)
     _check_device(device, precision, on_ray=on_ray)
 
     from credalens_paper.training.train_ensemble import RayTasks, ensemble_specs, train_ensemble
@@ -136,9 +136,12 @@ def _report(ended: list[Done[TrainSpec, Any]], task: Done[TrainSpec, Any], *, hi
         typer.echo(f"{task.item.key}: done, {task.seconds:.1f} s on {task.worker}", err=True)
 
 
-def _check_predictions(path: Path | None) -> None:
-    if path is not None and check_file(path).suffix not in (".npz", ".parquet", ".safetensors"):
+def _check_predictions(path: Path | None, data: Path | None) -> None:
+    if path is None:
+        return
+    if check_file(path).suffix not in (".npz", ".parquet", ".safetensors"):
         raise typer.BadParameter(f"--predictions ends in .npz, .parquet or .safetensors, got {path}.")
+    check_no_input([path], [] if data is None else data.rglob("*"))
 
 
 def _check_device(device: str | None, precision: str, *, on_ray: bool) -> None:
