@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -138,6 +139,44 @@ def test_a_killed_holder_is_followed_at_once(tmp_path, monkeypatch):
 def test_a_silent_holder_elsewhere_is_followed_after_a_lease(path, content):
     put(path, content)
     enter(path)
+
+
+def test_a_silent_holder_is_named_before_it_is_waited_for(path, monkeypatch, caplog):
+    said = []
+    monkeypatch.setattr(lock.time, "sleep", lambda seconds: said.append(caplog.text))
+    put(path, stale(machine="el\x1bse"))
+    enter(path)
+    assert "waiting for up to 0 s" in said[0]
+    assert (
+        f"{path} is held by process 7 on el\\u001bse, since 2020. If no run writes into the output, delete it."
+        in said[0]
+    )
+    put(path, b"")
+    enter(path)
+    assert f"{path} is empty or damaged, as after a full disk, and names nobody" in caplog.text
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["hard links", "none"])
+def test_a_disk_that_refuses_the_lock_keeps_nobody_out(tmp_path, links):
+    refuse = "" if links else "os.link = lambda *_: (_ for _ in ()).throw(OSError(95, 'no links'))"
+    big = "" if links else "lock.Path.write_bytes = lambda self, content: None"
+    script = f"""
+import os, resource, sys
+from pathlib import Path
+from credalens.storage import lock
+{refuse}
+{big}
+resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+try:
+    with lock.locked(Path(sys.argv[1]), "the output"):
+        print("held")
+except OSError as error:
+    print(error.errno)
+"""
+    run = subprocess.run([sys.executable, "-c", script, tmp_path / ".lock"], capture_output=True, text=True, check=True)
+    assert (run.stdout, run.stderr) == (f"{errno.EFBIG}\n", "")
+    assert list(tmp_path.iterdir()) == []
+    enter(tmp_path / ".lock")
 
 
 def test_a_number_of_a_process_that_is_used_again_is_no_holder(path):

@@ -94,6 +94,43 @@ def test_a_full_disk_leaves_the_old_predictions(tmp_path, monkeypatch, suffix, s
     assert names(tmp_path) == [path.name]
 
 
+def mode(path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def umask():
+    before = os.umask(0o027)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
+@pytest.mark.parametrize("kept", [0o600, 0o664, 0o640])
+def test_what_takes_the_place_of_a_file_is_open_to_the_same_people(tmp_path, kept):
+    with atomic_file(tmp_path / "file") as file:
+        file.write(b"first")
+    assert mode(tmp_path / "file") == 0o640
+    (tmp_path / "file").chmod(kept)
+    with atomic_file(tmp_path / "file") as file:
+        assert [mode(path) for path in tmp_path.glob(".*.partial")] == [kept]
+        file.write(b"second")
+    assert ((tmp_path / "file").read_bytes(), mode(tmp_path / "file")) == (b"second", kept)
+
+
+@pytest.mark.usefixtures("umask")
+def test_the_files_of_a_folder_keep_their_permissions_and_are_nobody_elses_before(tmp_path):
+    write_report(tmp_path / "out", "first")
+    page = tmp_path / "out" / "report.txt"
+    assert (mode(page.parent), mode(page)) == (0o750, 0o640)
+    page.chmod(0o600)
+    with atomic_folder(tmp_path / "out") as scratch:
+        (scratch / "report.txt").write_text("second")
+        (scratch / "more.txt").write_text("more")
+        assert mode(scratch.parent) == 0o700
+    assert (page.read_text(), mode(page), mode(page.parent / "more.txt")) == ("second", 0o600, 0o640)
+
+
 def test_scratch_files_can_grow_elsewhere(tmp_path):
     (tmp_path / "scratch").mkdir()
     with atomic_file(tmp_path / "file", scratch=tmp_path / "scratch") as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,12 +18,14 @@ def atomic_file(path: str | os.PathLike[str], /, *, scratch: Path | None = None)
     """Open a file for writing that takes the name ``path`` only when the block ends without an error.
 
     The bytes are on disk before the name changes hands, so that not even a power cut leaves a half-written file there.
-    ``scratch`` is the folder, on the same file system, where it grows; by default the folder of ``path``.
+    Whoever may not read a file that is there may not read what takes its place either. ``scratch`` is the folder, on the
+    same file system, where it grows; by default the folder of ``path``.
     """
     path = Path(path)
     partial = (scratch or path.parent) / f".{path.name}.{uuid.uuid4().hex}{PARTIAL}"
     try:
         with partial.open("xb") as file:
+            keep_mode(path, partial)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -30,6 +33,12 @@ def atomic_file(path: str | os.PathLike[str], /, *, scratch: Path | None = None)
         _sync_folder(path.parent)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def keep_mode(path: Path, successor: Path, /) -> None:
+    """Give a file the permissions of the one whose place it will take, if there is one."""
+    if path.exists():
+        successor.chmod(stat.S_IMODE(path.stat().st_mode))
 
 
 def _sync_folder(folder: Path) -> None:

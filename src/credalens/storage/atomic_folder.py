@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from credalens.storage.atomic import PARTIAL
+from credalens.storage.atomic import PARTIAL, keep_mode
 from credalens.storage.lock import LOCK, locked
 from credalens.storage.targets import check_folder
 
@@ -62,6 +62,7 @@ def _settle(scratch: Path, target: Path, stale: Iterable[str]) -> None:
     for path in written:
         place = target / path.relative_to(scratch)
         place.parent.mkdir(parents=True, exist_ok=True)
+        keep_mode(place, path)
         path.replace(place)
     renewed = {path.relative_to(scratch).as_posix() for path in written}
     for name in sorted(set(stale) - renewed):

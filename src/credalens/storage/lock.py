@@ -8,6 +8,7 @@ gone; elsewhere when the file stays as it is for the time of a lease, whatever t
 from __future__ import annotations
 
 import json
+import logging
 import os
 import platform
 import threading
@@ -20,12 +21,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from credalens.checks.control_characters import escaped
 from credalens.storage.atomic import PARTIAL, atomic_file
 
 if TYPE_CHECKING:
     from credalens.storage.arrow_path import ArrowPath
 
+LOG: Final = logging.getLogger("credalens.storage")
 LOCK: Final = ".lock"
+SCRATCH: Final = (PARTIAL, ".parts")  # how the name of a folder ends that is there for the time of a run only
 BEAT: Final = 5.0  # seconds between two signs of life
 LEASE: Final = 60.0  # seconds without one after which the holder on another machine is dead
 SETTLE: Final = 1.0  # seconds in which a second writer of an object store would show
@@ -43,6 +47,9 @@ class Holder:
     since: str
     token: str
     beat: int = 0
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.machine.partition(' ')[0]}, since {self.since}"
 
     def content(self, beat: int = 0, /) -> bytes:
         """As the content of the lock file."""
@@ -73,7 +80,7 @@ class Lock:
             content = _read(self._path)
             if content is None:
                 continue
-            if _is_alive(self._path, content):
+            if self._is_alive(content):
                 raise ValueError(self._refusal(content))
             self._bury(content)
         if (content := _read(self._path)) is None:
@@ -103,6 +110,30 @@ class Lock:
         if _token(_read(self._path)) == self._holder.token:
             self._path.unlink(missing_ok=True)
 
+    def _is_alive(self, content: bytes) -> bool:
+        """Whether the holder lives: by its process on this machine, elsewhere by watching the file for a lease."""
+        holder = _holder(content)
+        if holder is not None and holder.machine == _machine():
+            if holder.pid == os.getpid():
+                return holder.token in HELD
+            started = _start_of(holder.pid)
+            if started != "unknown":
+                return started == holder.started
+        LOG.warning("%s", escaped(self._waiting_for(holder)))
+        end = time.monotonic() + LEASE
+        while time.monotonic() < end:
+            time.sleep(min(1.0, BEAT / 2))
+            if (now := _read(self._path)) != content:
+                return now is not None
+        return False
+
+    def _waiting_for(self, holder: Holder | None) -> str:
+        who = f"is held by {holder}" if holder else "is empty or damaged, as after a full disk, and names nobody"
+        return (
+            f"waiting for up to {LEASE:.0f} s: the lock {self._path} {who}. If no run writes into {self._output}, "
+            "delete it."
+        )
+
     def _bury(self, content: bytes) -> None:
         """Delete the lock of a dead run, one process at a time: a late one would delete the lock of the next holder."""
         grave = self._path.parent / f"{LOCK}.{_token(content) or uuid.UUID(int=0).hex}{PARTIAL}"
@@ -112,7 +143,7 @@ class Lock:
 
     def _refusal(self, content: bytes | None) -> str:
         holder = _holder(content)
-        who = f": process {holder.pid} on {holder.machine.partition(' ')[0]}, since {holder.since}" if holder else ""
+        who = f": {holder}" if holder else ""
         return (
             f"another run is writing into {self._output} right now{who}; wait for it to end, stop it, or name another "
             f"output. Its lock is {self._path}."
@@ -133,23 +164,6 @@ def locked(path: Path | ArrowPath, output: object, /) -> Iterator[Lock]:
             stop.set()
             heart.join()
             lock.release()
-
-
-def _is_alive(path: Path | ArrowPath, content: bytes) -> bool:
-    """Whether the holder lives: by its process on this machine, elsewhere by watching the file for a lease."""
-    holder = _holder(content)
-    if holder is not None and holder.machine == _machine():
-        if holder.pid == os.getpid():
-            return holder.token in HELD
-        started = _start_of(holder.pid)
-        if started != "unknown":
-            return started == holder.started
-    end = time.monotonic() + LEASE
-    while time.monotonic() < end:
-        time.sleep(min(1.0, BEAT / 2))
-        if (now := _read(path)) != content:
-            return now is not None
-    return False
 
 
 def _holder(content: bytes | None) -> Holder | None:
@@ -204,19 +218,33 @@ def _create(path: Path | ArrowPath, content: bytes) -> bool:
 
 
 def _link(path: Path, content: bytes) -> None:
-    """The file appears whole, or, in a file system without hard links, at least for one process only."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """The file appears whole, or, in a file system without hard links, at least for one process only.
+
+    A scratch folder is nobody else's to read: what grows there may take the place of a file that is not either.
+    """
+    path.parent.mkdir(0o700 if path.parent.name.endswith(SCRATCH) else 0o777, parents=True, exist_ok=True)
     claim = path.with_name(f".{path.name}.{uuid.uuid4().hex}{PARTIAL}")
     try:
         claim.write_bytes(content)
-        os.link(claim, path)
-    except (FileExistsError, FileNotFoundError, PermissionError):
-        raise
-    except OSError:
-        with path.open("xb") as file:
-            file.write(content)
+        try:
+            os.link(claim, path)
+        except (FileExistsError, FileNotFoundError):
+            raise
+        except OSError:
+            _write_exclusively(path, content)
     finally:
         claim.unlink(missing_ok=True)
+
+
+def _write_exclusively(path: Path, content: bytes) -> None:
+    """Where a full disk refuses the content, the file goes too: an empty lock would keep the next run out for a lease."""
+    with path.open("xb") as file:
+        try:
+            file.write(content)
+            file.flush()
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
 
 
 def _read(path: Path | ArrowPath) -> bytes | None:
