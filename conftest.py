@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from credalens.checks.packages import TELEMETRY, switch_off_telemetry
 from tests.platforms import reason_to_skip
 
 # Two test processes share the cores: with more threads each, small networks mostly wait for one another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("RAY_worker_niceness", "0")  # else Ray's workers wait until no other test has work for the cores
+for package in TELEMETRY:  # tests import them directly, too
+    switch_off_telemetry(package)
 
 gc.disable()  # while modules are imported, whose objects stay: a quarter of the time to collect the tests
 

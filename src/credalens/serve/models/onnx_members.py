@@ -19,6 +19,8 @@ from credalens.serve.models.served import ServedModel, TensorSpec
 with needing("onnxruntime", part="serving ONNX files", extra="serve"):
     import onnxruntime
 
+onnxruntime.disable_telemetry_events()  # also of a runtime that was imported before, and on Windows, which has no variable
+
 FLOATS: Final = {"tensor(float16)": "FP16", "tensor(float)": "FP32", "tensor(double)": "FP64"}
 DATATYPES: Final = {
     **FLOATS,
