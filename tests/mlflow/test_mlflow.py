@@ -1,8 +1,12 @@
 """In the registry: members and guard come back as they went, from files that hold no pickle."""
 
+import importlib
 import json
 import pickletools
-from types import SimpleNamespace
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,9 +16,11 @@ import torch
 from credalens import wrap_logits
 from credalens.guard import Guard
 from credalens.mlflow import load_model, log_model, save_model
+from credalens.mlflow.factories import factory_of_model
 from credalens.mlflow.saving import write_files
 from credalens.storage.prediction_file import to_frame
 from credalens.torch import CredalWrapper
+from tests.mlflow import networks
 from tests.mlflow.networks import network
 from tests.serve.onnx_files import write_linear
 
@@ -33,7 +39,6 @@ def wrapper():
 
 @pytest.fixture
 def mlflow(monkeypatch, tmp_path):
-    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     monkeypatch.chdir(tmp_path)
     import mlflow.pyfunc
@@ -75,13 +80,13 @@ def test_a_wrapper_comes_back_with_its_guard_and_without_a_pickle(mlflow, wrappe
 
 
 def test_a_registered_model_takes_data_frames(mlflow, wrapper):
-    frame = pd.DataFrame(ROWS.astype(float), columns=list("abcd"))
+    frame = pd.DataFrame(ROWS.astype(float), columns=list("abcd"), index=pd.Index(range(100, 0, -1), name="patient"))
     options = {"factory": FACTORY, "factory_options": {"width": 8}, "registered_model_name": "credal"}
     with mlflow.start_run():
         log_model(wrapper, "model", input_example=frame[:2], **options)
     prediction = mlflow.pyfunc.load_model("models:/credal/1").predict(frame)
     of_members = wrapper(torch.from_numpy(ROWS))
-    expected = to_frame(of_members, predicted=wrapper.guard.decide(of_members).prediction)
+    expected = to_frame(of_members, predicted=wrapper.guard.decide(of_members).prediction).set_index(frame.index)
     pd.testing.assert_frame_equal(prediction[list(expected)], expected)
 
 
@@ -131,6 +136,63 @@ def test_a_folder_of_a_stranger_calls_only_marked_functions(wrapper, tmp_path):
     with pytest.raises(ValueError, match="a saved model may call nothing else"):
         load_model(tmp_path)
     assert not written.exists()
+
+
+class TestFactoriesOfSavedModels:
+    """Only what the loading process imported or named is called; nothing is imported because a folder says so."""
+
+    @pytest.fixture
+    def module(self, tmp_path, monkeypatch):
+        """A module that writes a file when it is imported, and the name of its marked factory."""
+        written = tmp_path / "written.txt"
+        source = Path(networks.__file__).read_text()
+        (tmp_path / "stranger.py").write_text(f"open({str(written)!r}, 'w').close()\n{source}")
+        monkeypatch.syspath_prepend(tmp_path)
+        yield written
+        sys.modules.pop("stranger", None)
+
+    @pytest.fixture
+    def folder(self, wrapper, tmp_path):
+        """A model whose description names the factory of that module."""
+        folder = tmp_path / "saved"
+        folder.mkdir()
+        write_files(wrapper, folder, factory=FACTORY)
+        text = (folder / "credal.json").read_text()
+        (folder / "credal.json").write_text(text.replace(FACTORY, "stranger:network"))
+        return folder
+
+    def test_a_module_that_nobody_imported_is_not_imported(self, folder, module):
+        with pytest.raises(ValueError, match="set CREDALENS_FACTORIES=stranger:network in the environment"):
+            load_model(folder)
+        assert not module.exists()
+        assert "stranger" not in sys.modules
+
+    def test_a_name_in_the_call_is_imported(self, folder, module):
+        assert len(load_model(folder, factory="stranger:network").predict(ROWS)) == len(ROWS)
+        assert module.exists()
+
+    def test_an_imported_module_is_known(self, folder, module):
+        importlib.import_module("stranger")
+        assert len(load_model(folder).predict(ROWS)) == len(ROWS)
+
+    @pytest.mark.parametrize(
+        ("named", "known"), [("other:f, stranger:network", True), ("stranger:other", False), ("stranger", False)]
+    )
+    def test_the_environment_names_factories(self, folder, module, monkeypatch, named, known):
+        monkeypatch.setenv("CREDALENS_FACTORIES", named)
+        with nullcontext() if known else pytest.raises(ValueError, match="not imported"):
+            load_model(folder)
+        assert module.exists() == known
+
+    def test_modules_that_make_names_on_request_are_not_asked(self):
+        module = ModuleType("lazy")
+        module.__getattr__ = lambda name: pytest.fail(f"asked for {name}")
+        sys.modules["lazy"] = module
+        try:
+            with pytest.raises(ValueError, match="not marked"):
+                factory_of_model("lazy:network")
+        finally:
+            del sys.modules["lazy"]
 
 
 def test_a_folder_of_another_kind_is_refused(tmp_path):

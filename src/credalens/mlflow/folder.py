@@ -1,19 +1,23 @@
-"""The files of a saved model: its description, its members and its guard."""
+"""The files of a saved model: its description, which has the digests of the others, its members and its guard."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from credalens import __version__
 from credalens.guard import Guard
+from credalens.mlflow.installed import Wheel
 
 DESCRIPTION: Final = "credal.json"
 GUARD: Final = "guard.json"
 WEIGHTS: Final = "weights.safetensors"
+KINDS: Final = ("torch", "onnx")
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,8 @@ class Description:
     :ivar options: of ``CredalWrapper``, or of ``onnx_members``.
     :ivar members: how many there are.
     :ivar factory: "module:function" that builds one member for torch, with ``factory_options`` as its keywords.
+    :ivar files: SHA-256 of every other file, by its path in the folder; None in models of earlier versions.
+    :ivar wheel: what credalens was installed from, or None where the installation does not say.
     """
 
     kind: str
@@ -34,23 +40,72 @@ class Description:
     factory: str = ""
     factory_options: dict[str, Any] = field(default_factory=dict)
     version: str = __version__
+    files: dict[str, str] | None = field(default_factory=dict)
+    wheel: Wheel | None = None
 
     def write(self, folder: Path, /) -> None:
-        """Write it into a folder."""
-        (folder / DESCRIPTION).write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+        """Write it into a folder, as the last file, with the digests of the others."""
+        paths = sorted(path for path in folder.rglob("*") if path.is_file())
+        files = {path.relative_to(folder).as_posix(): _digest(path) for path in paths}
+        text = json.dumps(asdict(replace(self, files=files, wheel=Wheel.installed())), indent=1)
+        (folder / DESCRIPTION).write_text(text, encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path, /) -> Description:
-        """Read what :meth:`write` wrote."""
-        values = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-        return cls(**values | {"scores": tuple(values["scores"])})
+        """Read what :meth:`write` wrote, and refuse a folder whose other files are not those that were saved."""
+        path = folder / DESCRIPTION
+        try:
+            description = _restored(json.loads(path.read_bytes()))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise ValueError(
+                f"{path} describes no model that this version of credalens, {__version__}, can load: {error!r}. If a newer one "
+                "saved the model, update credalens."
+            ) from error
+        description._check_files(folder)
+        return description
+
+    def member_files(self) -> Sequence[str]:
+        """The ONNX files. Each has a folder of its own, for its external data; earlier versions had neither."""
+        earlier = self.files is None
+        return [f"member_{n}.onnx" if earlier else f"member_{n}/member.onnx" for n in range(self.members)]
+
+    def guard(self, folder: Path, /) -> Guard | None:
+        """The guard, where the model was saved with one."""
+        return Guard.load(folder / GUARD) if (folder / GUARD).exists() else None
+
+    def _check_files(self, folder: Path) -> None:
+        if self.files is None:
+            warnings.warn(
+                f"the model in {folder} was saved without digests of its files, by an earlier version of credalens: nothing "
+                "shows whether its guard was removed or exchanged. Save it again.",
+                stacklevel=4,
+            )
+            return
+        for name in sorted({*self.files, *self._read_files(folder)}):
+            if name not in self.files:
+                raise ValueError(f"{folder / name} does not belong to the saved model: it was saved without that file.")
+            if not (folder / name).is_file():
+                raise ValueError(f"{folder / name} is missing, and belongs to the saved model. Copy all of its files.")
+            if _digest(folder / name) != self.files[name]:
+                raise ValueError(
+                    f"{folder / name} is not the file that was saved: its SHA-256 is not that in {DESCRIPTION}. Save the model "
+                    "again if the file was exchanged on purpose."
+                )
+
+    def _read_files(self, folder: Path) -> set[str]:
+        members = {WEIGHTS} if self.kind == "torch" else {*self.member_files()}
+        return members | ({GUARD} if (folder / GUARD).exists() else set())
 
 
-def member_files(count: int, /) -> Sequence[str]:
-    """The names of the ONNX files."""
-    return [f"member_{n}.onnx" for n in range(count)]
+def _restored(values: dict[str, Any]) -> Description:
+    values = {"files": None, "wheel": None} | values
+    wheel = None if values["wheel"] is None else Wheel(**values["wheel"])
+    description = Description(**values | {"scores": tuple(values["scores"]), "wheel": wheel})
+    if description.kind not in KINDS:
+        raise ValueError(f"kind is {description.kind!r}, not one of {KINDS}")
+    return description
 
 
-def read_guard(folder: Path, /) -> Guard | None:
-    """The guard, where there is one."""
-    return Guard.load(folder / GUARD) if (folder / GUARD).exists() else None
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

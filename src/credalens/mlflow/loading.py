@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
 from credalens.guard import Guard
-from credalens.mlflow.folder import Description, member_files, read_guard
+from credalens.mlflow.folder import Description
 from credalens.serve.models.served import ServedModel
 from credalens.serve.protocol.datatypes import DTYPES
 from credalens.storage.prediction_file import to_frame
@@ -27,7 +27,7 @@ class CredalModel:
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> Any:
         """A data frame with a row for each input: ``prediction.to_pandas()``, the scores, and what the guard decides.
 
-        With a guard a row is about the class that the guard decides about.
+        With a guard a row is about the class that the guard decides about. Rows of a data frame keep their index.
         ``data`` is an array, a data frame whose columns are the features, or a dictionary of arrays by the inputs' names.
         """
         prediction = self.served.predict(self._inputs(data))
@@ -38,7 +38,7 @@ class CredalModel:
         if decided is not None:
             for name in ("decision", "p_value", "reason"):
                 frame[name] = _column(getattr(decided, name))
-        return frame
+        return frame.set_index(data.index) if _indexes(data, frame) else frame
 
     def _inputs(self, data: Any) -> dict[str, NDArray]:
         if isinstance(data, dict):
@@ -48,35 +48,47 @@ class CredalModel:
         return {name: np.require(values, requirements="W")}  # torch warns of memory that it must not write to
 
 
+def _indexes(data: Any, frame: Any) -> bool:
+    """Whether the input is a data frame of pandas whose rows are those of the frame."""
+    return isinstance(data, type(frame)) and len(data) == len(frame)
+
+
 def _column(values: Any) -> NDArray:
     return to_numpy(values)[0].ravel()
 
 
-def load_model(path: str | os.PathLike[str], /) -> CredalModel:
-    """The model in a folder that ``save_model`` wrote, as a ``CredalModel``.
+def load_model(path: str | os.PathLike[str], /, *, factory: str = "") -> CredalModel:
+    """The model in the folder with ``credal.json`` that ``save_model`` wrote, as a ``CredalModel``.
 
-    Use ``mlflow.pyfunc.load_model`` for a model of a registry or a run; it has the same ``predict``.
+    Use ``mlflow.pyfunc.load_model`` for a model of a registry or a run; it has the same ``predict``. Files that are not those
+    that were saved are refused, a guard that is missing or another one too. The factory of a torch model must be in a module
+    that you have imported, or be named by ``factory="module:function"`` or in the environment variable ``CREDALENS_FACTORIES``.
     """
     folder = Path(path)
-    description, guard = Description.read(folder), read_guard(folder)
+    description = Description.read(folder)
+    guard = description.guard(folder)
     if description.kind == "onnx":
         served, dtype = _onnx_model(description, guard, folder)
     else:
-        served, dtype = _torch_model(description, guard, folder)
+        served, dtype = _torch_model(description, guard, folder, factory)
     return CredalModel(served, guard, description.scores, dtype)
 
 
 def _onnx_model(description: Description, guard: Guard | None, folder: Path) -> tuple[ServedModel, np.dtype]:
     from credalens.serve.models.onnx_members import onnx_members
 
-    paths = [folder / name for name in member_files(description.members)]
+    paths = [folder / name for name in description.member_files()]
     served = onnx_members(paths, guard, **description.options)
     return served, np.dtype(DTYPES[served.inputs[0].datatypes[0]])
 
 
-def _torch_model(description: Description, guard: Guard | None, folder: Path) -> tuple[ServedModel, np.dtype]:
+def _torch_model(
+    description: Description, guard: Guard | None, folder: Path, factory: str
+) -> tuple[ServedModel, np.dtype]:
+    from credalens.mlflow.factories import factory_of_model, import_factory
     from credalens.mlflow.torch_members import input_dtype, read_wrapper
     from credalens.serve.models.python_model import python_model
 
-    wrapper = read_wrapper(description, folder)
+    function = import_factory(factory) if factory else factory_of_model(description.factory)
+    wrapper = read_wrapper(description, function, folder)
     return python_model(wrapper, guard), input_dtype(wrapper)

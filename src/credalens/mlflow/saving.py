@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import signature
@@ -16,8 +15,10 @@ from credalens.checks.options import check_choice
 from credalens.checks.packages import needing
 from credalens.core.scores import SCORES
 from credalens.guard import Guard
-from credalens.mlflow.folder import GUARD, Description, member_files
+from credalens.mlflow.factories import import_factory
+from credalens.mlflow.folder import GUARD, Description
 from credalens.mlflow.loading import load_model
+from credalens.mlflow.onnx_files import copy_onnx
 
 LOADER: Final = "credalens.mlflow"
 
@@ -25,12 +26,13 @@ LOADER: Final = "credalens.mlflow"
 def save_model(model: Any, path: str | os.PathLike[str], /, *, input_example: Any, **options: Any) -> None:
     """Save members with their guard as an MLflow model; ``mlflow.pyfunc.load_model(path)`` reads it.
 
-    ``model`` is a ``CredalWrapper`` or a list of ONNX files. ``input_example``, an array or a data frame, gives the signature,
-    and the saved model must predict it before MLflow gets the files. Options:
+    ``model`` is a ``CredalWrapper`` or a list of ONNX files, which are saved with their external data. ``input_example``, an
+    array or a data frame, gives the signature, and the saved model must predict it before MLflow gets the files. Options:
 
     - ``guard`` decides about every row; by default it is that of the wrapper.
     - ``factory="module:function"`` builds one member of a wrapper, with the JSON values of ``factory_options`` as keywords. It
-      must be marked with :func:`member_factory`, and importable by the process that loads the model. Only weights are saved.
+      must be marked with :func:`member_factory`, and imported or named by the process that loads the model
+      (:func:`load_model`). Only weights are saved.
     - ``logits=True`` if the ONNX files predict logits; ``output`` names the prediction if they have several outputs.
     - ``scores`` adds columns to total, aleatoric and epistemic, by their names in the catalogue.
     - Other options are those of ``mlflow.pyfunc.save_model``.
@@ -91,18 +93,17 @@ def write_files(
     checked = tuple(check_choice(name, tuple(SCORES), "a score") for name in scores)
     guard = guard if guard is not None else getattr(model, "guard", None)
     if isinstance(model, list | tuple):
-        options = {"logits": logits, "output": output}
-        for source, name in zip(model, member_files(len(model)), strict=True):
-            shutil.copyfile(source, folder / name)
-        Description("onnx", checked, options, len(model)).write(folder)
+        description = Description("onnx", checked, {"logits": logits, "output": output}, len(model))
+        for source, name in zip(model, description.member_files(), strict=True):
+            copy_onnx(source, folder / name)
         extra = "mlflow"
     else:
         from credalens.mlflow.torch_members import describe, write_weights
 
         description = describe(model, checked, factory, dict(factory_options or {}))
-        write_weights(model, description, folder)
-        description.write(folder)
+        write_weights(model, description, import_factory(factory), folder)
         extra = "mlflow,torch"
     if guard is not None:
         guard.save(folder / GUARD)
+    description.write(folder)
     return extra

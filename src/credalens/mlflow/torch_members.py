@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +11,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from credalens.mlflow.factories import find_factory
 from credalens.mlflow.folder import WEIGHTS, Description
 from credalens.torch import CredalWrapper
 from credalens.torch.modules import CallableModule, member_name
@@ -39,24 +39,25 @@ def input_dtype(wrapper: CredalWrapper, /) -> np.dtype:
     return np.dtype(np.float64 if first == torch.float64 else np.float32)
 
 
-def write_weights(wrapper: CredalWrapper, description: Description, folder: Path, /) -> None:
+def write_weights(
+    wrapper: CredalWrapper, description: Description, factory: Callable[..., Any], folder: Path, /
+) -> None:
     """Write the weights, once it is sure that the factory builds what takes all of them."""
     weights = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in wrapper.state_dict().items()}
-    _load_weights(build(description), weights, description.factory)
+    _load_weights(build(description, factory), weights, description.factory)
     save_file(weights, folder / WEIGHTS)
 
 
-def read_wrapper(description: Description, folder: Path, /) -> CredalWrapper:
+def read_wrapper(description: Description, factory: Callable[..., Any], folder: Path, /) -> CredalWrapper:
     """The wrapper around members from the factory with the weights of the file, ready to predict."""
-    wrapper = build(description)
+    wrapper = build(description, factory)
     _load_weights(wrapper, load_file(folder / WEIGHTS), description.factory)
     return wrapper.eval()
 
 
-def build(description: Description, /) -> CredalWrapper:
+def build(description: Description, factory: Callable[..., Any], /) -> CredalWrapper:
     """A wrapper of new members, each from one call of the factory."""
-    function = find_factory(description.factory)
-    members = [function(**description.factory_options) for _ in range(description.members)]
+    members = [factory(**description.factory_options) for _ in range(description.members)]
     for member in members:
         if not isinstance(member, nn.Module):
             raise TypeError(
