@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from attack.case import Case, expect
 from credalens.guard import Guard
 from credalens.guard.binomial import binomial_tail
-from credalens.guard.calibration import Calibration
+from credalens.guard.calibration import CalibrationData
 from credalens.guard.risk.promise import Promise, Risk
+from credalens.guard.signature import PredictionKind, Signature
 
 DRAWS = 40
 SURE = 1e-9  # probability of a false alarm of this campaign
@@ -64,8 +65,9 @@ def _curve(case: Case, max_error: float) -> Curve:
 
 def _fit(u: NDArray, wrong: NDArray, max_error: float, confidence: float, rate: float | None) -> Guard:
     labels = np.zeros(len(u), np.int64)
-    calibration = Calibration("total", "intersection", 2.0, 3, 5, 0.0, 0.0, u, labels + wrong, labels)
-    return Guard.from_calibration(calibration, false_alarm_rate=rate, risks=(Risk(max_error),), confidence=confidence)
+    signature = Signature("total", "intersection", 2.0, PredictionKind(classes=3, n_members=5, trim=0.0))
+    data = CalibrationData(signature, u, labels + wrong, labels)
+    return Guard.from_calibration(data, false_alarm_rate=rate, risks=(Risk(max_error),), confidence=confidence)
 
 
 def _check_promise(guard: Guard, u: NDArray, wrong: NDArray) -> None:

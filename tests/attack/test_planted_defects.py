@@ -13,9 +13,9 @@ from attack.case import DefectError, expect_close, expect_same
 from attack.running import run_case
 from credalens import prediction
 from credalens.core import decomposition
-from credalens.guard.calibration import Signature
 from credalens.guard.risk import search
 from credalens.guard.rounding import Slack
+from credalens.guard.signature import Signature
 
 
 def planted(monkeypatch, name: str, change) -> None:

@@ -9,27 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credalens.guard.binomial import binomial_interval, binomial_tail
-from credalens.guard.calibration import Calibration
+from credalens.guard.calibration import CalibrationData
 from credalens.guard.decider import Guard
 from credalens.guard.risk.control import Plan, last_passed, limits_of, plan_of, risks_at
 from credalens.guard.risk.promise import Risk, read_risks
 from credalens.guard.risk.search import refused_share
+from credalens.guard.signature import PredictionKind, Signature
 from tests import strategies  # noqa: F401 - its profile of hypothesis
 
-SIGNATURE = {
-    "score": "total",
-    "point": "intersection",
-    "base": 2.0,
-    "classes": 10,
-    "n_members": 5,
-    "trim": 0.0,
-    "rounding": 0.0,
-}
+SIGNATURE = Signature("total", "intersection", 2.0, PredictionKind(classes=10, n_members=5, trim=0.0))
 
 
 def calibration_of(values, wrong, labels=None):
     labels = np.zeros(len(values), int) if labels is None else labels
-    return Calibration(**SIGNATURE, values=values, predicted_classes=(labels + wrong) % 10, labels=labels)
+    return CalibrationData(SIGNATURE, values, (labels + wrong) % 10, labels)
 
 
 def fit(values, wrong, *risks, rate=None, confidence=0.95):

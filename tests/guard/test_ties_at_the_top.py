@@ -10,23 +10,16 @@ from hypothesis import strategies as st
 from credalens import wrap
 from credalens.guard import Guard
 from credalens.guard.binomial import binomial_interval, conformal_rate_range
-from credalens.guard.calibration import Calibration
+from credalens.guard.calibration import CalibrationData
 from credalens.guard.false_alarms import alarm_threshold, share_at_top
+from credalens.guard.signature import PredictionKind, Signature
 
 REMEDY = r"highest value less often: 'mean_total' or 'mean_least_confidence' \(score=, --score\)"
 
 
 def guard_of(values, rate=0.05):
-    made = {
-        "score": "total",
-        "point": "intersection",
-        "base": 2.0,
-        "classes": 2,
-        "n_members": 5,
-        "trim": 0.0,
-        "rounding": 0.0,
-    }
-    return Guard.from_calibration(Calibration(**made, values=np.asarray(values, float)), false_alarm_rate=rate)
+    signature = Signature("total", "intersection", 2.0, PredictionKind(classes=2, n_members=5, trim=0.0))
+    return Guard.from_calibration(CalibrationData(signature, np.asarray(values, float)), false_alarm_rate=rate)
 
 
 def binary(rows, spread, seed=0):

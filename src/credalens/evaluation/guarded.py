@@ -12,10 +12,11 @@ from credalens.evaluation.alarms import RATES
 from credalens.evaluation.results import Result
 from credalens.evaluation.scored_set import ScoredSet
 from credalens.guard import Guard
-from credalens.guard.calibration import Calibration
+from credalens.guard.calibration import CalibrationData
 from credalens.guard.false_alarms import alarm_threshold
 from credalens.guard.quantile import least_samples
 from credalens.guard.rounding import Slack, slack_of
+from credalens.guard.signature import PredictionKind, Signature
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,8 @@ def guard_of(id_set: ScoredSet, /, *, score: str, point: str, base: float, rate:
     if rows < least_samples(rate):
         return None
     values = id_set.scores[score].astype(np.float64)
-    calibration = Calibration(score, point, base, classes, members, 0.0, id_set.source.rounding, values)
-    return Guard.from_calibration(calibration, false_alarm_rate=rate)
+    signature = Signature(score, point, base, PredictionKind(classes, members, 0.0, id_set.source.rounding))
+    return Guard.from_calibration(CalibrationData(signature, values), false_alarm_rate=rate)
 
 
 def guard_outcomes(

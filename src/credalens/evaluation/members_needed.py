@@ -13,7 +13,7 @@ from credalens.evaluation.metrics.calibration import calibration_metrics
 from credalens.evaluation.metrics.ood import ood_metrics
 from credalens.evaluation.results import DETECTORS, METHODS, ByDetector, ByMethod, Result
 from credalens.evaluation.scored_set import score_name
-from credalens.guard.calibration import read_score
+from credalens.guard.signature import read_score
 from credalens.prediction import CredalPrediction
 from credalens.storage.source import Source
 

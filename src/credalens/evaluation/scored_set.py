@@ -13,7 +13,7 @@ from credalens.checks.crude_members import warn_of_members
 from credalens.core.hartley import EXACT_CLASSES
 from credalens.core.scores import SCORES
 from credalens.evaluation.results import ByMeasure, ByMethod
-from credalens.guard.calibration import read_score
+from credalens.guard.signature import read_score
 from credalens.prediction import CredalPrediction
 from credalens.storage.source import Source
 

@@ -14,7 +14,7 @@ from credalens.checks.labels import read_labels
 from credalens.guard.binomial import most_hits
 from credalens.guard.conformal_sets import ConformalSets
 from credalens.guard.nonconformity import NONCONFORMITY
-from credalens.guard.prediction_kind import PredictionKind
+from credalens.guard.signature import PredictionKind
 from credalens.prediction import CredalPrediction
 
 
@@ -56,7 +56,7 @@ def compare_sets(
     Methods reach slightly different coverage on a finite test set. For ``equal_size`` each threshold is chosen on the test
     inputs such that the coverage is the same for all.
     """
-    PredictionKind.of(calibration).check(test)
+    PredictionKind.of(calibration).check(PredictionKind.of(test))
     truth = read_labels(test_labels, "test_labels", np.broadcast_to(0, test.lower.shape)).ravel()
     return tuple(
         _quality(

@@ -15,10 +15,10 @@ from credalens.checks.counted import count_text
 from credalens.checks.labels import read_labels, warn_shifted_labels
 from credalens.checks.options import check_fraction
 from credalens.guard.nonconformity import SetScore
-from credalens.guard.prediction_kind import PredictionKind
 from credalens.guard.quantile import conformal_quantile, least_samples
 from credalens.guard.rounding import difference
 from credalens.guard.saved import SavedFormat, numbers
+from credalens.guard.signature import PredictionKind
 from credalens.prediction import CredalPrediction
 
 SAVED: Final = SavedFormat("conformal-sets", 2, {1: dict})
@@ -89,7 +89,7 @@ class ConformalSets:
 
     def predict_set(self, prediction: CredalPrediction, /) -> Any:
         """The sets as masks (*batch, classes)."""
-        self.fitted_on.check(prediction)
+        self.fitted_on.check(PredictionKind.of(prediction))
         scores = self.score.of(prediction)
         lowest = self.score.lowest(scores, difference(self.fitted_on.rounding, prediction._rounding))
         masks = lowest <= self.thresholds

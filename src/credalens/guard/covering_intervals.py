@@ -17,9 +17,9 @@ from credalens.checks.counted import count_text
 from credalens.checks.intervals import trusted_intervals
 from credalens.checks.options import check_fraction
 from credalens.core.intervals import ProbabilityIntervals, tightened
-from credalens.guard.prediction_kind import PredictionKind
 from credalens.guard.quantile import conformal_quantile, least_samples
 from credalens.guard.saved import SavedFormat
+from credalens.guard.signature import PredictionKind
 from credalens.prediction import CredalPrediction
 
 SAVED: Final = SavedFormat("covering-intervals", 2, {1: dict})
@@ -80,7 +80,7 @@ class CoveringIntervals:
 
     def inflate(self, prediction: CredalPrediction, /) -> ProbabilityIntervals:
         """The intervals of a prediction, widened by the margin, clipped and tightened."""
-        self.fitted_on.check(prediction)
+        self.fitted_on.check(PredictionKind.of(prediction))
         intervals = trusted_intervals(prediction.lower, prediction.upper)
         margin = self.margin * _scale(prediction, self.adaptive) + ROUNDING
         low, high = np.maximum(intervals.lower - margin, 0), np.minimum(intervals.upper + margin, 1)

@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Final, final
 
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from credalens import __version__
 from credalens.arrays import array_kind_of, to_numpy
-from credalens.checks.options import check_base, check_choice, check_count, check_fraction, check_tolerance, check_trim
-from credalens.core.scores import DEFAULT, INSTEAD, SCORES, highest_possible
+from credalens.checks.options import check_count, check_fraction
+from credalens.core.scores import DEFAULT, INSTEAD, highest_possible
 from credalens.guard.binomial import binomial_interval, conformal_rate_range, most_hits
-from credalens.guard.calibration import POINTS, Calibration, Signature, observe
+from credalens.guard.calibration import CalibrationData
 from credalens.guard.conformal_sets import ConformalSets
 from credalens.guard.decisions import LIKE, MANY, NONE, RISKY, SEVERAL, UNLIKE, Decisions
 from credalens.guard.false_alarms import PValueTable, alarm_threshold, p_values, share_at_top
@@ -27,6 +27,7 @@ from credalens.guard.risk.promise import Promise, Risk, read_risks
 from credalens.guard.risk.search import promised_limit
 from credalens.guard.rounding import Slack
 from credalens.guard.saved import SavedFormat, checksum, number, numbers, plain_fields
+from credalens.guard.signature import PredictionKind, Signature
 from credalens.prediction import CredalPrediction
 
 UNIFORM: Final = ", because their credal sets contain the uniform distribution or nearly do"
@@ -35,9 +36,10 @@ MANY_SCORES: Final = 1 << 14  # at a time: worth a table, which takes a millisec
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Guard(Signature):
+class Guard:
     """Accepts predictions or abstains, with a promise about each; made by :meth:`fit`, used by :meth:`decide`.
 
+    :ivar signature: what predictions must have in common with those of the calibration data, and how their score is read.
     :ivar version: of credalens when it was fitted.
     :ivar members: a note on the members, by the person who fitted it.
     :ivar false_alarm_rate: the largest share of new inputs like the calibration data that are called unlike it, on average
@@ -51,6 +53,7 @@ class Guard(Signature):
     :ivar scores: of the calibration data, sorted.
     """
 
+    signature: Signature
     version: str
     members: str
     false_alarm_rate: float | None
@@ -108,11 +111,11 @@ class Guard(Signature):
         >>> guard.decide(wrap(np.full((5, 1, 3), 1 / 3))).reason
         array(['unlike the calibration data'], dtype='<U41')
         """
-        calibration = observe(prediction, labels, score=score, point=point)
+        data = CalibrationData.of(prediction, labels, score=score, point=point)
         guard = cls.from_calibration(
-            calibration,
+            data,
             false_alarm_rate=false_alarm_rate,
-            risks=read_risks(max_error, max_class_error, class_by, calibration.classes),
+            risks=read_risks(max_error, max_class_error, class_by, data.signature.kind.classes),
             confidence=confidence,
             sets=sets,
             largest_set=largest_set,
@@ -125,7 +128,7 @@ class Guard(Signature):
     @classmethod
     def from_calibration(
         cls,
-        calibration: Calibration,
+        data: CalibrationData,
         /,
         *,
         false_alarm_rate: float | None = 0.05,
@@ -140,23 +143,53 @@ class Guard(Signature):
         rate = check_fraction(false_alarm_rate, "false_alarm_rate") if false_alarm_rate else None
         if rate is None and not risks:
             raise ValueError("nothing to promise: give a false_alarm_rate, a max_error with labels, or both.")
-        ordered = np.sort(calibration.values)
+        ordered = np.sort(data.scores)
         if not len(ordered):
             raise ValueError("the calibration data are empty; a guard needs inputs like those it will meet.")
         threshold = math.inf if rate is None else alarm_threshold(ordered, rate)
-        limit, promises = promised_limit(calibration, ordered, threshold, risks, confidence)
+        limit, promises = promised_limit(data, ordered, threshold, risks, confidence)
         return cls(
-            **{name.name: getattr(calibration, name.name) for name in fields(Signature)},
+            signature=data.signature,
             version=__version__,
             members=members,
             false_alarm_rate=rate,
             threshold=threshold,
             limit=limit,
             promises=promises,
-            sets=_check_sets(sets, calibration.classes),
+            sets=_check_sets(sets, data.signature.kind.classes),
             largest_set=check_count(largest_set, "largest_set"),
             scores=ordered,
         )
+
+    @property
+    def score(self) -> str:
+        """The score of the catalogue that it compares."""
+        return self.signature.score
+
+    @property
+    def point(self) -> str:
+        """Which point prediction names the class that it decides about, "intersection" or "mean"."""
+        return self.signature.point
+
+    @property
+    def base(self) -> float:
+        """Of the logarithm in which it was fitted."""
+        return self.signature.base
+
+    @property
+    def classes(self) -> int:
+        """How many classes predictions must have."""
+        return self.signature.kind.classes
+
+    @property
+    def n_members(self) -> int:
+        """How many members predictions must have."""
+        return self.signature.kind.n_members
+
+    @property
+    def trim(self) -> float:
+        """With which trim predictions must be made."""
+        return self.signature.kind.trim
 
     @property
     def n(self) -> int:
@@ -172,7 +205,7 @@ class Guard(Signature):
         """
         if self.false_alarm_rate is None:
             return None
-        slack, allowed = self.slack(), most_hits(self.false_alarm_rate, self.n + 1)
+        slack, allowed = self.signature.slack(), most_hits(self.false_alarm_rate, self.n + 1)
         at_least = int((self.scores >= slack.lowest(self.threshold)).sum())
         if at_least == allowed and (np.diff(self.scores) > 0).all():
             return conformal_rate_range(self.false_alarm_rate, self.n)
@@ -184,7 +217,7 @@ class Guard(Signature):
         if self.false_alarm_rate is None:
             return ""
         highest = highest_possible(self.score, classes=self.classes, members=self.n_members, base=self.base)
-        share = share_at_top(self.scores, self.false_alarm_rate, highest, self.slack())
+        share = share_at_top(self.scores, self.false_alarm_rate, highest, self.signature.slack())
         if not share:
             return ""
         others = " or ".join(f"{name!r}" for name in INSTEAD if name != self.score)
@@ -202,12 +235,20 @@ class Guard(Signature):
 
     def decide(self, prediction: CredalPrediction) -> Decisions:
         """Accept or abstain, for each input of a prediction that was made as those of the calibration data."""
-        self.check(prediction)
+        self.check(PredictionKind.of(prediction), prediction.base)
         return self.decide_rows(prediction)
+
+    def check(self, kind: PredictionKind, base: float, /) -> None:
+        """Refuse predictions that it may not decide about, by their kind and base alone."""
+        self.signature.check(kind, base)
 
     def decide_rows(self, prediction: CredalPrediction, /) -> Decisions:
         """`decide` without its checks, for parts of a table that was checked."""
-        scores, kind, rounding = self.scores_of(prediction), array_kind_of(prediction.lower), prediction._rounding
+        scores, kind, rounding = (
+            self.signature.scores_of(prediction),
+            array_kind_of(prediction.lower),
+            prediction._rounding,
+        )
         if self.sets is None:
             accepted = kind.restore(self.accepts(scores, rounding))
             return Decisions(accepted, scores, None, None, self, prediction, kind)
@@ -218,7 +259,7 @@ class Guard(Signature):
     def _with_sets(self, codes: NDArray, mask: NDArray, prediction: CredalPrediction) -> NDArray[np.int8]:
         """The reasons where a set stands in for a single class that is not accepted."""
         sizes = mask.sum(axis=-1)
-        named = to_numpy(self.predicted(prediction))[0][..., None]
+        named = to_numpy(self.signature.predicted(prediction))[0][..., None]
         single = (sizes == 1) & np.take_along_axis(mask, named, axis=-1)[..., 0]
         in_question = codes == RISKY if self.promises else (codes == LIKE) & ~single
         by_size = np.where(sizes > self.largest_set, MANY, np.where(sizes > 0, SEVERAL, NONE))
@@ -226,7 +267,7 @@ class Guard(Signature):
 
     def p_values(self, scores: NDArray, rounding: float | None = None, /) -> NDArray[np.float64]:
         """The p-value of each score of being like the calibration data; ``rounding`` is that of its members."""
-        lowest = self.slack(rounding).lowest(scores)
+        lowest = self.signature.slack(rounding).lowest(scores)
         return p_values(self.scores, lowest) if scores.size < MANY_SCORES else self._table.p_values(lowest)
 
     @cached_property
@@ -235,7 +276,7 @@ class Guard(Signature):
 
     def accepts(self, scores: NDArray, rounding: float | None = None, /) -> NDArray[np.bool_]:
         """Whether each score is accepted."""
-        slack = self.slack(rounding)
+        slack = self.signature.slack(rounding)
         accepted = ~self._unlike(scores, slack)
         return accepted & (scores < slack.lowest(self.limit)) if self.promises else accepted
 
@@ -244,7 +285,7 @@ class Guard(Signature):
 
     def reasons(self, scores: NDArray, rounding: float | None = None, /) -> NDArray[np.int8]:
         """Why each score is accepted or not, as a place in ``decisions.REASONS``."""
-        refused = np.where(self._unlike(scores, self.slack(rounding)), UNLIKE, RISKY)
+        refused = np.where(self._unlike(scores, self.signature.slack(rounding)), UNLIKE, RISKY)
         return np.where(self.accepts(scores, rounding), LIKE, refused).astype(np.int8)
 
     def save(self, path: str | os.PathLike[str], /) -> None:
@@ -266,22 +307,17 @@ class Guard(Signature):
         return f"Guard(score={self.score!r}, n={self.n}{rate}{promises})"
 
     def _fields(self) -> dict[str, Any]:
-        own = {name.name: getattr(self, name.name) for name in fields(self)}
+        own = {name: value for name, value in vars(self).items() if name not in ("signature", "_table")}
         promises = {promise.name: asdict(promise) for promise in self.promises}
         sets = None if self.sets is None else self.sets.saved_fields()
-        return {**own, "promises": promises, "sets": sets, "n": self.n, "scores": self.scores}
+        about = {"promises": promises, "sets": sets, "n": self.n, "scores": self.scores}
+        return {**self.signature.saved_fields(), **own, **about}
 
     @classmethod
     def _restored(cls, stored: dict[str, Any]) -> Guard:
         rate, sets = stored["false_alarm_rate"], stored["sets"]
         return cls(
-            score=check_choice(stored["score"], tuple(SCORES), "score"),
-            point=check_choice(stored["point"], POINTS, "point"),
-            base=check_base(stored["base"]),
-            classes=check_count(stored["classes"], "classes", least=2),
-            n_members=check_count(stored["n_members"], "n_members"),
-            trim=check_trim(stored["trim"]),
-            rounding=check_tolerance(stored["rounding"]),
+            signature=Signature.restored(stored),
             version=str(stored["version"]),
             members=str(stored["members"]),
             false_alarm_rate=None if rate is None else check_fraction(rate, "false_alarm_rate"),

@@ -55,7 +55,7 @@ class Decisions:
     @cached_property
     def prediction(self) -> Any:
         """The class that the guard's point prediction names; computed on first access."""
-        return self._guard.predicted(self._prediction)
+        return self._guard.signature.predicted(self._prediction)
 
     @cached_property
     def decision(self) -> NDArray[np.str_]:

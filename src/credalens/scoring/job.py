@@ -16,9 +16,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.arrays import rounding
 from credalens.checks.bad_rows import naming_bad_row
 from credalens.checks.crude_members import warn_of_members
 from credalens.guard import Guard
+from credalens.guard.signature import PredictionKind
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.scoring.columns import score_columns, sums_of, table_of
 from credalens.scoring.inputs import Chunk, FileInput
@@ -100,7 +102,10 @@ class ScoringJob:
     def check_guard(self) -> None:
         """Refuse a guard that is for predictions of another kind, before anything is written."""
         if self.guard is not None:
-            self.guard.check(self._certain_row())
+            own = self.settings
+            self.guard.check(
+                PredictionKind(own.classes, own.members, 0.0, 0.0 if own.logits else rounding(own.dtype)), own.base
+            )
 
     def columns(self, prediction: CredalPrediction, labels: NDArray | None = None, /) -> dict[str, NDArray]:
         """What is written about some rows."""

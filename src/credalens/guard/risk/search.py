@@ -8,24 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.guard.binomial import binomial_interval, binomial_masses
-from credalens.guard.calibration import Calibration
+from credalens.guard.calibration import CalibrationData
 from credalens.guard.risk.control import Plan, Tested, last_passed, limits_of, plan_of, risks_at
 from credalens.guard.risk.promise import Promise, Risk
 from credalens.guard.risk.shortfall import shortfall
 
 
 def promised_limit(
-    calibration: Calibration, ordered: NDArray, threshold: float, risks: tuple[Risk, ...], confidence: float, /
+    data: CalibrationData, ordered: NDArray, threshold: float, risks: tuple[Risk, ...], confidence: float, /
 ) -> tuple[float, tuple[Promise, ...]]:
     """The loosest limit at which all risks are promised; infinite where there are none, an error where it fails."""
     if not risks:
         return math.inf, ()
-    limits = limits_of(ordered, threshold, calibration.slack())
-    tested = risks_at(calibration.outcomes, risks, limits, confidence)
+    limits = limits_of(ordered, threshold, data.signature.slack())
+    tested = risks_at(data.outcomes, risks, limits, confidence)
     plan = plan_of(tested, limits)
     place = last_passed(tested, limits, plan)
     if place is None or plan is None:
-        raise ValueError(shortfall(tested, limits, plan, calibration.score))
+        raise ValueError(shortfall(tested, limits, plan, data.signature.score))
     return float(limits.values[place]), tuple(_promise(entry, place, plan) for entry in tested)
 
 

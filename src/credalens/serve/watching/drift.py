@@ -20,7 +20,7 @@ def drift_alarm(guard: Guard | None, /, *, streams: int = 1) -> DriftAlarm | Non
     if guard is None:
         return None
     try:
-        tolerance = max(vars(guard.slack()).values())
+        tolerance = max(vars(guard.signature.slack()).values())
         return DriftAlarm(guard.scores, alpha=ALPHA / streams, method="fixed", tolerance=tolerance)
     except ValueError as error:
         LOG.warning("drift is not watched: %s", error)
