@@ -30,7 +30,7 @@ from benchmarks.serve.servers import Server, timed_credalens
 from credalens import wrap
 from credalens.checks.member_array import read_members
 from credalens.core.decomposition import Decomposition
-from credalens.core.entropy import MAX_NODES, TOLERANCE
+from credalens.core.options import Options
 from credalens.guard import Guard
 from credalens.serve.settings import Settings
 
@@ -137,7 +137,7 @@ def _clocks(server: Server) -> tuple[float, ...]:
 def kernels_us(rows: int, classes: int) -> float:
     """What the compiled loops of `wrap` take alone, again and again: the least that the credal part can take."""
     members = read_members(members_probs(rows, classes))
-    results = Decomposition(rows, classes, np.dtype(np.float32), base=2, max_nodes=MAX_NODES, tolerance=TOLERANCE)
+    results = Decomposition(rows, classes, np.dtype(np.float32), Options())
     times = []
     for _ in range(50):
         begin = time.thread_time()

@@ -27,17 +27,18 @@ from credalens.checks.member_array import (
     read_members,
     roughest,
 )
-from credalens.checks.options import check_base, check_budget, check_choice, check_trim
+from credalens.checks.options import check_choice
 from credalens.checks.summaries import check_not_empty
 from credalens.core.batches import for_each_chunk
 from credalens.core.classical import ClassicalUncertainty, classical_of, from_bits
 from credalens.core.decisions import decide
 from credalens.core.decomposition import Decomposition
-from credalens.core.entropy import MAX_NODES, TOLERANCE, shannon_entropy
+from credalens.core.entropy import shannon_entropy
 from credalens.core.hartley import hartley_of
 from credalens.core.hull import ConvexHull
 from credalens.core.intervals import ProbabilityIntervals
 from credalens.core.members import MemberSummary
+from credalens.core.options import MAX_NODES, TOLERANCE, Options
 from credalens.core.pairwise_kl import pairwise_kl_of
 from credalens.core.scores import SCORES
 from credalens.core.trimming import left_out, trimmed_between, trimmed_bounds
@@ -228,19 +229,16 @@ def wrap(
     >>> prediction.probability.round(4), round(float(prediction.epistemic), 3)
     (array([0.325 , 0.2875, 0.3875]), 0.428)
     """
-    max_nodes, tolerance = check_budget(max_nodes, tolerance)
+    options = Options.checked(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
     warn_many_members(probs, "probs", class_axis=class_axis)
     least_rounding = roughest(probs)
     probs, member_axis = classes_last(in_common_precision(probs), member_axis, class_axis, "probs")
-    trim = check_trim(trim)
-    prediction = None if trim else _on_gpu(probs, "probs", member_axis, base, max_nodes, tolerance, least_rounding)
+    prediction = _on_gpu(probs, "probs", member_axis, options, least_rounding)
     if prediction is not None:
         return prediction
     members = read_members(probs, member_axis=member_axis)
     members = replace(members, array_kind=members.array_kind.rounded_by(least_rounding))
-    return _from_members(
-        members, "probs", base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads
-    )
+    return _from_members(members, "probs", options)
 
 
 def wrap_logits(
@@ -261,85 +259,60 @@ def wrap_logits(
     >>> wrap_logits([[[2.0, 0.0]], [[0.0, 2.0]]]).probability.tolist()
     [[0.5, 0.5]]
     """
-    max_nodes, tolerance = check_budget(max_nodes, tolerance)
+    options = Options.checked(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
     warn_many_members(logits, "logits", class_axis=class_axis)
     logits, member_axis = classes_last(logits, member_axis, class_axis, "logits")
-    trim = check_trim(trim)
-    prediction = None if trim else _on_gpu(logits, "logits", member_axis, base, max_nodes, tolerance)
+    prediction = _on_gpu(logits, "logits", member_axis, options)
     if prediction is None:
-        members = read_logits(logits, member_axis=member_axis)
-        prediction = _from_members(
-            members, "logits", base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads
-        )
+        prediction = _from_members(read_logits(logits, member_axis=member_axis), "logits", options)
     warn_doubtful_logits(logits, class_axis=class_axis)  # now, when a GPU has nothing left to do
     return prediction
 
 
 def _on_gpu(
-    values: Any,
-    kind: str,
-    member_axis: int,
-    base: float,
-    max_nodes: int,
-    tolerance: float,
-    least_rounding: float = 0.0,
+    values: Any, kind: str, member_axis: int, options: Options, least_rounding: float = 0.0, /
 ) -> CredalPrediction | None:
     """The credal prediction of CUDA tensors, computed on their device; None where the CPU has to compute it.
 
-    That is where Triton is missing and where values are wrong: the CPU path raises the error.
+    That is where Triton is missing, for trimmed intervals, and where values are wrong: the CPU path raises the error.
     """
-    if (tensor := gpu_tensor(values)) is None:
+    if options.trim or (tensor := gpu_tensor(values)) is None:
         return None
     from credalens.cuda import as_gpu_members
 
     members = as_gpu_members(tensor, kind, member_axis=member_axis)
-    base = check_base(base)
-    results = members and members.decompose(base=base, max_nodes=max_nodes, tolerance=tolerance)
+    results = members and members.decompose(options)
     if not (members and results):
         return None
     own = array_kind_of(tensor if kind == "probs" else results.total).rounded_by(least_rounding)
     return CredalPrediction(
-        **vars(results), base=base, n_members=len(members.tensor), _members=members, _rounding=own.rounding
+        **vars(results), base=options.base, n_members=len(members.tensor), _members=members, _rounding=own.rounding
     )
 
 
-def from_summary(
-    summary: MemberSummary,
-    /,
-    *,
-    base: float = 2,
-    trim: float = 0,
-    max_nodes: int = MAX_NODES,
-    tolerance: float = TOLERANCE,
-    threads: int | None = None,
-) -> CredalPrediction:
+def from_summary(summary: MemberSummary, options: Options, /) -> CredalPrediction:
     """The credal prediction of a summary's members."""
-    max_nodes, tolerance = check_budget(max_nodes, tolerance)
     check_not_empty(summary.count)
     array_kind = summary.array_kind or NUMPY
-    bounds = summary.bounds(out := _left_out(check_trim(trim), summary.count))
+    bounds = summary.bounds(out := _left_out(options.trim, summary.count))
     lower, upper, total = (to_numpy(x)[0] for x in (*bounds, summary.sum_probability))
     classes, batch = lower.shape[-1], lower.shape[:-1]
     low, high = (np.ascontiguousarray(x, np.float64).reshape(-1, classes) for x in (lower, upper))
     mean = (total / summary.count).reshape(-1, classes)
     if out:
         low, high, mean = trimmed_between(low, high, mean)
-    results = Decomposition(
-        len(low), classes, array_kind.result_dtype, base=base, max_nodes=max_nodes, tolerance=tolerance
-    )
+    results = Decomposition(len(low), classes, array_kind.result_dtype, options)
 
     def work(start: int, stop: int) -> None:
         rows = slice(start, stop)
         results.solve_bounds(low[rows], high[rows], mean[rows], start, stop)
 
-    for_each_chunk(work, len(low), classes, threads=threads)
+    for_each_chunk(work, len(low), classes, threads=options.threads)
     results.warn_if_open(stacklevel=4)
     entropy = np.asarray(to_numpy(summary.sum_entropy)[0], np.float64).reshape(-1) / summary.count
     restore = MemberArray(mean, batch, array_kind).restore
-    classical = from_bits(shannon_entropy(mean), entropy, restore, base=base)
-    return _prediction(
-        results, array_kind, batch, summary.count, base, trim=trim, _classical=classical, _threads=threads
-    )
+    classical = from_bits(shannon_entropy(mean), entropy, restore, base=options.base)
+    return _prediction(results, array_kind, batch, summary.count, _classical=classical)
 
 
 def _left_out(trim: float, members: int) -> int:
@@ -353,13 +326,9 @@ def _left_out(trim: float, members: int) -> int:
     return out
 
 
-def _from_members(
-    members: MemberArray, name: str, *, base: float, trim: float, max_nodes: int, tolerance: float, threads: int | None
-) -> CredalPrediction:
+def _from_members(members: MemberArray, name: str, options: Options, /) -> CredalPrediction:
     count, rows, classes = members.array.shape
-    results = Decomposition(
-        rows, classes, members.array_kind.result_dtype, base=base, max_nodes=max_nodes, tolerance=tolerance
-    )
+    results = Decomposition(rows, classes, members.array_kind.result_dtype, options)
 
     def work(start: int, stop: int) -> None:
         if not results.solve_members(members, start, stop):
@@ -372,15 +341,14 @@ def _from_members(
         low, high, mean = trimmed_bounds(part.normalised().array, out)
         results.solve_bounds(low, high, mean, start, stop)
 
-    for_each_chunk(work_trimmed if (out := _left_out(trim, count)) else work, rows, classes, threads=threads)
+    out = _left_out(options.trim, count)
+    for_each_chunk(work_trimmed if out else work, rows, classes, threads=options.threads)
     results.warn_if_open(stacklevel=4)
-    return _prediction(
-        results, members.array_kind, members.batch, count, base, trim=trim, _members=members, _threads=threads
-    )
+    return _prediction(results, members.array_kind, members.batch, count, _members=members)
 
 
 def _prediction(
-    results: Decomposition, array_kind: ArrayKind, batch: tuple[int, ...], count: int, base: float, **lazy: Any
+    results: Decomposition, array_kind: ArrayKind, batch: tuple[int, ...], count: int, /, **lazy: Any
 ) -> CredalPrediction:
     """The arrays of ``results`` in the caller's batch shape and library."""
 
@@ -396,8 +364,10 @@ def _prediction(
         aleatoric=restore(results.aleatoric),
         epistemic=restore(results.epistemic),
         aleatoric_bound=restore(results.bound),
-        base=float(base),
+        base=results.options.base,
         n_members=count,
+        trim=results.options.trim,
+        _threads=results.options.threads,
         _rounding=array_kind.rounding,
         **lazy,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from credalens.core.entropy import MAX_NODES, TOLERANCE
+from credalens.core.options import MAX_NODES, TOLERANCE
 from credalens.datasets import cifar10_ensemble
 from credalens.kernels.lower.solve import lower_entropy_rows
 

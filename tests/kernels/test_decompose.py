@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens import lower_entropy
-from credalens.core.entropy import MAX_NODES, TOLERANCE
+from credalens.core.options import MAX_NODES, TOLERANCE
 from credalens.kernels.decompose import decompose_bounds, decompose_members
 from credalens.kernels.lower.enumeration import flips_workspace
 from credalens.kernels.lower.records import enumerate_records, records_workspace

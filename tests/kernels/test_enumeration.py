@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens import ProbabilityIntervals, lower_entropy
-from credalens.core.entropy import MAX_NODES, TOLERANCE
+from credalens.core.options import MAX_NODES, TOLERANCE
 from credalens.kernels.lower.branch import branch_and_bound_rows
 from credalens.kernels.lower.enumeration import flips_workspace
 from credalens.kernels.lower.solve import enumerate_rows, search_workspace

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens import ProbabilityIntervals
-from credalens.core.entropy import MAX_NODES, TOLERANCE
+from credalens.core.options import MAX_NODES, TOLERANCE
 from credalens.kernels.lower.open_classes import (
     OpenClasses,
     no_peaks,

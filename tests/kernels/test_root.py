@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from credalens.core.entropy import TOLERANCE
+from credalens.core.options import TOLERANCE
 from credalens.kernels.lower.solve import lower_entropy_rows
 from tests import oracles
 

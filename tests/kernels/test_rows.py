@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens import intersection_probability, lower_entropy, probability_intervals, upper_entropy, wrap
-from credalens.core.entropy import MAX_NODES, TOLERANCE
+from credalens.core.options import MAX_NODES, TOLERANCE
 from credalens.kernels.bounds import bounds_rows, fold_rows, intersect_rows
 from credalens.kernels.decompose import decompose_bounds, decompose_members
 from credalens.kernels.lower.enumeration import flips_workspace

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from credalens.core.entropy import TOLERANCE
+from credalens.core.options import TOLERANCE
 
 FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
 CLASSICAL = ("total", "aleatoric", "epistemic")

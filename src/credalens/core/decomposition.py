@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from functools import cache
 from types import ModuleType
@@ -12,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.member_array import MemberArray
-from credalens.checks.options import check_base
 from credalens.core.entropy import warn_open_rows
+from credalens.core.options import Options
 from credalens.kernels.buffers import aligned_arrays
 
 SMALL: Final = 4096  # values: for fewer it takes longer to get scratch memory than to work in it
@@ -53,16 +52,13 @@ _SPARE: Final[deque[_Scratch]] = deque(maxlen=4)  # small ones of earlier calls
 
 
 class Decomposition:
-    """The output arrays for some rows, in the caller's precision: bounds, point predictions, and entropies in ``base``.
+    """The output arrays for some rows, in the caller's precision: bounds, point predictions, and entropies.
 
     Rows are independent, so several threads may fill one object.
     """
 
-    def __init__(
-        self, rows: int, classes: int, dtype: np.dtype, *, base: float, max_nodes: int, tolerance: float
-    ) -> None:
-        self.scale = 1.0 / math.log2(check_base(base))
-        self.max_nodes, self.tolerance = max_nodes, tolerance
+    def __init__(self, rows: int, classes: int, dtype: np.dtype, options: Options, /) -> None:
+        self.options = options
         self.lower, self.upper, self.probability, self.mean = aligned_arrays(4, (rows, classes), dtype)
         self.total, self.aleatoric, self.epistemic, self.bound = aligned_arrays(4, (rows,), dtype)
         self._gaps: list[NDArray] = []  # in bits, of rows that were hard to solve
@@ -75,7 +71,7 @@ class Decomposition:
         array, first, last = members.rows(start, stop)
         scratch = self._take_scratch(stop - start)
         size = _kernels().decompose.decompose_members(
-            array, first, last, members.tolerance, self.tolerance,
+            array, first, last, members.tolerance, self.options.tolerance,
             class_outputs, tuple(entropies), scratch.records, scratch.search, np.empty(len(array)),
         )  # fmt: skip
         if size < 0:
@@ -93,7 +89,13 @@ class Decomposition:
         self.lower[start:stop], self.upper[start:stop], self.mean[start:stop] = low, high, mean
         entropies, scratch = np.empty((3, stop - start)), self._take_scratch(stop - start)
         size = _kernels().decompose.decompose_bounds(
-            low, high, self.tolerance, self.probability[start:stop], tuple(entropies), scratch.records, scratch.search
+            low,
+            high,
+            self.options.tolerance,
+            self.probability[start:stop],
+            tuple(entropies),
+            scratch.records,
+            scratch.search,
         )
         open_rows = self._enumerate(size, entropies, scratch)
         self._unused.append(scratch)
@@ -105,8 +107,7 @@ class Decomposition:
         """Warn if the budget ended before the lowest entropy of every row was certified."""
         if self._gaps:
             gaps, narrow = np.concatenate(self._gaps), self.aleatoric.dtype == np.float32
-            budget = self.max_nodes, self.tolerance
-            warn_open_rows(gaps, len(self.total), *budget, narrow=narrow, stacklevel=stacklevel + 1)
+            warn_open_rows(gaps, len(self.total), self.options, narrow=narrow, stacklevel=stacklevel + 1)
 
     def _take_scratch(self, rows: int) -> _Scratch:
         """Scratch memory for some rows that no other thread works in."""
@@ -120,12 +121,12 @@ class Decomposition:
     def _enumerate(self, size: int, entropies: NDArray, scratch: _Scratch) -> NDArray:
         """Search the rows that have records, which the kernel is compiled for only if there are any; those still open."""
         open_rows = np.empty(entropies.shape[1], np.int64)
-        if size == 0 or self.max_nodes == 0:
+        if size == 0 or self.options.max_nodes == 0:
             return open_rows[:0]
         _, lowest, bound = entropies
-        share = _kernels().open_rows.first_share(self.max_nodes)
+        share = _kernels().open_rows.first_share(self.options.max_nodes)
         number = _kernels().records.enumerate_records(
-            scratch.records, size, self.tolerance, share, lowest, bound, open_rows, scratch.flips
+            scratch.records, size, self.options.tolerance, share, lowest, bound, open_rows, scratch.flips
         )
         return open_rows[:number]
 
@@ -133,13 +134,15 @@ class Decomposition:
         """Search on for the given bounds, whose results are in these rows of ``entropies``."""
         _, lowest, bound = entropies
         nowhere = np.empty((entropies.shape[1], 0))
-        _kernels().open_rows.solve_open_rows(low, high, self.tolerance, self.max_nodes, rows, lowest, bound, nowhere)
+        _kernels().open_rows.solve_open_rows(
+            low, high, self.options.tolerance, self.options.max_nodes, rows, lowest, bound, nowhere
+        )
         self._gaps.append(lowest[rows] - bound[rows])
 
     def _write(self, start: int, stop: int, entropies: NDArray) -> None:
         """Entropies in bits to the results in the caller's unit, none of them minus zero."""
         results = (self.total, self.aleatoric, self.epistemic, self.bound)
-        _kernels().write_results.write_results(entropies, self.scale, *(x[start:stop] for x in results))
+        _kernels().write_results.write_results(entropies, self.options.unit, *(x[start:stop] for x in results))
 
 
 def _bounds_of(members: NDArray, tolerance: float) -> tuple[NDArray, NDArray]:

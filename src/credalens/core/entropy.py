@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from credalens.checks.counted import count_text
 from credalens.checks.intervals import read_intervals
-from credalens.checks.options import check_base, check_budget
+from credalens.checks.options import check_base
 from credalens.core.batches import for_each_chunk
+from credalens.core.options import MAX_NODES, TOLERANCE, Options
 
-MAX_NODES = 1_000_000
 OUTSIDE = 1e-9  # mass; sums of any number of classes round by less
-TOLERANCE = 1e-12  # bits; a node of the search that cannot improve by more than this is closed
 OPEN = 1e-9  # bits between value and bound from which on a row is not certified
 OPEN_NARROW = 1e-6  # the same for float32 results, whose last digits are as large
 
@@ -74,33 +73,28 @@ def lower_entropy(
     >>> round(float(value), 4), float(value - bound) < 1e-9
     (1.1568, True)
     """
-    bits_per_unit = 1.0 / math.log2(check_base(base))
-    max_nodes, tolerance = check_budget(max_nodes, tolerance)
+    options = Options.checked(base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
     intervals = read_intervals(lower, upper)
-    entropy, bound, distribution = lower_entropy_bits(
-        intervals.lower, intervals.upper, max_nodes=max_nodes, tolerance=tolerance, threads=threads
-    )
-    warn_open_rows(entropy - bound, len(entropy), max_nodes, tolerance, stacklevel=3)
-    value = intervals.restore(entropy * bits_per_unit)
+    entropy, bound, distribution = lower_entropy_bits(intervals.lower, intervals.upper, options)
+    warn_open_rows(entropy - bound, len(entropy), options, stacklevel=3)
+    value = intervals.restore(entropy * options.unit)
     extras = []
     if return_distribution:
         extras.append(intervals.restore(distribution))
     if return_bounds:
-        extras.append((intervals.restore(bound * bits_per_unit), value))
+        extras.append((intervals.restore(bound * options.unit), value))
     return (value, *extras) if extras else value
 
 
-def warn_open_rows(
-    gaps: NDArray, rows: int, max_nodes: int, tolerance: float, *, narrow: bool = False, stacklevel: int = 2
-) -> None:
+def warn_open_rows(gaps: NDArray, rows: int, options: Options, /, *, narrow: bool = False, stacklevel: int = 2) -> None:
     """Warn if some of ``rows`` rows, with these gaps in bits between value and bound, are open after the search."""
-    visible = max(OPEN_NARROW if narrow else OPEN, 2 * tolerance)
+    visible = max(OPEN_NARROW if narrow else OPEN, 2 * options.tolerance)
     if not (count := int((gaps > visible).sum())):
         return
     warnings.warn(
-        f"{count:,} of {count_text(rows, 'row')} {'is' if count == 1 else 'are'} not certified after max_nodes={max_nodes}: "
-        f"the lowest entropy (aleatoric) lies up to {gaps.max():.3g} bits above its certified bound, and epistemic may be too "
-        "low by as much. A larger max_nodes closes more rows.",
+        f"{count:,} of {count_text(rows, 'row')} {'is' if count == 1 else 'are'} not certified after "
+        f"max_nodes={options.max_nodes}: the lowest entropy (aleatoric) lies up to {gaps.max():.3g} bits above its certified "
+        "bound, and epistemic may be too low by as much. A larger max_nodes closes more rows.",
         RuntimeWarning,
         stacklevel=stacklevel,
     )
@@ -133,9 +127,7 @@ def upper_entropy_bits(
     return np.maximum(entropy, 0.0, out=entropy), p
 
 
-def lower_entropy_bits(
-    lower: NDArray, upper: NDArray, *, max_nodes: int, tolerance: float, threads: int | None
-) -> tuple[NDArray, NDArray, NDArray]:
+def lower_entropy_bits(lower: NDArray, upper: NDArray, options: Options, /) -> tuple[NDArray, NDArray, NDArray]:
     """(lower entropy, certified bound, minimiser) in bits of validated float64 rows."""
     from credalens.kernels.lower.solve import lower_entropy_rows
 
@@ -144,10 +136,10 @@ def lower_entropy_bits(
 
     def work(start: int, stop: int) -> None:
         results = entropy[start:stop], bound[start:stop], p[start:stop]
-        lower_entropy_rows(lower[start:stop], upper[start:stop], tolerance, max_nodes, *results)
+        lower_entropy_rows(lower[start:stop], upper[start:stop], options.tolerance, options.max_nodes, *results)
         _check_inside(lower[start:stop], upper[start:stop], p[start:stop], start)
 
-    for_each_chunk(work, rows, classes, threads=threads)
+    for_each_chunk(work, rows, classes, threads=options.threads)
     return entropy, bound, p
 
 

@@ -15,7 +15,7 @@ from credalens.checks.doubtful_input import warn_many_members
 from credalens.checks.member_array import check_member_axis, in_common_precision, raise_no_members, roughest
 from credalens.checks.options import check_count
 from credalens.checks.summaries import check_continues, check_kept, check_merge, raise_bad_members
-from credalens.core.entropy import MAX_NODES, TOLERANCE
+from credalens.core.options import MAX_NODES, TOLERANCE, Options
 from credalens.short_repr import short_repr
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ class MemberSummary:
         """The credal prediction of the members folded in so far: what ``wrap`` gives for all of them at once."""
         from credalens.prediction import from_summary
 
-        return from_summary(self, base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+        options = Options.checked(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+        return from_summary(self, options)
 
     def all_reduce(self, group: Any = None) -> MemberSummary:
         """A new summary of the members of all processes of a ``torch.distributed`` group, the same in each.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from credalens.checks.member_array import MemberArray, read_logits, read_members
 from credalens.core.batches import for_each_chunk
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.decomposition import Decomposition
+from credalens.core.options import Options
 from credalens.core.pairwise_kl import pairwise_kl
 from credalens.cuda.decomposition import GpuDecomposition, decompose
 from credalens.cuda.layout import MOST_CLASSES
@@ -43,28 +44,26 @@ class GpuMembers:
         """float64 for float64, float32 for everything narrower."""
         return torch.promote_types(self.tensor.dtype, torch.float32)
 
-    def decompose(self, *, base: float, max_nodes: int, tolerance: float) -> GpuDecomposition | None:
+    def decompose(self, options: Options, /) -> GpuDecomposition | None:
         """All results in the caller's shape, unit and precision, or None if a row is not a distribution."""
         results = decompose(
             self.tensor,
             self.kind,
             row_tolerance=row_tolerance(str(self.tensor.dtype).removeprefix("torch.")),
-            unit=1.0 / math.log2(base),
-            max_nodes=min(max_nodes, NODES),
-            tolerance=tolerance,
-            refine=partial(self._refined, max_nodes=max_nodes, tolerance=tolerance),
+            unit=options.unit,
+            max_nodes=min(options.max_nodes, NODES),
+            tolerance=options.tolerance,
+            refine=partial(self._refined, replace(options, base=2.0, threads=None)),
         )
         if results is None or len(self.batch) == 1:
             return results
         return GpuDecomposition(*(x.view(self.batch + x.shape[1:]) for x in vars(results).values()))
 
-    def _refined(self, rows: Tensor, *, max_nodes: int, tolerance: float) -> Tensor:
+    def _refined(self, in_bits: Options, rows: Tensor, /) -> Tensor:
         """Lower entropies and bounds of rows that the device leaves open, by the CPU path."""
         members = GpuMembers(self.tensor[:, rows], (len(rows),), self.kind).to_cpu()
         classes = self.tensor.shape[-1]
-        results = Decomposition(
-            len(rows), classes, np.dtype(np.float64), base=2, max_nodes=max_nodes, tolerance=tolerance
-        )
+        results = Decomposition(len(rows), classes, np.dtype(np.float64), in_bits)
         for_each_chunk(partial(results.solve_members, members), len(rows), classes)
         results.warn_if_open(stacklevel=8)
         return torch.from_numpy(np.stack([results.aleatoric, results.bound]))

@@ -13,6 +13,7 @@ from torch import Tensor
 from credalens.checks.arrays import row_tolerance
 from credalens.checks.member_array import read_logits, read_members
 from credalens.core.decomposition import Decomposition
+from credalens.core.options import Options
 from credalens.cuda.decomposition import GpuDecomposition, decompose
 
 NODES = 100
@@ -54,7 +55,7 @@ def _probe(classes: int, kind: str) -> Tensor:
 def _agrees(ours: GpuDecomposition | None, probe: Tensor, kind: str) -> bool:
     members = read_logits(probe) if kind == "logits" else read_members(probe)
     _, rows, classes = probe.shape
-    expected = Decomposition(rows, classes, np.dtype(np.float64), base=2, max_nodes=NODES, tolerance=1e-9)
+    expected = Decomposition(rows, classes, np.dtype(np.float64), Options(max_nodes=NODES, tolerance=1e-9))
     valid = expected.solve_members(members, 0, rows)
     if ours is None or not valid:
         return ours is None and not valid

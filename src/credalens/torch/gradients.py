@@ -7,7 +7,6 @@ that attains it, in equal parts if several do.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -15,8 +14,7 @@ from torch import Tensor
 
 from credalens.arrays import array_kind_of
 from credalens.checks.member_array import MemberArray, check_member_axis, read_distributions
-from credalens.checks.options import check_base, check_budget
-from credalens.core.entropy import MAX_NODES, TOLERANCE
+from credalens.core.options import MAX_NODES, TOLERANCE, Options
 from credalens.prediction import CredalPrediction
 from credalens.torch.member_outputs import in_float64
 from credalens.torch.operators import extremes
@@ -62,21 +60,21 @@ def credal_prediction(
         raise TypeError(
             f"probs must be a torch tensor; got {type(probs).__name__}. For other arrays call credalens.wrap."
         )
-    scale = 1.0 / math.log2(check_base(base))
-    max_nodes, tolerance = check_budget(max_nodes, tolerance)
+    options = Options.checked(base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
     dtype = dtype or torch.promote_types(probs.dtype, torch.float32)
     probs = probs.movedim(check_member_axis(member_axis, probs.ndim, "probs"), 0)
     members = _members(probs, float64=dtype == torch.float64)
     p = in_float64(probs)
     p = p / p.sum(-1, keepdim=True)
     lower, upper = p.amin(0), p.amax(0)
-    budget = max_nodes, tolerance, threads
     if torch.compiler.is_compiling():
         bounds = (x.detach() for x in (probs, lower, upper))
-        highest, lowest, bound = torch.ops.credalens.extremes(*bounds, *budget)
+        highest, lowest, bound = torch.ops.credalens.extremes(
+            *bounds, options.max_nodes, options.tolerance, options.threads
+        )
     else:
-        highest, lowest, bound = extremes(lower, upper, *budget)
-    total, aleatoric = (_entropy_with_active_bounds(lower, upper, q) * scale for q in (highest, lowest))
+        highest, lowest, bound = extremes(lower, upper, options)
+    total, aleatoric = (_entropy_with_active_bounds(lower, upper, q) * options.unit for q in (highest, lowest))
     results = {
         "lower": lower,
         "upper": upper,
@@ -85,11 +83,11 @@ def credal_prediction(
         "total": total,
         "aleatoric": aleatoric,
         "epistemic": (total - aleatoric).clamp_min(0.0),
-        "aleatoric_bound": bound * scale,
+        "aleatoric_bound": bound * options.unit,
     }
     returned: dict[str, Any] = {name: value.to(probs.device, dtype) for name, value in results.items()}
     returned["_members"] = members
-    return CredalPrediction(**returned, base=float(base), n_members=len(p), _rounding=array_kind_of(probs).rounding)
+    return CredalPrediction(**returned, base=options.base, n_members=len(p), _rounding=array_kind_of(probs).rounding)
 
 
 def _members(probs: Tensor, *, float64: bool) -> MemberArray | TensorMembers:

@@ -19,6 +19,7 @@ from credalens.checks.member_array import in_common_precision, read_valid_member
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.entropy import lower_entropy_bits, upper_entropy_bits, warn_open_rows
 from credalens.core.members import MemberSummary
+from credalens.core.options import Options
 from credalens.prediction import ARRAYS, CredalPrediction, wrap, wrap_logits
 from credalens.torch.member_outputs import MemberOutput, naming_bad_member, summary_of_output, warn_doubtful_output
 from credalens.torch.tensor_members import TensorMembers
@@ -34,14 +35,12 @@ def wrap_outputs(outputs: Sequence[MemberOutput], kind: str, /, *, class_axis: i
         return wrap_all([output.tensor for output in outputs], **axis, **budget)
 
 
-def extremes(
-    lower: Tensor, upper: Tensor, max_nodes: int, tolerance: float, threads: int | None, /
-) -> tuple[Tensor, Tensor, Tensor]:
+def extremes(lower: Tensor, upper: Tensor, options: Options, /) -> tuple[Tensor, Tensor, Tensor]:
     """(distribution of highest entropy, of lowest entropy, certified bound of the lowest) from the exact solvers."""
     low, high = _rows(lower), _rows(upper)
-    _, highest = upper_entropy_bits(low, high, distribution=True, threads=threads)
-    value, bound, lowest = lower_entropy_bits(low, high, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
-    warn_open_rows(value - bound, len(value), max_nodes, tolerance, stacklevel=4)
+    _, highest = upper_entropy_bits(low, high, distribution=True, threads=options.threads)
+    value, bound, lowest = lower_entropy_bits(low, high, options)
+    warn_open_rows(value - bound, len(value), options, stacklevel=4)
 
     def tensor(x: NDArray, shape: torch.Size) -> Tensor:
         return torch.from_numpy(x).to(lower.device).view(shape)
@@ -113,7 +112,7 @@ def extremes_in_graph(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """``extremes`` of the bounds of members whose values are checked now, since a graph has none."""
     read_valid_members(probs)
-    return extremes(lower, upper, max_nodes, tolerance, threads)
+    return extremes(lower, upper, Options(max_nodes=max_nodes, tolerance=tolerance, threads=threads))
 
 
 @extremes_in_graph.register_fake

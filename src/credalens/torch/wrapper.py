@@ -19,8 +19,8 @@ from credalens.checks.options import (
     check_count,
     check_threads,
 )
-from credalens.core.entropy import MAX_NODES, TOLERANCE
 from credalens.core.members import MemberSummary
+from credalens.core.options import MAX_NODES, TOLERANCE
 from credalens.guard import Decisions, Guard
 from credalens.guard.decider import guard_in_use
 from credalens.prediction import CredalPrediction
