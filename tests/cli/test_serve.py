@@ -38,7 +38,8 @@ def test_workers_get_the_same_settings(capsys, served, tmp_path):
     (tmp_path / "tokens").write_text("secret\n")
     arguments = ("--workers", 2, "--guard", tmp_path / "guard.json", "--token-file", tmp_path / "tokens")
     load = ("--batch-delay", 2.5, "--queue", 7, "--max-rows", 9, "--timeout", 3, "--host", EVERYWHERE)
-    code, _, err = run(capsys, "serve", *arguments, *load, "--name", "mine", "--model-version", "2", "--logits")
+    names = ("--allow-host", "credalens.svc", "--allow-host", "*.example.org")
+    code, _, err = run(capsys, "serve", *arguments, *load, "--name", "mine", "--model-version", "2", "--logits", *names)
     assert (code, err) == (0, "")
     [(target, options)] = served
     assert (target, options["factory"], options["workers"]) == (
@@ -49,6 +50,7 @@ def test_workers_get_the_same_settings(capsys, served, tmp_path):
     settings = Settings.from_json(os.environ[running.VARIABLE])
     assert settings.limits == Limits(rows=9, queue=7, batch_delay=0.0025, timeout=3.0)
     assert (settings.name, settings.version, settings.logits) == ("mine", "2", True)
+    assert settings.allowed_hosts == ("credalens.svc", "*.example.org")
     assert settings.guard == str(tmp_path / "guard.json")
     assert running.app_of_environment().routes
 
@@ -69,6 +71,7 @@ def test_an_open_server_is_warned_of(capsys, served):
         (["--base", "1"], "base must be finite and above 1"),
         (["--base", "e", "--guard", "guard.json"], "fitted in base 2 and base 2.71828 was passed"),
         (["--queue", "0"], "--queue"),
+        (["--allow-host", "http://a"], "allowed_hosts must be names without scheme, port or path"),
     ],
 )
 def test_what_is_wrong_is_one_line(capsys, served, tmp_path, monkeypatch, arguments, words):

@@ -113,7 +113,7 @@ def test_drift_is_the_alarm_of_the_guards_scores_whatever_the_batches():
 async def restarted(application):
     """The answer to a call that restarts the drift alarm."""
     async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://test") as client:
-        return await client.post("/drift/restart")
+        return await client.post("/drift/restart", headers={"X-Requested-With": "a test"})
 
 
 def test_a_drift_alarm_that_is_restarted_has_seen_nothing():

@@ -31,6 +31,29 @@ def shown(value: Any, /) -> str:
     return repr(value)
 
 
+def check_strings(values: Any, name: str, item: str, /, *, example: str) -> tuple[str, ...]:
+    """Strings of a list: a lone string is no list of its letters. Errors do not show the strings, which may be secret."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a list of strings, such as [{example!r}]; got a {type(values).__name__}.")
+    strings = tuple(values)
+    for index, value in enumerate(strings):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a list of strings; {item} {index} is a {type(value).__name__}.")
+        if fault := _fault_of_string(value):
+            raise ValueError(f"{name} must be strings that a request can hold; {item} {index} {fault}.")
+    return strings
+
+
+def _fault_of_string(value: str) -> str | None:
+    if not value:
+        return "is empty"
+    if value != value.strip():
+        return "begins or ends with white space"
+    if any(ord(character) < 32 or ord(character) == 127 for character in value):
+        return "holds a control character"
+    return "is not valid Unicode" if any(0xD800 <= ord(character) < 0xE000 for character in value) else None
+
+
 def check_base(base: float, /) -> float:
     """The logarithm's base as a float: finite and above 1."""
     number = check_real(base, "base", "a number above 1, such as 2 (bits) or math.e (nats)")

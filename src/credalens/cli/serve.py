@@ -108,6 +108,15 @@ def serve(
             rich_help_panel=ACCESS,
         ),
     ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name that requests may call this server by, and that pages may have which ask it; repeatable.",
+            show_default="any name from other machines, loopback names from this one",
+            rich_help_panel=ACCESS,
+        ),
+    ] = None,
     ssl_certfile: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Certificate for TLS.", show_default=False, rich_help_panel=ACCESS),
@@ -147,6 +156,7 @@ def serve(
         name=name,
         version=model_version,
         token_file=None if token_file is None else str(token_file),
+        allowed_hosts=tuple(allow_host or ()),
         limits=limits,
     )
     if token_file is None and not _is_loopback(host):

@@ -15,13 +15,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from credalens.guard import Guard
+from credalens.serve.cross_site import RefuseCrossSite, check_hosts
 from credalens.serve.limits import Limits
 from credalens.serve.models.python_model import python_model
 from credalens.serve.models.served import ServedModel, TensorSpec
 from credalens.serve.observer import LOG, Observer
 from credalens.serve.protocol.errors import RequestError
 from credalens.serve.service import Service
-from credalens.serve.tokens import BearerTokens
+from credalens.serve.tokens import BearerTokens, check_tokens
 from credalens.serve.warm_up import warm_up
 from credalens.serve.watching.log_lines import LogLines
 from credalens.serve.watching.watch import Watch
@@ -38,6 +39,7 @@ def app(
     limits: Limits | None = None,
     observers: Sequence[Observer] | None = None,
     tokens: Sequence[str] = (),
+    allowed_hosts: Sequence[str] = (),
 ) -> Starlette:
     """An ASGI application that serves ``model`` by the Open Inference Protocol v2: ``uvicorn my_module:application``.
 
@@ -52,12 +54,16 @@ def app(
     requests that differ are refused before the model is called. ``limits`` bounds the size and number of requests.
     ``observers`` are called for every request and batch: by default ``Watch``, with ``/metrics`` and a page at ``/``, and
     ``LogLines``. With ``tokens`` every request needs one of them, except for health and for the page, which asks its reader.
+    ``allowed_hosts`` are names that requests may call the server by, beside loopback names and addresses, and that pages may
+    have which ask it; without them names are checked only for connections that arrive at a loopback address.
 
     >>> import numpy as np
     >>> def members(x):
     ...     return np.stack([np.full((len(x), 3), 1 / 3), np.eye(3)[x[:, 0].astype(int)]])
     >>> application = app(members, inputs=[TensorSpec("x", ("FP32",), (-1, 4))])
     """
+    access = [Middleware(RefuseCrossSite, allowed_hosts=check_hosts(allowed_hosts))]
+    access += [Middleware(BearerTokens, tokens=accepted)] if (accepted := check_tokens(tokens)) else []
     guard = guard or getattr(model, "guard", None)
     served = (
         model
@@ -68,7 +74,7 @@ def app(
     service = Service(served, guard, limits or Limits(), observers)
     return Starlette(
         routes=[*service.routes(), *(route for observer in observers for route in observer.routes())],
-        middleware=[Middleware(BearerTokens, tokens=tokens)] if tokens else [],
+        middleware=access,
         exception_handlers={RequestError: _request_error, HTTPException: _http_error, Exception: _defect},
         lifespan=partial(_lifespan, observers=observers),
     )

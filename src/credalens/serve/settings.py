@@ -26,6 +26,7 @@ class Settings:
     name: str | None = None
     version: str = "1"
     token_file: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
     workers: int = 1
     limits: Limits = field(default_factory=Limits)
 
@@ -37,4 +38,5 @@ class Settings:
     def from_json(cls, text: str, /) -> Settings:
         """What ``to_json`` wrote."""
         fields: dict[str, Any] = json.loads(text)
-        return cls(**fields | {"models": tuple(fields["models"]), "limits": Limits(**fields["limits"])})
+        tuples = {name: tuple(fields[name]) for name in ("models", "allowed_hosts")}
+        return cls(**fields | tuples | {"limits": Limits(**fields["limits"])})

@@ -11,16 +11,24 @@ from typing import Any, Final
 
 from starlette.responses import JSONResponse
 
-OPEN: Final = ("/", "/v2/health/live", "/v2/health/ready")  # the page holds no numbers: it asks for them with a token
+from credalens.checks.options import check_strings
+from credalens.serve.cross_site import HEALTH, path_in_app
+
+OPEN: Final = ("/", *HEALTH)  # the page holds no numbers: it asks for them with a token
 
 
 def read_tokens(path: str | os.PathLike[str], /) -> tuple[str, ...]:
     """The tokens of a file, one on each line; empty lines and lines that begin with ``#`` are left out."""
-    lines = (line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines())
+    lines = (line.strip() for line in Path(path).read_text(encoding="utf-8-sig").splitlines())
     tokens = tuple(line for line in lines if line and not line.startswith("#"))
     if not tokens:
         raise ValueError(f"{path}: holds no token; write one on a line of its own.")
     return tokens
+
+
+def check_tokens(tokens: Any, /) -> tuple[str, ...]:
+    """Tokens that a request can hold."""
+    return check_strings(tokens, "tokens", "token", example="a-long-secret")
 
 
 class BearerTokens:
@@ -32,7 +40,7 @@ class BearerTokens:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass on what is allowed."""
-        if scope["type"] != "http" or scope["path"] in OPEN or self._allowed(dict(scope["headers"])):
+        if scope["type"] != "http" or path_in_app(scope) in OPEN or self._allowed(dict(scope["headers"])):
             await self.app(scope, receive, send)
             return
         headers = {"WWW-Authenticate": "Bearer"}
