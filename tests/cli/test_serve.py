@@ -71,6 +71,8 @@ def test_an_open_server_is_warned_of(capsys, served):
         (["--base", "1"], "base must be finite and above 1"),
         (["--base", "e", "--guard", "guard.json"], "fitted in base 2 and base 2.71828 was passed"),
         (["--queue", "0"], "--queue"),
+        (["--timeout", "inf"], "timeout must be above 0 and at most"),
+        (["--name", "a/b"], "the model's name must be"),
         (["--allow-host", "http://a"], "allowed_hosts must be names without scheme, port or path"),
     ],
 )

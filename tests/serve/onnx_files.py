@@ -10,10 +10,15 @@ from onnx import TensorProto, helper, numpy_helper
 
 
 def write_linear(
-    path: Path, weights: np.ndarray, *, softmax: bool = True, rows: str | int = "rows", extra: bool = False
-) -> Path:
-    """A linear layer, with a softmax or without; with ``extra`` it also returns its logits."""
-    features, classes = weights.shape
+    path: Path, weights: np.ndarray, *, softmax: bool = True, rows: str | int = "rows", extra: bool = False,
+    free: tuple[str, ...] = (),
+) -> Path:  # fmt: skip
+    """A linear layer, with a softmax or without; with ``extra`` it also returns its logits.
+
+    ``free`` are those of "features" and "classes" whose axis the file does not fix.
+    """
+    sizes = zip(("features", "classes"), weights.shape, strict=True)
+    features, classes = (name if name in free else size for name, size in sizes)
     nodes = [helper.make_node("MatMul", ["x", "w"], ["logits"])]
     outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [rows, classes])]
     if softmax:

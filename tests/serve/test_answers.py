@@ -73,6 +73,8 @@ def test_nested_lists_are_flat_ones():
 def test_what_comes_if_nothing_is_named():
     response = infer(CREDAL, request({"probs": batch_of("flat", 2, 3, 4)}, id="seven"))
     assert list(answers(response)) == ["prediction", "probability", "lower", "upper", "total", "aleatoric", "epistemic"]
+    metadata = TestClient(CREDAL).get("/v2/models/credal").json()
+    assert metadata["parameters"] == {"default_outputs": [output["name"] for output in response.json()["outputs"]]}
     assert (response.json()["id"], response.json()["model_name"]) == ("seven", "credal")
 
 

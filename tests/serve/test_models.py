@@ -7,7 +7,7 @@ import pytest
 
 from credalens import wrap, wrap_logits
 from credalens.guard import Guard
-from credalens.serve import TensorSpec, app
+from credalens.serve import RequestError, TensorSpec, app
 from tests.serve.messages import answers, infer, request
 from tests.strategies import batch_of
 
@@ -88,6 +88,33 @@ class TestOnnx:
         with pytest.raises(ValueError, match="fitted with 4 members and there are 3"):
             self.served(files(), guard)
 
+    @pytest.mark.parametrize("free", [(), ("classes",)])
+    def test_members_must_have_the_same_classes(self, files, tmp_path, free):
+        """Where a file does not say how many it has, one row of zeros does."""
+        from tests.serve.onnx_files import write_linear
+
+        other = write_linear(tmp_path / "other.onnx", np.ones((4, 2)), free=free)
+        with pytest.raises(ValueError, match=r"0\.onnx predicts 5, .*other\.onnx predicts 2"):
+            self.served([*files(free=free), other])
+        with pytest.raises(ValueError, match="at least two classes"):
+            self.served([write_linear(tmp_path / "one.onnx", np.ones((4, 1)), free=free)])
+
+    @pytest.mark.parametrize("free", [(), ("classes",)])
+    def test_a_guard_of_other_classes_is_refused_at_start(self, files, free):
+        guard = Guard.fit(wrap(batch_of("peaked", 3, 30, 4)))
+        with pytest.raises(ValueError, match="the guard is for 4 classes; the model has 5"):
+            app(self.served(files(free=free), guard))
+
+    @pytest.mark.parametrize("binary", [False, True])
+    def test_a_wrong_size_of_a_free_axis_is_the_requests_fault(self, files, binary, caplog):
+        server = app(self.served(files(free=("features", "classes"))))
+        assert answers(infer(server, request({"x": ROWS}, binary=binary), "model"))["prediction"].shape == (6,)
+        wrong = infer(server, request({"x": ROWS[:, :3]}, binary=binary), "model")
+        assert wrong.status_code == 400
+        assert "refuses the inputs 'x' FP32 [6, 3]" in wrong.json()["error"]
+        assert "onnx" not in wrong.json()["error"]
+        assert "0.onnx" in caplog.text
+
     def test_files_that_are_none(self, tmp_path):
         pytest.importorskip("onnxruntime")
         (tmp_path / "pickle.onnx").write_bytes(b"cos\nsystem\n(S'true'\ntR.")
@@ -134,6 +161,30 @@ class TestFunctions:
             assert refused.status_code == 400
             assert words in refused.json()["error"]
 
+    @pytest.mark.parametrize("error", [ValueError, TypeError])
+    @pytest.mark.parametrize("binary", [False, True])
+    def test_what_a_model_says_stays_in_the_log(self, error, binary, caplog):
+        def model(x):
+            raise error("no row of /secret/customers.csv has 4 features")
+
+        refused = infer(app(model), request({"x": ROWS}, binary=binary), "model")
+        assert refused.status_code == 400
+        words = f"the model refuses the inputs 'x' FP32 [6, 4] ({error.__name__}); the server's log says why."
+        assert refused.json() == {"error": words}
+        assert "/secret/customers.csv" in caplog.text
+
+    def test_a_model_may_speak_to_clients(self):
+        def model(x):
+            raise RequestError("x must be positive; it is in metres.", status=422)
+
+        refused = infer(app(model), request({"x": ROWS}), "model")
+        assert (refused.status_code, refused.json()) == (422, {"error": "x must be positive; it is in metres."})
+
+    def test_a_model_that_returns_no_members_is_a_fault_of_the_server(self):
+        failed = infer(app(lambda x: np.ones(3)), request({"x": ROWS}), "model")
+        assert failed.status_code == 500
+        assert "the model's output" in failed.json()["error"]
+
     def test_a_guard_of_other_members_decides_nothing(self):
         guard = Guard.fit(wrap(batch_of("peaked", 4, 30, 5)))
         failed = infer(app(self.softmax_members, guard), request({"x": ROWS}, ["total"]), "model")
@@ -174,7 +225,9 @@ def test_scikit_learn():
     assert refused.status_code == 400
     wrong = infer(server, request({"input": np.full((1, 4), np.nan)}), "model")
     assert wrong.status_code == 400
-    assert "NaN" in wrong.json()["error"]
+    assert "refuses the inputs 'input' FP64 [1, 4] (ValueError)" in wrong.json()["error"]
+    with pytest.raises(ValueError, match="the guard is for 4 classes; the model has 3"):
+        app(classifier, Guard.fit(wrap(batch_of("peaked", 3, 30, 4))))
 
 
 def test_texts():
@@ -205,4 +258,4 @@ def test_torch():
     np.testing.assert_array_equal(found["epistemic"], prediction.epistemic.numpy())
     wrong = infer(server, request({"x": ROWS[:, :3]}), "model")
     assert wrong.status_code == 400
-    assert "inputs 'x' [6, 3]" in wrong.json()["error"]
+    assert "inputs 'x' FP32 [6, 3]" in wrong.json()["error"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -141,9 +143,40 @@ def test_large_and_packed_bodies():
     ],
 )
 def test_paths(method, path, status):
-    response = TestClient(CREDAL).request(method, path, content=GOOD.content)
+    headers = {"Content-Type": "application/json"}
+    response = TestClient(CREDAL).request(method, path, content=GOOD.content, headers=headers)
     assert response.status_code == status
     assert status == 200 or list(response.json()) == ["error"]
+
+
+@pytest.mark.parametrize("name", ["a/b", "", ".", "..", "a\nb", "\x7f", "\ud800", 7])
+def test_names_that_no_path_can_hold(name):
+    for names in ({"name": name}, {"version": name}):
+        with pytest.raises((ValueError, TypeError), match=f"the model's {next(iter(names))} must be"):
+            member_outputs(**names)
+
+
+@given(st.text(min_size=1, max_size=8))
+def test_a_model_answers_to_every_name_that_is_taken(name):
+    try:
+        server = app(member_outputs(name=name, version=name), observers=[])
+    except ValueError:
+        return
+    path = "/v2/models/" + quote(name, safe="")
+    client = TestClient(server)
+    assert (
+        client.get(path).json()["name"]
+        == client.get(f"{path}/versions/{quote(name, safe='')}/ready").json()["name"]
+        == name
+    )
+
+
+@pytest.mark.parametrize(
+    "limits", [{"timeout": math.inf}, {"timeout": math.nan}, {"timeout": 0}, {"timeout": 10**400}, {"timeout": 1e10}]
+)
+def test_limits_that_no_server_can_keep(limits):
+    with pytest.raises(ValueError, match="timeout must be"):
+        Limits(**limits)
 
 
 @st.composite

@@ -16,6 +16,7 @@ from credalens.serve.limits import Limits
 from credalens.serve.models.member_outputs import member_outputs
 from credalens.serve.models.served import ServedModel, TensorSpec
 from credalens.serve.observer import Answered, BatchDone, Observer
+from credalens.serve.protocol.errors import RequestError
 from credalens.serve.watching.log_lines import JsonFormatter, LogLines
 from credalens.serve.watching.watch import Watch
 
@@ -26,6 +27,7 @@ __all__ = [
     "Limits",
     "LogLines",
     "Observer",
+    "RequestError",
     "ServedModel",
     "TensorSpec",
     "Watch",

@@ -70,6 +70,8 @@ def app(
         if isinstance(model, ServedModel)
         else python_model(model, guard, name=name, version=version, inputs=tuple(inputs), logits=logits)
     )
+    if guard is not None and served.classes not in (None, guard.classes):
+        raise ValueError(f"the guard is for {guard.classes} classes; the model has {served.classes}.")
     observers = (Watch(guard), LogLines()) if observers is None else tuple(observers)
     service = Service(served, guard, limits or Limits(), observers)
     return Starlette(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
-from credalens.checks.options import check_count, check_real
+from credalens.checks.options import check_count, check_real, shown
+
+LONGEST: Final = 1e9  # seconds that clocks and timers of servers take
 
 
 @dataclass(frozen=True)
@@ -39,5 +42,5 @@ class Limits:
             check_count(getattr(self, name), name)
         if not 0 <= check_real(self.batch_delay, "batch_delay", "a number of seconds") < math.inf:
             raise ValueError(f"batch_delay must be finite and at least 0; got {self.batch_delay!r}.")
-        if not check_real(self.timeout, "timeout", "a number of seconds") > 0:
-            raise ValueError(f"timeout must be above 0; got {self.timeout!r}.")
+        if not 0 < check_real(self.timeout, "timeout", "a number of seconds") <= LONGEST:
+            raise ValueError(f"timeout must be above 0 and at most {LONGEST:g} seconds; got {shown(self.timeout)}.")

@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 
 from credalens.guard import Guard
 from credalens.serve.app import app
+from credalens.serve.malformed_http import JsonErrors
 from credalens.serve.models.member_outputs import member_outputs
 from credalens.serve.models.served import ServedModel
 from credalens.serve.settings import Settings
@@ -60,6 +61,7 @@ def run(settings: Settings, /, *, workers: int = 1, json_logs: bool = False, **o
     settings = replace(settings, workers=workers)
     application = make_app(settings)  # also with several workers: what is wrong is said here, once
     options |= {
+        "http": JsonErrors,
         "access_log": False,
         "lifespan": "on",
         "server_header": False,

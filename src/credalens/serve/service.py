@@ -86,6 +86,7 @@ class Service:
                 "name": self.model.name,
                 "versions": [self.model.version],
                 "platform": self.model.platform,
+                "parameters": {"default_outputs": default_outputs(self.outputs)},
                 "inputs": [spec.metadata() for spec in self.model.inputs],
                 "outputs": [
                     {

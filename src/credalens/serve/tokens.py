@@ -19,7 +19,7 @@ OPEN: Final = ("/", *HEALTH)  # the page holds no numbers: it asks for them with
 
 def read_tokens(path: str | os.PathLike[str], /) -> tuple[str, ...]:
     """The tokens of a file, one on each line; empty lines and lines that begin with ``#`` are left out."""
-    lines = (line.strip() for line in Path(path).read_text(encoding="utf-8-sig").splitlines())
+    lines = (line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines())
     tokens = tuple(line for line in lines if line and not line.startswith("#"))
     if not tokens:
         raise ValueError(f"{path}: holds no token; write one on a line of its own.")

@@ -18,6 +18,7 @@ from credalens.serve.batching.jobs import Job, JoinedJobs
 from credalens.serve.models.served import ServedModel
 from credalens.serve.observer import LOG, BatchDone, Observer, tell
 from credalens.serve.outputs import DEFAULT, Output, Predicted
+from credalens.serve.protocol.datatypes import datatype_of
 from credalens.serve.protocol.errors import RequestError
 from credalens.serve.protocol.infer_response import InferResponse, write_response
 
@@ -70,7 +71,7 @@ class Answering:
         if given_up():
             raise RequestError("nobody waits for the answer.", status=504)
         begin = time.perf_counter()
-        prediction = self._predict(inputs, start)
+        prediction = self._predict(joined.jobs, inputs, start)
         decisions, arrays = self.outputs_of(prediction, joined.jobs[0].names)
         rows, seconds = len(prediction), time.perf_counter() - begin
         event = BatchDone(
@@ -86,12 +87,14 @@ class Answering:
         predicted = Predicted(prediction, decisions)
         return decisions, {name: self.outputs[name].values(predicted) for name in names}
 
-    def _predict(self, inputs: dict[str, NDArray], start: int) -> CredalPrediction:
+    def _predict(self, jobs: Sequence[Job], inputs: dict[str, NDArray], start: int) -> CredalPrediction:
         try:
             prediction = self.model.predict(inputs)
         except BadRowError as error:
             name = f"{self.model.wraps}, row {start + error.row}, member {error.member}"
             raise RequestError(f"{name}: {error.fault}") from error
+        except (ValueError, TypeError) as error:
+            raise _refused_by_model(jobs, error) from error
         rows, batch = next(iter(inputs.values())).shape[self.model.row_axis], tuple(prediction.total.shape)
         if batch != (rows,):
             raise RequestError(
@@ -119,8 +122,17 @@ def _decide(guard: Guard, prediction: CredalPrediction) -> Decisions:
     return guard.decide(prediction)
 
 
+def _refused_by_model(jobs: Sequence[Job], error: Exception) -> RequestError:
+    """What the model says is not told: its words were written for its owner, and may hold what is nobody's business."""
+    inputs = ", ".join(f"{name!r} {datatype_of(x)} {list(x.shape)}" for name, x in jobs[0].inputs.items())
+    message = f"the model refuses the inputs {inputs} ({type(error).__name__}); the server's log says why."
+    if len(jobs) == 1:  # else each is tried alone
+        LOG.warning(message, exc_info=error)
+    return RequestError(message)
+
+
 def _refusal(error: Exception) -> RequestError:
-    """The fault of the request where the model says so by a ValueError or TypeError; else ours."""
+    """The fault of the request where the outputs that it wants raise a ValueError or TypeError; else the server's."""
     if isinstance(error, RequestError):
         return error
     if isinstance(error, ValueError | TypeError):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from numpy.typing import NDArray
 
+from credalens.checks.bad_rows import BadRowError
 from credalens.checks.options import check_base
 from credalens.guard import Guard
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 from credalens.serve.models.served import ServedModel, TensorSpec
 from credalens.serve.protocol.datatypes import FLOATS
+from credalens.serve.protocol.errors import RequestError
 
 QUICK_VALUES: Final = 4096  # `wrap` takes less than a millisecond for them
 
@@ -32,7 +36,8 @@ def member_outputs(
     options = wrap_options(guard, base)
 
     def predict(inputs: dict[str, NDArray]) -> CredalPrediction:
-        return wrap_members(inputs[tensor], logits=logits, **options)
+        with words_for_clients(400):
+            return wrap_members(inputs[tensor], logits=logits, **options)
 
     spec = TensorSpec(tensor, FLOATS, shape)
     return ServedModel(
@@ -46,6 +51,7 @@ def member_outputs(
         quick_values=QUICK_VALUES,
         guard=guard,
         wraps=f"input {tensor!r}",
+        classes=None if guard is None else guard.classes,
     )
 
 
@@ -57,6 +63,17 @@ def wrap_options(guard: Guard | None, base: float | None, /) -> dict[str, Any]:
     if base not in (None, guard.base):
         raise ValueError(f"the guard was fitted in base {guard.base:g} and base {base:g} was passed; leave base out.")
     return {"base": guard.base, "trim": guard.trim}
+
+
+@contextmanager
+def words_for_clients(status: int, prefix: str = "") -> Iterator[None]:
+    """What our own checks say about members' outputs may be told; a bad row is named by who knows where it was."""
+    try:
+        yield
+    except BadRowError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise RequestError(f"{prefix}{error}", status=status) from error
 
 
 def wrap_members(members: Any, /, *, logits: bool, **options: Any) -> CredalPrediction:

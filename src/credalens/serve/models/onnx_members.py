@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.counted import count_text
@@ -15,6 +16,7 @@ from credalens.guard import Guard
 from credalens.prediction import CredalPrediction
 from credalens.serve.models.member_outputs import wrap_members, wrap_options
 from credalens.serve.models.served import ServedModel, TensorSpec
+from credalens.serve.protocol.datatypes import DTYPES
 
 with needing("onnxruntime", part="serving ONNX files", extra="serve"):
     import onnxruntime
@@ -28,6 +30,9 @@ DATATYPES: Final = {
     "tensor(bool)": "BOOL",
     "tensor(string)": "BYTES",
 }
+REFUSALS: Final = ("InvalidArgument", "Fail", "RuntimeException")
+"""Names of ONNX Runtime's errors, which have no classes of their own. Operators raise the last two for sizes that do not fit,
+which the runtime could not check where a file leaves them open."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +65,25 @@ class OnnxMember:
         try:
             return self.session.run([self.output.name], inputs)[0]
         except Exception as error:
-            if type(error).__name__ != "InvalidArgument":  # ONNX Runtime's errors have no class of their own
+            if type(error).__name__ not in (REFUSALS if self._has_free_sizes() else REFUSALS[:1]):
                 raise
             raise ValueError(f"{self.path} refuses the inputs: {error}") from error
+
+    def _has_free_sizes(self) -> bool:
+        """Whether inputs have an axis whose size the file leaves open, besides the rows."""
+        return any(-1 in spec.shape[1:] for spec in self.inputs())
+
+    def classes(self) -> int | None:
+        """How many classes it predicts: what the file says, else what a row of zeros shows; None where neither tells."""
+        if len(self.output.shape) == 2 and isinstance(self.output.shape[1], int):
+            return self.output.shape[1]
+        if self._has_free_sizes():
+            return None
+        row = {x.name: np.zeros((1, *x.shape[1:]), DTYPES[x.datatypes[0]].newbyteorder("=")) for x in self.inputs()}
+        try:
+            return int(self.run(row).shape[-1])
+        except Exception:  # a model may refuse zeros
+            return None
 
 
 def onnx_members(
@@ -82,14 +103,15 @@ def onnx_members(
     """
     members = [load_member(os.fspath(path), output) for path in paths]
     _check_guard(guard, len(members))
-    inputs = _common_inputs(members)
+    inputs, classes = _common_inputs(members), _common_classes(members)
     options = wrap_options(guard, base)
 
     def predict(rows: dict[str, NDArray]) -> CredalPrediction:
         return wrap_members([member.run(rows) for member in members], logits=logits, **options)
 
     precision = "FP64" if _double(members) else "FP32"
-    return ServedModel(name, version, "credalens_onnx", inputs, predict, float_datatype=precision, guard=guard)
+    rest = {"float_datatype": precision, "guard": guard, "classes": classes}
+    return ServedModel(name, version, "credalens_onnx", inputs, predict, **rest)  # type: ignore[arg-type]
 
 
 def load_member(path: str, output: str | None = None, /) -> OnnxMember:
@@ -131,6 +153,18 @@ def _common_inputs(members: Sequence[OnnxMember]) -> tuple[TensorSpec, ...]:
                 f"members must take the same inputs: {first.path} takes {_listed(first)}, {member.path} {_listed(member)}."
             )
     return first.inputs()
+
+
+def _common_classes(members: Sequence[OnnxMember]) -> int | None:
+    """The number of classes, as far as it is known: each file alone is right, together they would refuse every request."""
+    numbers = {member.path: number for member in members if (number := member.classes()) is not None}
+    if len(set(numbers.values())) > 1:
+        listed = ", ".join(f"{path} predicts {number}" for path, number in numbers.items())
+        raise ValueError(f"members must predict the same number of classes: {listed}.")
+    number = next(iter(numbers.values()), None)
+    if number is not None and number < 2:
+        raise ValueError(f"members must predict at least two classes; {members[0].path} predicts {number}.")
+    return number
 
 
 def _listed(member: OnnxMember) -> str:

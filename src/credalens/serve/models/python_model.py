@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from credalens.guard import Guard
 from credalens.prediction import CredalPrediction
-from credalens.serve.models.member_outputs import wrap_members, wrap_options
+from credalens.serve.models.member_outputs import words_for_clients, wrap_members, wrap_options
 from credalens.serve.models.served import Predict, ServedModel, TensorSpec
 
 Inputs = dict[str, NDArray]
@@ -36,7 +36,12 @@ def python_model(
         return ServedModel(name, version, "credalens_torch", inputs, predict, has_members=has_members)
     if _is_instance(model, "credalens.sklearn", "CredalClassifier"):
         predict = partial(_predict_rows, model)
-        options = {"has_members": model.hull, "float_datatype": "FP64"}
+        classes = getattr(model, "classes_", None)
+        options = {
+            "has_members": model.hull,
+            "float_datatype": "FP64",
+            "classes": None if classes is None else len(classes),
+        }
         return ServedModel(name, version, "credalens_sklearn", inputs or _features(model), predict, **options)
     if not callable(model):
         raise TypeError(
@@ -70,7 +75,8 @@ def _predict_by(model: Callable[..., Any], guard: Guard | None, logits: bool) ->
         returned = call(model, inputs)
         if isinstance(returned, CredalPrediction):
             return returned
-        return wrap_members(returned, logits=logits, **options)
+        with words_for_clients(500, "the model's output: "):
+            return wrap_members(returned, logits=logits, **options)
 
     return predict
 
@@ -89,13 +95,9 @@ def _torch_model(model: Any) -> tuple[Predict, bool] | None:
         except RuntimeError as error:  # what layers raise for shapes and dtypes that they cannot take
             if type(error).__name__ == "OutOfMemoryError":
                 raise
-            raise ValueError(f"inputs {_shapes(inputs)}: {error}") from error
+            raise ValueError(f"its layers refuse these shapes or datatypes: {error}") from error
 
     return predict, bool(model.hull)
-
-
-def _shapes(inputs: Inputs) -> str:
-    return ", ".join(f"{name!r} {list(array.shape)}" for name, array in inputs.items())
 
 
 def _is_instance(model: Any, module: str, name: str) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from numpy.typing import NDArray
 
@@ -15,6 +16,7 @@ from credalens.serve.limits import Limits
 from credalens.serve.protocol.datatypes import datatype_of
 from credalens.serve.protocol.errors import RequestError
 
+UNSENT: Final = re.compile(r"[/\x00-\x1f\x7f\ud800-\udfff]")
 Predict = Callable[[dict[str, NDArray]], CredalPrediction]
 
 
@@ -54,7 +56,8 @@ class ServedModel:
     ``app`` makes one of a wrapper, a classifier or a function. Make one yourself only for options that ``app`` lacks.
 
     :ivar inputs: empty if the model accepts any input.
-    :ivar predict: raises a ValueError or TypeError for inputs that it refuses, a BadRowError for a bad row of a member.
+    :ivar predict: raises a RequestError, whose words the client gets, or a ValueError or TypeError, whose words stay in the
+        log, for inputs that it refuses; a BadRowError for a bad row of a member.
     :ivar row_axis: the axis of rows, the same for every input.
     :ivar class_axis: the axis of classes, whose size is limited; None if inputs have none.
     :ivar quick_values: inputs with at most this many values are predicted in the event loop, without a thread.
@@ -62,6 +65,7 @@ class ServedModel:
     :ivar float_datatype: of the outputs, as shown in the metadata.
     :ivar wraps: name of the members' outputs in errors about their rows.
     :ivar guard: that decides about predictions, or None.
+    :ivar classes: how many classes predictions have; None if that is not known before the first one.
     """
 
     name: str
@@ -76,6 +80,16 @@ class ServedModel:
     float_datatype: str = "FP32"
     guard: Guard | None = None
     wraps: str = "the members' output"
+    classes: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a name or a version that no path of a request can hold."""
+        for what, value in (("name", self.name), ("version", self.version)):
+            if not isinstance(value, str) or value in ("", ".", "..") or UNSENT.search(value):
+                raise ValueError(
+                    f"the model's {what} must be a string without '/' and control characters, and not empty, '.' or '..', "
+                    f"since it is part of paths; got {value!r:.80}."
+                )
 
     def check(self, inputs: dict[str, NDArray], limits: Limits, /) -> int:
         """Refuse inputs that the model does not take; returns the number of their rows."""
