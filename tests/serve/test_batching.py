@@ -21,7 +21,7 @@ from credalens.serve.batching.jobs import Job
 from credalens.serve.outputs import available_outputs
 from credalens.serve.protocol.errors import RequestError
 from credalens.serve.protocol.infer_request import WantedOutput
-from credalens.serve.protocol.infer_response import InferResponse
+from credalens.serve.protocol.infer_response import Answer
 from tests.serve.messages import answers, ask, request, together
 from tests.strategies import KINDS, batch_of
 
@@ -147,8 +147,8 @@ def test_a_large_request_is_left_when_nobody_waits_for_it():
 
     rows, given_up = [], threading.Event()
     model = ServedModel("slow", "1", "test", (), part)
-    answering = Answering(model, None, available_outputs(None, has_members=True), (), 4)
-    (reply,) = answering.replies([job(10)], 0, given_up.is_set)
+    answering = Answering(model, None, available_outputs(None, has_members=True), (), Limits(batch_rows=4))
+    (reply,) = all_turns(answering.replies([job(10)], 0, given_up.is_set))
     assert (rows, reply.status) == ([4], 504)
 
 
@@ -166,14 +166,15 @@ def test_rows_of_a_request_that_is_refused_are_not_told(given_up):
     probs[1, 9] = 0.5
     good = Job(None, {"probs": batch_of("flat", 3, 6, 5)}, 6, (WantedOutput("total", False),))
     bad = replace(good, inputs={"probs": probs}, rows=10)
-    answering = Answering(member_outputs(), None, available_outputs(None, has_members=True), (noting,), 4)
+    outputs, limits = available_outputs(None, has_members=True), Limits(batch_rows=4)
+    answering = Answering(member_outputs(), None, outputs, (noting,), limits)
     turns = iter([False, False] if given_up else [False] * 99)
-    replies = answering.replies([bad], 0, lambda: next(turns, True))
+    replies = all_turns(answering.replies([bad], 0, lambda: next(turns, True)))
     assert [reply.status for reply in replies] == [504 if given_up else 400]
     assert noting.batches == []
     if not given_up:
-        first, second = answering.replies([good, bad], 0, lambda: False)
-        assert (type(first), second.status) == (InferResponse, 400)
+        first, second = all_turns(answering.replies([good, bad], 0, lambda: False))
+        assert (type(first), second.status) == (Answer, 400)
         assert [event.rows for event in noting.batches] == [4, 2]
 
 
@@ -249,6 +250,18 @@ def job(rows, classes=2):
     return Job(None, {"x": np.zeros((rows, classes))}, rows, (WantedOutput("total", False),))
 
 
+ANSWER = Answer({}, (), {})
+
+
+def all_turns(turns):
+    """The replies after as many turns as it takes."""
+    while True:
+        try:
+            next(turns)
+        except StopIteration as end:
+            return end.value
+
+
 def submitting(jobs, *, rows, delay=0.0, later=()):
     """The sizes of the batches that jobs are gathered into which come at the same moment, or some turns later."""
     sizes, all_there = [], threading.Event()
@@ -256,7 +269,8 @@ def submitting(jobs, *, rows, delay=0.0, later=()):
     def replies(batch, waiting, given_up):
         assert all_there.wait(60)
         sizes.append([job.rows for job in batch])
-        return [InferResponse(b"", {})] * len(batch)
+        return [ANSWER] * len(batch)
+        yield
 
     batcher = Batcher(replies, rows=rows, delay=delay, row_axis=0)
 
@@ -293,6 +307,7 @@ def test_the_oldest_job_is_in_the_next_batch_and_kinds_do_not_mix():
 def test_a_defect_in_the_worker_reaches_every_request(quick):
     def replies(batch, waiting, given_up):
         raise MemoryError
+        yield
 
     batcher = Batcher(replies, rows=8, delay=0.05, row_axis=0, quick=lambda jobs: quick)
     for _ in range(2):

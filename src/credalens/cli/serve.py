@@ -93,6 +93,12 @@ def serve(
     max_classes: Annotated[
         int, typer.Option(metavar="N", min=2, help="Most classes in members' outputs.", rich_help_panel=LOAD)
     ] = 10_000,
+    max_values: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Most values in an answer, and most rows times classes.", rich_help_panel=LOAD
+        ),
+    ] = 10_000_000,
     json_logs: Annotated[
         bool,
         typer.Option(
@@ -146,7 +152,7 @@ def serve(
         from credalens.serve.running import run
         from credalens.serve.settings import Settings
 
-    limits = Limits(max_body, max_rows, max_classes, queue, batch_rows, batch_delay / 1000, timeout)
+    limits = Limits(max_body, max_rows, max_classes, queue, batch_rows, batch_delay / 1000, timeout, max_values)
     settings = Settings(
         models=tuple(str(path) for path in models or ()),
         guard=None if guard is None else str(guard),

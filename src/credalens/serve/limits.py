@@ -24,6 +24,7 @@ class Limits:
     :ivar batch_rows: most rows in a batch: small requests are joined, large ones are split.
     :ivar batch_delay: seconds that an idle worker waits for more requests. While it is busy they gather anyway.
     :ivar timeout: seconds until a request gets 504, or 408 if its body has not arrived.
+    :ivar values: most values in an answer, and most rows times classes that a request may have computed.
 
     >>> Limits(rows=1000, timeout=5).batch_rows
     1024
@@ -36,9 +37,10 @@ class Limits:
     batch_rows: int = 1024
     batch_delay: float = 0.0
     timeout: float = 60.0
+    values: int = 10_000_000
 
     def __post_init__(self) -> None:
-        for name in ("body_bytes", "rows", "classes", "queue", "batch_rows"):
+        for name in ("body_bytes", "rows", "classes", "queue", "batch_rows", "values"):
             check_count(getattr(self, name), name)
         if not 0 <= check_real(self.batch_delay, "batch_delay", "a number of seconds") < math.inf:
             raise ValueError(f"batch_delay must be finite and at least 0; got {self.batch_delay!r}.")

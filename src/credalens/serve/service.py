@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
@@ -25,7 +26,7 @@ from credalens.serve.observer import Answered, Observer, tell
 from credalens.serve.outputs import available_outputs, check_output, default_outputs
 from credalens.serve.protocol.errors import RequestError
 from credalens.serve.protocol.infer_request import WantedOutput, read_request
-from credalens.serve.protocol.infer_response import HEADER_LENGTH, InferResponse
+from credalens.serve.protocol.infer_response import AT_ONCE, HEADER_LENGTH, InferResponse
 
 LARGE: Final = 1 << 16  # bytes of a body that are read in a thread, so that the event loop goes on
 GONE: Final = 499  # the client has left: nobody reads this
@@ -53,13 +54,14 @@ class Service:
         self._reader = ThreadPoolExecutor(
             1, thread_name_prefix="credalens-read"
         )  # one: JSON unfolds to many times its size
-        answering = Answering(model, guard, self.outputs, observers, limits.batch_rows)
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="credalens-write")
+        self._answering = Answering(model, guard, self.outputs, observers, limits)
         self._batcher = Batcher(
-            answering.replies,
+            self._answering.replies,
             rows=limits.batch_rows,
             delay=limits.batch_delay,
             row_axis=model.row_axis,
-            quick=answering.is_quick,
+            quick=self._answering.is_quick,
         )
 
     def routes(self) -> list[Route]:
@@ -113,7 +115,7 @@ class Service:
             self._tell(arrival, error.status if isinstance(error, RequestError) else 500, str(error))
             raise
         self._tell(arrival, 200, None)
-        return Response(response.body, headers=response.headers)
+        return response
 
     async def _infer(self, request: Request, arrival: Arrival) -> InferResponse:
         self._check_model(request)
@@ -123,9 +125,20 @@ class Service:
         try:
             job = await self._within_time(self._read_job(request, arrival), 408, "the body did not arrive in time.")
             rest = arrival.since + self.limits.timeout - time.perf_counter()
-            return await self._within_time(self._batcher.submit(job), 504, "there is no answer in time.", rest)
+            return await self._within_time(self._answer(job), 504, "there is no answer in time.", rest)
         finally:
             self._taken -= 1
+
+    async def _answer(self, job: Job) -> InferResponse:
+        """Written in a thread where it is long; whoever gives up waiting ends that."""
+        answer = await self._batcher.submit(job)
+        if answer.values <= AT_ONCE:
+            return answer.written()
+        left = Event()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._writer, answer.written, left.is_set)
+        finally:
+            left.set()
 
     async def _within_time(self, work: Awaitable[Any], status: int, message: str, seconds: float | None = None) -> Any:
         try:
@@ -153,7 +166,9 @@ class Service:
         wanted = request.outputs or tuple(WantedOutput(name, request.binary) for name in default_outputs(self.outputs))
         for output in wanted:
             check_output(output.name, self.outputs)
-        return Job(request.id, request.inputs, rows, wanted)
+        job = Job(request.id, request.inputs, rows, wanted)
+        self._answering.check_size(job)
+        return job
 
     def _check_model(self, request: Request) -> None:
         name, version = request.path_params["model"], request.path_params.get("version", self.model.version)

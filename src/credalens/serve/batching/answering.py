@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,18 +15,27 @@ from credalens.checks.counted import count_text
 from credalens.guard import Decisions, Guard
 from credalens.prediction import CredalPrediction
 from credalens.serve.batching.jobs import Job, JoinedJobs
+from credalens.serve.limits import Limits
 from credalens.serve.models.served import ServedModel
 from credalens.serve.observer import LOG, BatchDone, Observer, tell
 from credalens.serve.outputs import DEFAULT, Output, Predicted
 from credalens.serve.protocol.datatypes import datatype_of
 from credalens.serve.protocol.errors import RequestError
-from credalens.serve.protocol.infer_response import InferResponse, write_response
+from credalens.serve.protocol.infer_response import Answer
 
-Reply = InferResponse | RequestError
+Reply = Answer | RequestError
+Part = tuple[dict[str, NDArray], BatchDone]
+Turns = Generator[None, None, list[Reply]]
+"""The work on a batch, in turns: it stops between parts, and ends with a reply for each job."""
+
 QUICK_CLASSES: Final = 20
+FIRST_VALUES: Final = 50_000
+"""Rows times classes of the first part of a batch: bounds of the entropy take up to 10 us for each, half a second in all."""
+PART_SECONDS: Final = 0.25
+"""What the parts after it are to take."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Answering:
     """What a batch is answered with: the model, its guard, and the outputs by name."""
 
@@ -34,7 +43,11 @@ class Answering:
     guard: Guard | None
     outputs: dict[str, Output]
     observers: tuple[Observer, ...]
-    batch_rows: int
+    limits: Limits
+
+    def __post_init__(self) -> None:
+        """Without a declared number of classes the last prediction tells it."""
+        self._classes = self.model.classes
 
     def is_quick(self, jobs: Sequence[Job], /) -> bool:
         """Whether the answers take less time than to hand the jobs to a thread."""
@@ -47,37 +60,80 @@ class Answering:
         axis = self.model.class_axis
         return axis is None or all(array.shape[axis] <= QUICK_CLASSES for array in job.inputs.values())
 
-    def replies(self, jobs: Sequence[Job], waiting: int, given_up: Callable[[], bool], /) -> list[Reply]:
-        """A response, or what is wrong, for each job. Where a batch fails, each job is tried alone: only the bad one fails.
+    def check_size(self, job: Job, /) -> None:
+        """Refuse a job whose answer, or whose prediction, would hold too many values, as soon as that can be known."""
+        if (classes := self._classes_of(job)) is None:
+            return
+        values = max(classes, sum(classes if self.outputs[name].per_class else 1 for name in job.names)) * job.rows
+        if values > self.limits.values:
+            raise RequestError(
+                f"the answer would hold {values:,} values for {count_text(job.rows, 'row')} of {classes} classes; at most "
+                f"{self.limits.values:,} are computed at once: ask for fewer rows or outputs."
+            )
+
+    def _classes_of(self, job: Job) -> int | None:
+        axis = self.model.class_axis
+        return self._classes if axis is None else max(array.shape[axis] for array in job.inputs.values())
+
+    def replies(self, jobs: Sequence[Job], waiting: int, given_up: Callable[[], bool], /) -> Turns:
+        """A reply for each job. Where a batch fails, each job is tried alone: only the bad one fails.
 
         ``given_up`` says whether nobody waits for the replies any more.
         """
         joined = JoinedJobs(jobs, self.model.row_axis)
         try:
-            parts = [self._part(joined, *piece, waiting, given_up) for piece in joined.pieces(self.batch_rows)]
+            parts = yield from self._parts(joined, waiting, given_up)
         except Exception as error:
-            if len(jobs) > 1:
-                return [self.replies([job], waiting, given_up)[0] for job in jobs]
-            return [_refusal(error)]
+            if len(jobs) == 1:
+                return [_refusal(error)]
+        else:
+            return self._told(joined, parts)
+        replies: list[Reply] = []
+        for job in jobs:
+            replies += yield from self.replies([job], waiting, given_up)
+            yield
+        return replies
+
+    def _parts(
+        self, joined: JoinedJobs, waiting: int, given_up: Callable[[], bool]
+    ) -> Generator[None, None, list[Part]]:
+        """The outputs of all rows, and what observers are told: no more rows at a time than others can wait for."""
+        classes = self._classes_of(joined.jobs[0]) or self.limits.classes
+        start, most, parts = 0, FIRST_VALUES // classes, list[Part]()
+        while start < joined.rows:
+            if parts:
+                yield
+            most = min(max(most, 1), self.limits.batch_rows)
+            parts.append(self._part(joined, start, most, waiting, given_up))
+            start += most
+            most = int(most * min(PART_SECONDS / max(parts[-1][1].seconds, 1e-9), 4.0))
+        return parts
+
+    def _told(self, joined: JoinedJobs, parts: Sequence[Part]) -> list[Reply]:
         for _, event in parts:  # only now: rows of a request that is refused count for nothing
             tell(self.observers, lambda observer: observer.batch_done, event)
         arrays = parts[0][0] if len(parts) == 1 else _joined([arrays for arrays, _ in parts])
-        return [self._reply(job, arrays, rows) for job, rows in zip(jobs, joined.slices, strict=True)]
+        return [self._reply(job, arrays, rows) for job, rows in zip(joined.jobs, joined.slices, strict=True)]
 
-    def _part(
-        self, joined: JoinedJobs, start: int, inputs: dict[str, NDArray], waiting: int, given_up: Callable[[], bool]
-    ) -> tuple[dict[str, NDArray], BatchDone]:
+    def _part(self, joined: JoinedJobs, start: int, most: int, waiting: int, given_up: Callable[[], bool]) -> Part:
         """The outputs of the rows from ``start`` on, and what observers are told of them."""
         if given_up():
             raise RequestError("nobody waits for the answer.", status=504)
         begin = time.perf_counter()
-        prediction = self._predict(joined.jobs, inputs, start)
+        prediction = self._predict(joined.jobs, joined.piece(start, most), start)
+        self._learn_classes(joined.jobs, prediction.lower.shape[-1])
         decisions, arrays = self.outputs_of(prediction, joined.jobs[0].names)
         rows, seconds = len(prediction), time.perf_counter() - begin
         event = BatchDone(
             self.model.name, self.model.version, len(joined.jobs), rows, seconds, waiting, prediction, decisions
         )
         return arrays, event
+
+    def _learn_classes(self, jobs: Sequence[Job], classes: int) -> None:
+        if self.model.class_axis is None and classes != self._classes:
+            self._classes = classes
+            for job in jobs:
+                self.check_size(job)
 
     def outputs_of(
         self, prediction: CredalPrediction, names: Iterable[str], /
@@ -102,10 +158,10 @@ class Answering:
             )
         return prediction
 
-    def _reply(self, job: Job, arrays: dict[str, NDArray], rows: slice) -> InferResponse:
+    def _reply(self, job: Job, arrays: dict[str, NDArray], rows: slice) -> Answer:
         about = {"model_name": self.model.name, "model_version": self.model.version}
         about |= {} if job.id is None else {"id": job.id}
-        return write_response(about, job.outputs, {name: array[rows] for name, array in arrays.items()})
+        return Answer(about, job.outputs, {name: array[rows] for name, array in arrays.items()})
 
 
 def _joined(parts: Sequence[dict[str, NDArray]]) -> dict[str, NDArray]:

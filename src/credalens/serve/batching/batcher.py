@@ -8,13 +8,13 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from credalens.serve.batching.answering import Reply
+from credalens.serve.batching.answering import Reply, Turns
 from credalens.serve.batching.jobs import Job
 from credalens.serve.observer import LOG
 from credalens.serve.protocol.errors import RequestError
-from credalens.serve.protocol.infer_response import InferResponse
+from credalens.serve.protocol.infer_response import Answer
 
-Replies = Callable[[Sequence[Job], int, Callable[[], bool]], list[Reply]]
+Replies = Callable[[Sequence[Job], int, Callable[[], bool]], Turns]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +27,19 @@ class Waiting:
     reply: asyncio.Future[Reply]
 
 
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """A batch that is worked on in turns."""
+
+    batch: list[Waiting]
+    turns: Turns
+
+
 class Batcher:
     """One thread that answers batches, and the queue before it. All methods belong to the event loop.
+
+    A large batch takes several turns. Between two of them another batch has one, so that small requests do not wait for all
+    of a large one; of large ones the oldest goes on first.
 
     Batches that are ``quick`` are answered in the event loop: that takes less time than to hand them to the thread, which
     has to wait for a processor where others are at work too.
@@ -47,12 +58,13 @@ class Batcher:
         self._replies, self._rows, self._delay, self._row_axis = replies, rows, delay, row_axis
         self._quick = quick
         self._queue: list[Waiting] = []
-        self._busy = False
+        self._begun: list[Begun] = []
+        self._busy = self._went_on = False
         self._timer: asyncio.TimerHandle | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="credalens-serve")
 
-    async def submit(self, job: Job, /) -> InferResponse:
-        """The response to a job, after its batch was answered."""
+    async def submit(self, job: Job, /) -> Answer:
+        """The answer to a job, after its batch was answered."""
         reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._queue.append(Waiting(job, job.kind(self._row_axis), time.monotonic(), reply))
         asyncio.get_running_loop().call_soon(self._start)  # after all requests that have arrived by now
@@ -61,18 +73,30 @@ class Batcher:
         return answer
 
     def _start(self) -> None:
-        """Start the next batch, unless one runs or there is time to wait for more."""
-        self._queue = [waiting for waiting in self._queue if not waiting.reply.done()]  # who gave up waits no more
-        if self._busy or not self._queue:
+        """Give the next turn, unless one is taken: to a new batch and to what has begun alternately."""
+        if self._busy:
             return
+        batch = self._ready_batch()
+        if self._begun and not (batch and self._went_on):
+            self._went_on = True
+            self._turn(self._begun[0])
+        elif batch:
+            self._went_on = False
+            self._begin(batch)
+
+    def _ready_batch(self) -> list[Waiting]:
+        """The next batch; none where nobody waits, or where there is time to wait for more."""
+        self._queue = [waiting for waiting in self._queue if not waiting.reply.done()]  # who gave up waits no more
+        if not self._queue:
+            return []
         batch = self._next_batch()
         if self._timer is not None:
             self._timer.cancel()
         rest = self._delay - (time.monotonic() - batch[0].since)
         if rest > 0 and sum(waiting.job.rows for waiting in batch) < self._rows:
             self._timer = asyncio.get_running_loop().call_later(rest, self._start)
-        else:
-            self._run(batch)
+            return []
+        return batch
 
     def _next_batch(self) -> list[Waiting]:
         """The oldest job and those of its kind, in their order, up to the number of rows."""
@@ -85,38 +109,55 @@ class Batcher:
             batch.append(waiting)
         return batch
 
-    def _run(self, batch: list[Waiting]) -> None:
-        self._busy = True
+    def _begin(self, batch: list[Waiting]) -> None:
         self._queue = [waiting for waiting in self._queue if waiting not in batch]
         jobs = [waiting.job for waiting in batch]
-        loop = asyncio.get_running_loop()
 
         def given_up() -> bool:
             return all(waiting.reply.done() for waiting in batch)
 
-        if self._quick(jobs):
-            task: asyncio.Future[list[Reply]] = loop.create_future()
-            _settle(task, lambda: self._replies(jobs, len(self._queue), given_up))
-        else:
-            task = loop.run_in_executor(self._thread, self._replies, jobs, len(self._queue), given_up)
-        task.add_done_callback(lambda done: self._finish(batch, done))
+        begun = Begun(batch, self._replies(jobs, len(self._queue), given_up))
+        self._begun.append(begun)
+        self._turn(begun, quick=self._quick(jobs))
 
-    def _finish(self, batch: list[Waiting], done: asyncio.Future[list[Reply]]) -> None:
+    def _turn(self, begun: Begun, *, quick: bool = False) -> None:
+        self._busy = True
+        loop = asyncio.get_running_loop()
+        if quick:
+            task: asyncio.Future[list[Reply] | None] = loop.create_future()
+            _settle(task, begun.turns)
+        else:
+            task = loop.run_in_executor(self._thread, _take_turn, begun.turns)
+        task.add_done_callback(lambda done: self._finish(begun, done))
+
+    def _finish(self, begun: Begun, done: asyncio.Future[list[Reply] | None]) -> None:
         self._busy = False
-        for waiting, reply in zip(batch, _replies_of(done, len(batch)), strict=True):
-            if not waiting.reply.done():
-                waiting.reply.set_result(reply)
+        if (replies := _replies_of(done, len(begun.batch))) is not None:
+            self._begun.remove(begun)
+            for waiting, reply in zip(begun.batch, replies, strict=True):
+                if not waiting.reply.done():
+                    waiting.reply.set_result(reply)
         self._start()
 
 
-def _settle(task: asyncio.Future[list[Reply]], work: Callable[[], list[Reply]]) -> None:
+def _take_turn(turns: Turns) -> list[Reply] | None:
+    """The replies; None where more turns are needed."""
     try:
-        task.set_result(work())
+        next(turns)
+    except StopIteration as end:
+        replies: list[Reply] = end.value
+        return replies
+    return None
+
+
+def _settle(task: asyncio.Future[list[Reply] | None], turns: Turns) -> None:
+    try:
+        task.set_result(_take_turn(turns))
     except Exception as error:
         task.set_exception(error)
 
 
-def _replies_of(done: asyncio.Future[list[Reply]], count: int) -> list[Reply]:
+def _replies_of(done: asyncio.Future[list[Reply] | None], count: int) -> list[Reply] | None:
     if (error := done.exception()) is None:
         return done.result()
     LOG.error("a batch failed", exc_info=error)

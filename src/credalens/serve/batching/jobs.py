@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -48,12 +48,17 @@ class JoinedJobs:
             return first
         return {name: np.concatenate([job.inputs[name] for job in self.jobs], axis=self.row_axis) for name in first}
 
-    def pieces(self, most: int, /) -> Iterator[tuple[int, dict[str, NDArray]]]:
-        """The first row and the tensors of at most so many rows, one piece after the other."""
-        rows = sum(job.rows for job in self.jobs)
-        for start in range(0, rows, most):
-            place = (*(slice(None),) * self.row_axis, slice(start, start + most))
-            yield start, self.inputs if rows <= most else {name: x[place] for name, x in self.inputs.items()}
+    @cached_property
+    def rows(self) -> int:
+        """Of all."""
+        return sum(job.rows for job in self.jobs)
+
+    def piece(self, start: int, most: int, /) -> dict[str, NDArray]:
+        """The tensors of at most so many rows from ``start`` on."""
+        if start == 0 and self.rows <= most:
+            return self.inputs
+        place = (*(slice(None),) * self.row_axis, slice(start, start + most))
+        return {name: x[place] for name, x in self.inputs.items()}
 
     @cached_property
     def slices(self) -> list[slice]:

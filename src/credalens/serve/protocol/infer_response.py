@@ -1,44 +1,105 @@
-"""The response to a request to infer: JSON, and after it the outputs that were asked for as binary data."""
+"""The response to a request to infer: JSON, and after it the outputs that were asked for as binary data.
+
+It is written in pieces: one call of the encoder for millions of numbers would hold the interpreter, and with it the event loop,
+for seconds, and lists of them take many times the memory of the arrays.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from numpy.typing import NDArray
+from starlette.responses import Response
 
 from credalens.serve.protocol.binary_tensors import tensor_to_bytes
+from credalens.serve.protocol.errors import RequestError
 from credalens.serve.protocol.infer_request import WantedOutput
 from credalens.serve.protocol.json_tensors import described
 
 HEADER_LENGTH: Final = "Inference-Header-Content-Length"
+AT_ONCE: Final = 4096  # values that the encoder gets at a time: it takes some milliseconds for them
 
 
-@dataclass(frozen=True)
-class InferResponse:
-    """A body and its headers."""
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a request gets, not yet written.
 
-    body: bytes
-    headers: dict[str, str]
+    :ivar about: the model's name and version, and the request's id.
+    :ivar arrays: the outputs by name.
+    """
+
+    about: dict[str, Any]
+    outputs: tuple[WantedOutput, ...]
+    arrays: dict[str, NDArray]
+
+    @property
+    def values(self) -> int:
+        """How many there are to write."""
+        return sum(self.arrays[output.name].size for output in self.outputs)
+
+    def written(self, given_up: Callable[[], bool] = lambda: False, /) -> InferResponse:
+        """As bytes; ``given_up`` says whether nobody waits for them any more."""
+        tail = [tensor_to_bytes(self.arrays[output.name]) for output in self.outputs if output.binary]
+        text = []
+        for piece in _blocks(self._text([len(part) for part in tail])):
+            if given_up():
+                raise RequestError("nobody waits for the answer.", status=504)
+            text.append(piece)
+        if not tail:
+            return InferResponse(text, {"Content-Type": "application/json"})
+        headers = {"Content-Type": "application/octet-stream", HEADER_LENGTH: str(sum(map(len, text)))}
+        return InferResponse([*text, *tail], headers)
+
+    def _text(self, sizes: list[int]) -> Iterator[str]:
+        """The JSON, ``json.dumps`` of the whole; ``sizes`` are those of the outputs as binary data."""
+        rest = iter(sizes)
+        yield json.dumps(self.about)[:-1] + ', "outputs": ['
+        for n, output in enumerate(self.outputs):
+            array = self.arrays[output.name]
+            about = described(array, output.name) | (
+                {"parameters": {"binary_data_size": next(rest)}} if output.binary else {}
+            )
+            yield ", " * (n > 0) + json.dumps(about)[:-1]
+            if not output.binary:
+                yield ', "data": ['
+                yield from _numbers(array.ravel())
+                yield "]"
+            yield "}"
+        yield "]}"
 
 
-def write_response(
-    about: dict[str, Any], wanted: Sequence[WantedOutput], arrays: dict[str, NDArray], /
-) -> InferResponse:
-    """The outputs after the fields of ``about``: the model's name and version, and the request's id."""
-    outputs, tail = [], []
-    for output in wanted:
-        array = arrays[output.name]
-        if output.binary:
-            tail.append(tensor_to_bytes(array))
-            form: dict[str, Any] = {"parameters": {"binary_data_size": len(tail[-1])}}
-        else:
-            form = {"data": array.ravel().tolist()}
-        outputs.append(described(array, output.name) | form)
-    text = json.dumps(about | {"outputs": outputs}, allow_nan=False).encode()
-    if not tail:
-        return InferResponse(text, {"Content-Type": "application/json"})
-    headers = {"Content-Type": "application/octet-stream", HEADER_LENGTH: str(len(text))}
-    return InferResponse(b"".join((text, *tail)), headers)
+def _numbers(array: NDArray) -> Iterator[str]:
+    for start in range(0, array.size, AT_ONCE):
+        part = array[start : start + AT_ONCE].tolist()
+        yield ", " * (start > 0) + json.dumps(part, allow_nan=False)[1:-1]
+
+
+def _blocks(texts: Iterator[str]) -> Iterator[bytes]:
+    """Texts joined to blocks of some size, each of which is sent at once."""
+    gathered, size = [], 0
+    for text in texts:
+        gathered.append(text)
+        size += len(text)
+        if size >= 16 * AT_ONCE:
+            yield "".join(gathered).encode()
+            gathered, size = [], 0
+    yield "".join(gathered).encode()
+
+
+class InferResponse(Response):
+    """An HTTP response in pieces, each of which is let go once it is sent."""
+
+    def __init__(self, pieces: list[bytes], headers: dict[str, str]) -> None:
+        self._pieces = pieces
+        super().__init__(headers=headers | {"Content-Length": str(sum(map(len, pieces)))})
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Send all of them."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        pieces = self._pieces[::-1]
+        self._pieces = []
+        while pieces:
+            await send({"type": "http.response.body", "body": pieces.pop(), "more_body": bool(pieces)})
