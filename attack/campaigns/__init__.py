@@ -19,6 +19,7 @@ from attack.campaigns import (
     logits,
     many_classes,
     near_ties,
+    pages_elsewhere,
     precisions,
     stale_batches,
     summaries,
@@ -30,7 +31,7 @@ from attack.case import Campaign
 
 MODULES = (
     thousands, intervals, few_classes, many_classes, near_ties, budgets, two_members, hartley, decisions, classical, hull,
-    logits, layouts, batch_axes, summaries, precisions, guard_search, bad_input, bad_requests,
+    logits, layouts, batch_axes, summaries, precisions, guard_search, bad_input, bad_requests, pages_elsewhere,
     damaged_files, damaged_runs, stale_batches, kills, two_writers,
 )  # fmt: skip
 CAMPAIGNS = {

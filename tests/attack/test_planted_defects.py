@@ -111,6 +111,14 @@ def test_a_server_that_fails_is_found(monkeypatch):
     assert any(failures)
 
 
+@pytest.mark.parametrize("check", ["_is_host", "_is_origin"])
+def test_a_server_that_answers_pages_elsewhere_is_found(monkeypatch, check):
+    from credalens.serve.cross_site import RefuseCrossSite
+
+    monkeypatch.setattr(RefuseCrossSite, check, lambda self, value, other: True)
+    assert "an answer to" in str(run_case(CAMPAIGNS["pages_elsewhere"], 1, 0))
+
+
 def test_comparisons_do_not_let_nan_pass():
     with pytest.raises(DefectError, match=r"1 of 2 differ, the first at \(1,\)"):
         expect_close("x", [1.0, np.nan], [1.0, 1.0], tolerance=1.0)

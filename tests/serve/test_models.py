@@ -198,9 +198,9 @@ class TestFunctions:
 
     @pytest.mark.parametrize("change", [lambda p: p[:, :-1], lambda p: p[:, None], lambda p: p.repeat(2, axis=1)])
     def test_a_model_must_answer_for_every_row(self, change):
-        failed = infer(app(lambda x: change(self.softmax_members(x))), request({"x": ROWS}, ["total"]), "model")
+        failed = infer(app(lambda x: change(self.softmax_members(x))), request({"x": ROWS[:4]}, ["total"]), "model")
         assert failed.status_code == 500
-        assert "for inputs of 6 rows" in failed.json()["error"]
+        assert "for inputs of 4 rows" in failed.json()["error"]
 
     def test_a_model_that_is_none(self):
         with pytest.raises(TypeError, match="must be a CredalWrapper"):

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from starlette.responses import JSONResponse
 
@@ -16,6 +15,8 @@ HEALTH: Final = ("/v2/health/live", "/v2/health/ready")  # tell nothing and chan
 READING: Final = ("GET", "HEAD", "OPTIONS")
 OF_FORMS: Final = ("text/plain", "multipart/form-data", "application/x-www-form-urlencoded")
 OF_CURL: Final = "application/x-www-form-urlencoded"  # what `curl -d` says that it sends
+PORTS: Final = {"http": 80, "https": 443}
+HOST: Final = re.compile(r"(\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:/\\@?#%\[\]]+))(:(?P<port>[0-9]{0,5}))?")
 NAME: Final = re.compile(r"(\*|(\*\.)?[^\s*:/@?#\[\]]+)")
 
 
@@ -72,16 +73,15 @@ class RefuseCrossSite:
     def _is_host(self, host: str, server: Any) -> bool:
         if not self._names and not _arrives_at_loopback(server):
             return True
-        name, _ = _parts(f"//{host}")
-        return name is not None and (_is_address(name) or _is_loopback_name(name) or self._allows(name, "*"))
+        if (parts := _parts(host)) is None:
+            return "*" in self._names
+        return _is_address(parts[0]) or _is_loopback_name(parts[0]) or self._allows(parts[0], "*")
 
     def _is_origin(self, origin: str, host: str | None) -> bool:
         """A page of this server has the name and port that its request is sent to; proxies may end TLS or rename."""
-        of_page = _parts(origin)
-        if of_page[0] is None:
-            return False
-        scheme = origin.partition(":")[0].lower()
-        return (host is not None and of_page == _parts(f"{scheme}://{host}")) or self._allows(of_page[0])
+        scheme, _, of_page = origin.lower().partition("://")
+        page = _parts(of_page, scheme) if scheme in PORTS else None
+        return page is not None and ((host is not None and page == _parts(host, scheme)) or self._allows(page[0]))
 
     def _allows(self, name: str, *others: str) -> bool:
         """Whether a name was configured; ``*`` allows every host, and no page elsewhere."""
@@ -89,16 +89,11 @@ class RefuseCrossSite:
         return any(known in allowed or (known[:2] == "*." and name.endswith(known[1:])) for known in self._names)
 
 
-def _parts(url: str) -> tuple[str | None, int | None]:
-    """Name and port of an origin, or of a host after ``//``; no name where it is malformed."""
-    try:
-        split = urlsplit(url)
-        name, port = split.hostname, split.port
-    except ValueError:
-        return None, None
-    if not name or split.path or split.query or split.fragment or re.search(r"[\s@]", split.netloc):
-        return None, None
-    return _plain(name), port or {"http": 80, "https": 443}.get(split.scheme)
+def _parts(host: str, scheme: str = "") -> tuple[str, int | None] | None:
+    """Name and port of a host; None where it is malformed."""
+    if not (found := HOST.fullmatch(host)):
+        return None
+    return _plain(found["address"] or found["name"]), int(found["port"]) if found["port"] else PORTS.get(scheme)
 
 
 def _plain(name: str) -> str:
