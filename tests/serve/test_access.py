@@ -124,6 +124,7 @@ UNKNOWN = [
     "",
     "[::1",
     "a b",
+    "[::1].evil.example",
 ]
 
 

@@ -37,8 +37,8 @@ def make_app(settings: Settings, /) -> Starlette:
     guard = None if settings.guard is None else Guard.load(settings.guard)
     tokens = () if settings.token_file is None else read_tokens(settings.token_file)
     observers = (Watch(guard, workers=settings.workers), LogLines())
-    access = {"tokens": tokens, "allowed_hosts": settings.allowed_hosts}
-    return app(_model(settings, guard), limits=settings.limits, observers=observers, **access)
+    model, hosts = _model(settings, guard), settings.allowed_hosts
+    return app(model, limits=settings.limits, observers=observers, tokens=tokens, allowed_hosts=hosts)
 
 
 def _model(settings: Settings, guard: Guard | None) -> ServedModel:

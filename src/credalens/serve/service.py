@@ -26,7 +26,7 @@ from credalens.serve.observer import Answered, Observer, tell
 from credalens.serve.outputs import available_outputs, check_output, default_outputs
 from credalens.serve.protocol.errors import RequestError
 from credalens.serve.protocol.infer_request import WantedOutput, read_request
-from credalens.serve.protocol.infer_response import AT_ONCE, HEADER_LENGTH, InferResponse
+from credalens.serve.protocol.infer_response import HEADER_LENGTH, InferResponse
 
 LARGE: Final = 1 << 16  # bytes of a body that are read in a thread, so that the event loop goes on
 GONE: Final = 499  # the client has left: nobody reads this
@@ -132,7 +132,7 @@ class Service:
     async def _answer(self, job: Job) -> InferResponse:
         """Written in a thread where it is long; whoever gives up waiting ends that."""
         answer = await self._batcher.submit(job)
-        if answer.values <= AT_ONCE:
+        if answer.is_short:
             return answer.written()
         left = Event()
         try:
