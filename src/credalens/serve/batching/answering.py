@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from credalens.checks.bad_rows import BadRowError
 from credalens.checks.counted import count_text
 from credalens.guard import Decisions, Guard
+from credalens.guard.signature import PredictionKind
 from credalens.prediction import CredalPrediction
 from credalens.serve.batching.jobs import Job, JoinedJobs
 from credalens.serve.limits import Limits
@@ -169,13 +170,12 @@ def _joined(parts: Sequence[dict[str, NDArray]]) -> dict[str, NDArray]:
 
 
 def _decide(guard: Guard, prediction: CredalPrediction) -> Decisions:
-    """What the guard decides; never about predictions of another kind than it was fitted on, where no promise holds."""
-    fitted, given = (guard.n_members, guard.classes), (prediction.n_members, prediction.lower.shape[-1])
-    if fitted != given:
-        kind = f"{count_text(fitted[0], 'member')} and {fitted[1]} classes"
-        message = f"the guard is for {kind}; the model has {given[0]} and {given[1]}."
-        raise RequestError(message, status=500)
-    return guard.decide(prediction)
+    """What the guard decides; a model that makes predictions of another kind than it was fitted on is no fault of clients."""
+    try:
+        guard.check(PredictionKind.of(prediction), prediction.base)
+    except ValueError as error:
+        raise RequestError(f"the guard does not fit the model: {error}", status=500) from error
+    return guard.decide_rows(prediction)
 
 
 def _refused_by_model(jobs: Sequence[Job], error: Exception) -> RequestError:
