@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -352,6 +353,19 @@ def test_a_damaged_or_foreign_file_is_no_prediction(tmp_path):
             CredalPrediction.load(path)
     with pytest.raises(ValueError, match=r"\.npz"):
         wrap(batch_of("peaked", 3, 9, 4)).save(tmp_path / "prediction.json")
+
+
+def test_an_archive_that_python_cannot_open_is_no_prediction(tmp_path):
+    path = tmp_path / "prediction.npz"
+    wrap(batch_of("peaked", 3, 9, 4)).save(path)
+    content = path.read_bytes()
+    for field, what in ((6, 255), (8, 1), (10, 99)):  # the version it needs, encryption, the compression
+        changed = bytearray(content)
+        for mark in re.finditer(rb"PK\x01\x02", content):
+            changed[mark.start() + field] = what
+        path.write_bytes(changed)
+        with pytest.raises(ValueError, match=r"prediction\.npz is not a saved prediction \(credalens-prediction-1\): ."):
+            CredalPrediction.load(path)
 
 
 def test_a_data_frame_has_a_row_for_each_input():

@@ -2,13 +2,16 @@
 
 import json
 import os
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from credalens.guard.saved import SavedFormat, number, numbers
+from credalens import wrap
+from credalens.guard import ConformalSets, CoveringIntervals, DriftAlarm, Guard
+from credalens.guard.saved import SavedFormat, checksum, number, numbers
 
 RULE = SavedFormat("rule")
 FIELDS = {"limit": 0.1 + 0.2, "names": ["ä", "b"], "inner": {"n": 3, "none": None}, "empty": {}}
@@ -93,6 +96,41 @@ def test_what_cannot_be_restored_names_the_file(tmp_path, restore, message):
     RULE.write(tmp_path / "rule.json", {"text": "high"})
     with pytest.raises(ValueError, match=rf"rule.json is not a saved rule \(credalens-rule-1\): {message}"):
         RULE.read(tmp_path / "rule.json", restore)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, NotImplementedError, RecursionError, OverflowError, MemoryError])
+def test_whatever_restoring_raises_names_the_file(tmp_path, error):
+    def restore(fields):
+        raise error("from a library below")
+
+    RULE.write(tmp_path / "ru\x1ble.json", {"text": "high"})
+    with pytest.raises(ValueError, match=r"ru\\u001ble.json is not a saved rule \(credalens-rule-1\): ") as caught:
+        RULE.read(tmp_path / "ru\x1ble.json", restore)
+    assert isinstance(caught.value.__cause__, error)
+
+
+ROWS = np.random.default_rng(0).dirichlet([20, 2, 1], (5, 200))
+SAVED = {
+    "guard": lambda: Guard.fit(wrap(ROWS)),
+    "sets": lambda: ConformalSets.fit(wrap(ROWS), ROWS.mean(0).argmax(-1), alpha=0.2),
+    "intervals": lambda: CoveringIntervals.fit(wrap(ROWS), np.round(20 * ROWS.mean(0)), alpha=0.2),
+    "drift": lambda: DriftAlarm(wrap(ROWS).total),
+}
+HOSTILE = (10**400, -(10**400), "inf", [[[]]], {}, None, "\ud800", 2**64, -1, True)
+
+
+@pytest.mark.parametrize("kind", SAVED)
+def test_a_hostile_value_with_a_right_checksum_is_a_value_error(tmp_path, kind):
+    path, saved = tmp_path / "file.json", SAVED[kind]()
+    saved.save(path)
+    good = json.loads(path.read_text(encoding="utf-8"))
+    for name in good.keys() - {"format", "checksum"}:
+        for value in HOSTILE:
+            fields = {**good, name: value}
+            del fields["checksum"]
+            path.write_text(json.dumps({**fields, "checksum": checksum(fields)}), encoding="utf-8")
+            with suppress(ValueError):  # or a file that says nothing wrong
+                type(saved).load(path)
 
 
 def test_other_bytes_and_no_file(tmp_path):

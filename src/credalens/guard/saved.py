@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.storage.atomic import atomic_file
+from credalens.storage.formats.suffixes import restoring
 from credalens.storage.targets import check_file
 
 T = TypeVar("T")
@@ -59,13 +60,9 @@ class SavedFormat:
 
     def read(self, path: str | os.PathLike[str], restore: Callable[[dict[str, Any]], T], /) -> T:
         """What ``restore`` makes of the fields; whatever is wrong with them, the error names the file."""
-        content = Path(path).read_bytes()
-        try:
+        with restoring(path, f"{self.what} ({self.name})"):
+            content = Path(path).read_bytes()
             return restore(self._checked(json.loads(content.decode(), parse_constant=_refuse)))
-        except KeyError as error:
-            raise ValueError(f"{path} is not a saved {self.what} ({self.name}): {error} is missing.") from error
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(f"{path} is not a saved {self.what} ({self.name}): {error}") from error
 
     def _checked(self, stored: Any) -> dict[str, Any]:
         if not isinstance(stored, dict):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +19,7 @@ from credalens.prediction import ARRAYS, CredalPrediction
 from credalens.storage.atomic import atomic_file
 from credalens.storage.formats.limits import check_unfolded
 from credalens.storage.formats.npy import npz_arrays
+from credalens.storage.formats.suffixes import restoring
 from credalens.storage.targets import check_file
 
 FORMAT: Final = "credalens-prediction-1"
@@ -45,12 +45,10 @@ def save_prediction(prediction: CredalPrediction, path: str | os.PathLike[str], 
 def load_prediction(path: str | os.PathLike[str], /) -> CredalPrediction:
     """Read what `save_prediction` wrote; every array is compared with its checksum."""
     source = Path(path)
-    try:
+    with restoring(source, f"prediction ({FORMAT})"):
         stored = npz_arrays(source)
         check_unfolded(sum(array.unfolded_bytes for array in stored.values()), source.stat().st_size, None)
         return _restored({name: array.read(0, array.rows) for name, array in stored.items()})
-    except (LookupError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is not a saved prediction ({FORMAT}): {error}") from error
 
 
 def _restored(stored: dict[str, Any]) -> CredalPrediction:

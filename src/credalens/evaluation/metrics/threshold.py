@@ -21,6 +21,7 @@ from credalens.guard.binomial import most_hits
 from credalens.guard.quantile import least_samples
 from credalens.prediction import CredalPrediction
 from credalens.storage import atomic_file
+from credalens.storage.formats.suffixes import restoring
 
 FORMAT = "credalens-threshold-1"
 
@@ -80,15 +81,11 @@ class Threshold(Result):
     @classmethod
     def load(cls, path: str | os.PathLike[str], /) -> Threshold:
         """Read what :meth:`save` wrote; the value comes back bit for bit."""
-        try:
+        with restoring(path, f"threshold ({FORMAT})"):
             stored = json.loads(Path(path).read_text(encoding="utf-8"))
             if stored["format"] != FORMAT:
                 raise ValueError(f"format is {stored['format']!r}")
             return _restored(stored)
-        except KeyError as error:
-            raise ValueError(f"{path} is not a saved threshold ({FORMAT}): {error} is missing") from error
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{path} is not a saved threshold ({FORMAT}): {error}") from error
 
 
 def select_threshold(

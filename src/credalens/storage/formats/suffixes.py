@@ -23,6 +23,7 @@ BROKEN = (
     ArithmeticError,
     EOFError,
     RuntimeError,
+    AttributeError,
     SyntaxError,
     TokenError,
     BadZipFile,
@@ -76,6 +77,19 @@ def readable(path: Path, /) -> Iterator[None]:
         advice = "if the file is whole, read fewer rows at a time (--chunk-rows)"
         message = f"{path}: needs more memory than there is ({_reason(error)}); {advice}."
         raise OSError(errno.ENOMEM, escaped(message)) from error
+
+
+@contextmanager
+def restoring(path: str | os.PathLike[str], what: str, /) -> Iterator[None]:
+    """Word whatever a reader says about a file that is no saved ``what``, or a damaged one, as a sentence that names it."""
+    try:
+        yield
+    except KeyError as error:
+        raise ValueError(escaped(f"{path} is not a saved {what}: {error} is missing.")) from error
+    except BROKEN as error:
+        raise ValueError(escaped(f"{path} is not a saved {what}: {_reason(error)}")) from error
+    except MemoryError as error:  # a few changed bytes can ask for gigabytes
+        raise ValueError(escaped(f"{path} is not a saved {what}: it asks for more memory than there is.")) from error
 
 
 def _broken(path: Path, error: Exception) -> ValueError:
