@@ -13,12 +13,20 @@ LINUX_ONLY = {
 POSIX_ONLY = {
     "limits the size of files by setrlimit": (
         "tests/cli/test_score.py::test_a_real_refusal_of_the_system",
+        "tests/storage/test_lock.py::test_a_disk_that_refuses_the_lock_keeps_nobody_out",
         "reproduction/tests/training/test_interrupted.py::test_a_full_disk_stops_and_the_training_goes_on_later",
     ),
+    "reads permissions": (
+        "tests/storage/test_run_folder.py::test_a_restart_opens_nothing_to_others",
+        "tests/storage/test_writing.py::test_the_files_of_a_folder_keep_their_permissions_and_are_nobody_elses_before",
+        "tests/storage/test_writing.py::test_what_takes_the_place_of_a_file_is_open_to_the_same_people",
+    ),
     "makes symbolic links": (
+        "tests/cli/test_guard.py::test_a_guard_takes_the_place_of_nothing_that_it_is_fitted_on",
         "tests/cli/test_score.py::test_the_input_is_not_overwritten",
         "tests/scoring/test_score_folder.py::test_links_may_lead_elsewhere_but_never_multiply_rows",
         "tests/scoring/test_score_folder_refusals.py::test_bad_targets_are_refused",
+        "tests/storage/test_targets.py::test_what_is_read_is_not_replaced_under_any_name",
         "tests/storage/test_writing.py::test_two_atomic_folders_of_one_name_do_not_mix",
         "reproduction/tests/training/test_refused_networks.py::test_a_network_in_the_wrong_folder_is_refused",
     ),

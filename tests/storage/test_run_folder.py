@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import stat
 
 import pytest
 from pyarrow import fs
@@ -77,6 +79,28 @@ def test_restart_drops_what_the_manifest_names_and_nothing_else(run):
     assert not (run.path / "deep/part-1").exists()
     assert all((run.path / name).exists() for name in mine)
     assert run.read_manifest()["settings"] == {"seed": 2}
+
+
+@pytest.mark.parametrize("kept", [0o600, 0o640])
+def test_a_restart_opens_nothing_to_others(tmp_path, kept):
+    run = RunFolder(tmp_path / "run")
+    before = os.umask(0o022)
+    try:
+        begin(run, SETTINGS, parts=["part-0", "part-1"])
+        write(run, "part-0")
+        assert [stat.S_IMODE((run.path / name).stat().st_mode) for name in ("manifest.json", "part-0")] == [
+            0o644,
+            0o644,
+        ]
+        for path in run.path.iterdir():
+            path.chmod(kept)
+        write(run, "part-1")
+        begin(run, {"seed": 2}, parts=["part-0"], restart=True)
+        assert not (run.path / "part-0").exists()
+        write(run, "part-0")
+        assert {stat.S_IMODE(path.stat().st_mode) for path in run.path.iterdir()} == {kept}
+    finally:
+        os.umask(before)
 
 
 @pytest.mark.parametrize("text", ['{"settings": {"seed": 1}, "parts": ["part-0"]}', '{"seed": 1}'])

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from credalens.storage import atomic_file, open_predictions, save_predictions
+from credalens.storage.atomic import side_name
 from credalens.storage.atomic_folder import atomic_folder
 from tests.strategies import batch_of
 
@@ -131,6 +132,26 @@ def test_the_files_of_a_folder_keep_their_permissions_and_are_nobody_elses_befor
     assert (page.read_text(), mode(page), mode(page.parent / "more.txt")) == ("second", 0o600, 0o640)
 
 
+LONG = ("a" * 244 + ".npz", "a" * 251 + ".npz", "\N{GREEK SMALL LETTER ALPHA}" * 125 + ".npz")
+
+
+@pytest.mark.parametrize("name", LONG, ids=["248 bytes", "255 bytes", "254 bytes of two each"])
+def test_a_name_may_be_as_long_as_the_file_system_takes(tmp_path, name):
+    save_predictions(tmp_path / name, batch_of("peaked", 2, 3, 4))
+    with atomic_folder(tmp_path / name.replace(".npz", ".out")) as scratch:
+        (scratch / name).write_text("text")
+    assert names(tmp_path) == sorted([name, name.replace(".npz", ".out")])
+    sides = {side_name(of, ".parts") for of in (name, f"b{name[1:]}", f"{name[:-5]}b.npz")}
+    assert len(sides) == 3
+    assert max(len(os.fsencode(side)) for side in sides) <= 255
+
+
+def test_a_disk_that_is_full_names_the_file(tmp_path):
+    with pytest.raises(OSError, match="file") as caught, atomic_file(tmp_path / "file"):
+        raise OSError(errno.EFBIG, "File too large")
+    assert caught.value.filename == str(tmp_path / "file")
+
+
 def test_scratch_files_can_grow_elsewhere(tmp_path):
     (tmp_path / "scratch").mkdir()
     with atomic_file(tmp_path / "file", scratch=tmp_path / "scratch") as file:
@@ -210,6 +231,7 @@ def test_two_atomic_folders_of_one_name_do_not_mix(tmp_path):
 
 KILLED = """
 import os, signal, sys
+from credalens.storage.atomic import side_name
 from credalens.storage.atomic_folder import atomic_folder
 with atomic_folder(sys.argv[1]) as scratch:
     (scratch / "half.txt").write_text("half")

@@ -21,7 +21,7 @@ from credalens.scoring.columns import ENCODED, values_of
 from credalens.scoring.merge_parts import Merger
 from credalens.scoring.settings import ScoringSettings
 from credalens.storage.arrow_path import ArrowPath
-from credalens.storage.atomic import atomic_file
+from credalens.storage.atomic import atomic_file, side_name
 from credalens.storage.lock import Lock
 from credalens.storage.run_folder import RunFolder
 
@@ -153,7 +153,7 @@ class FileOutput:
     def at(cls, file: Path, /) -> FileOutput:
         """The output in a file."""
         remedy = "Finish that run with its own options, or pass --restart (restart=True) to drop it and begin anew."
-        return cls(file, RunFolder(file.with_name(f"{file.name}.parts"), remedy=remedy))
+        return cls(file, RunFolder(file.with_name(side_name(file.name, ".parts")), remedy=remedy))
 
     def __str__(self) -> str:
         return str(self.file)

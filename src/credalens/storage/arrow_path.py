@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from credalens.storage.atomic import PARTIAL, atomic_file
+from credalens.storage.atomic import PARTIAL, atomic_file, side_name
 
 
 @dataclass(frozen=True, order=True)
@@ -93,7 +93,7 @@ class ArrowPath:
             with atomic_file(self.path) as file:
                 yield file
             return
-        partial = self.parent / f".{self.name}.{uuid.uuid4().hex}{PARTIAL}"
+        partial = self.parent / side_name(self.name, f".{uuid.uuid4().hex}{PARTIAL}", hidden=True)
         try:
             with self.filesystem.open_output_stream(partial.path) as file:
                 yield file

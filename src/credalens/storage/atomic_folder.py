@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from credalens.storage.atomic import PARTIAL, keep_mode
+from credalens.storage.atomic import PARTIAL, keep_mode, side_name
 from credalens.storage.lock import LOCK, locked
 from credalens.storage.targets import check_folder
 
@@ -21,7 +21,7 @@ def atomic_folder(path: str | os.PathLike[str], /, *, stale: Iterable[str] = ())
     ``.NAME.partial/files`` beside ``path``, locked for the time of the block; what a killed run left there is removed.
     """
     target = check_folder(path).resolve()
-    scratch = target.parent / f".{target.name}{PARTIAL}"
+    scratch = target.parent / side_name(target.name, PARTIAL, hidden=True)
     try:
         with _naming_target(target), locked(scratch / LOCK, target), _emptied(scratch / "files") as files:
             yield files

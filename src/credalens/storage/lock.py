@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from credalens.checks.control_characters import escaped
-from credalens.storage.atomic import PARTIAL, atomic_file
+from credalens.storage.atomic import PARTIAL, atomic_file, naming_full_disk
 
 if TYPE_CHECKING:
     from credalens.storage.arrow_path import ArrowPath
@@ -225,7 +225,8 @@ def _link(path: Path, content: bytes) -> None:
     path.parent.mkdir(0o700 if path.parent.name.endswith(SCRATCH) else 0o777, parents=True, exist_ok=True)
     claim = path.with_name(f".{path.name}.{uuid.uuid4().hex}{PARTIAL}")
     try:
-        claim.write_bytes(content)
+        with naming_full_disk(path):
+            claim.write_bytes(content)
         try:
             os.link(claim, path)
         except (FileExistsError, FileNotFoundError):
@@ -238,7 +239,7 @@ def _link(path: Path, content: bytes) -> None:
 
 def _write_exclusively(path: Path, content: bytes) -> None:
     """Where a full disk refuses the content, the file goes too: an empty lock would keep the next run out for a lease."""
-    with path.open("xb") as file:
+    with naming_full_disk(path), path.open("xb") as file:
         try:
             file.write(content)
             file.flush()

@@ -13,7 +13,6 @@ that it keeps elsewhere, in the files themselves for instance, with ``check_sett
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -24,14 +23,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, final
 
 from credalens.checks.counted import count_text
-from credalens.storage.atomic import PARTIAL, atomic_file
+from credalens.storage.atomic import DISK_FULL, PARTIAL, atomic_file
 from credalens.storage.lock import LOCK, Lock, locked
 
 if TYPE_CHECKING:
     from credalens.storage.arrow_path import ArrowPath
 
 MAKER: Final = "credalens"
-DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 REMEDY: Final = "Use the same settings, name another folder, or begin again with --restart (restart=True)."
 
 
@@ -80,8 +78,9 @@ class RunFolder:
         """
         with self.locked() as lock:
             self._check_origin()
-            if restart:
-                self.clear()
+            if restart and self._has_manifest():
+                self._clear_parts()
+                self._write_first_manifest(settings, parts)
             self.remove_partial_files()
             if self._has_manifest():
                 stored = {**(defaults or {}), **self.read_manifest()["settings"]}
@@ -114,8 +113,12 @@ class RunFolder:
         return [name for name in self._names() if name in named]
 
     def writing(self, name: str, /) -> AbstractContextManager[BinaryIO]:
-        """Open a file that takes its name only when the block ends without an error; folders on the way are made."""
-        return _writing(self.path / name)
+        """Open a file that takes its name only when the block ends without an error; folders on the way are made.
+
+        Whoever may not read the manifest may not read a part either, also after a restart has deleted an older one.
+        """
+        folder = self._folder()
+        return _writing(folder / name, folder / self.manifest)
 
     def write_json(self, name: str, content: Any, /) -> None:
         """Write JSON, indented so that two files can be compared line by line; NaN is refused."""
@@ -154,8 +157,11 @@ class RunFolder:
 
     def clear(self) -> None:
         """Delete the parts that the manifest names, and last itself, so that a kill leaves the folder this run's."""
-        if not self._has_manifest():
-            return
+        if self._has_manifest():
+            self._clear_parts()
+            (self.path / self.manifest).unlink(missing_ok=True)
+
+    def _clear_parts(self) -> None:
         if self.read_manifest().get("made_by") != MAKER:
             raise ValueError(
                 f"{self.path / self.manifest} was not written by this version of credalens, so nothing is deleted; delete "
@@ -164,7 +170,6 @@ class RunFolder:
         for name in self.parts():
             (self.path / name).unlink(missing_ok=True)
         self.remove_partial_files()
-        (self.path / self.manifest).unlink(missing_ok=True)
 
     def _write_first_manifest(self, settings: Mapping[str, Any], parts: Collection[str]) -> None:
         """A disk may refuse the manifest when it has its name already."""
@@ -256,10 +261,10 @@ def check_settings(
 
 
 @contextmanager
-def _writing(path: Path | ArrowPath) -> Iterator[BinaryIO]:
+def _writing(path: Path | ArrowPath, like: Path | ArrowPath) -> Iterator[BinaryIO]:
     """An atomic file whose folder is made, and a clear word when the disk is full."""
     try:
-        with _atomic_file(path) as file:
+        with _atomic_file(path, like) as file:
             yield file
     except OSError as error:
         if error.errno not in DISK_FULL:
@@ -268,11 +273,11 @@ def _writing(path: Path | ArrowPath) -> Iterator[BinaryIO]:
         raise OSError(error.errno, f"{os.strerror(error.errno)}; {message}", str(path)) from error
 
 
-def _atomic_file(path: Path | ArrowPath) -> AbstractContextManager[BinaryIO]:
-    if not isinstance(path, Path):
-        return path.atomic_file()
+def _atomic_file(path: Path | ArrowPath, like: Path | ArrowPath) -> AbstractContextManager[BinaryIO]:
+    if not isinstance(path, Path) or not isinstance(like, Path):
+        return path.atomic_file()  # type: ignore[union-attr]
     path.parent.mkdir(parents=True, exist_ok=True)
-    return atomic_file(path)
+    return atomic_file(path, like=like)
 
 
 def _is_partial(name: str) -> bool:
