@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 
 LINUX_ONLY = {
+    "names files by bytes that are no text": (
+        "tests/scoring/test_score_folder_refusals.py::test_a_part_whose_name_is_not_utf_8_is_named",
+    ),
     "Ray forms clusters on Linux": ("tests/engines/",),
     "bounds memory through /proc": ("tests/attack/",),
     "finds workers through /proc": ("tests/serve/test_processes.py",),
@@ -25,6 +28,7 @@ POSIX_ONLY = {
         "tests/cli/test_guard.py::test_a_guard_takes_the_place_of_nothing_that_it_is_fitted_on",
         "tests/cli/test_score.py::test_the_input_is_not_overwritten",
         "tests/scoring/test_score_folder.py::test_links_may_lead_elsewhere_but_never_multiply_rows",
+        "tests/scoring/test_score_folder_refusals.py::test_an_output_that_links_of_the_input_lead_to_is_refused",
         "tests/scoring/test_score_folder_refusals.py::test_bad_targets_are_refused",
         "tests/storage/test_targets.py::test_what_is_read_is_not_replaced_under_any_name",
         "tests/storage/test_writing.py::test_two_atomic_folders_of_one_name_do_not_mix",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -42,6 +45,28 @@ def test_bad_targets_are_refused(tmp_path, source, target, message):
     with pytest.raises((ValueError, NotADirectoryError), match=message):
         score_folder(source, tmp_path / target)
     assert names(source) == before
+
+
+def test_an_output_that_links_of_the_input_lead_to_is_refused(tmp_path, source):
+    score_folder(source, tmp_path / "out")
+    (source / "scored").symlink_to(tmp_path / "out")
+    before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    with pytest.raises(ValueError, match="the input is in"):
+        score_folder(source, tmp_path / "out", restart=True)
+    assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+@pytest.mark.parametrize("on_error", ["fail", "skip"])
+def test_a_part_whose_name_is_not_utf_8_is_named(tmp_path, source, on_error):
+    bad = os.fsencode(source) + b"/p\xff.parquet"
+    shutil.copy(next(source.glob("*.parquet")), bad)
+    with pytest.raises(ValueError, match=r"in/p\\udcff\.parquet: its name is not UTF-8, which Arrow needs; rename it"):
+        score_folder(source, tmp_path / "out", on_error=on_error)
+    with pytest.raises(ValueError, match=r"p\\udcff\.parquet: its name is not UTF-8"):
+        score_folder(os.fsdecode(bad), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    os.rename(bad, os.fsencode(source) + b"/p\xff.txt")  # which is not data
+    score_folder(source, tmp_path / "out")
 
 
 def test_bad_sources_are_refused(tmp_path):

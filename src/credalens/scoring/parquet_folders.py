@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from credalens.checks.counted import count_text
 from credalens.storage.arrays_in_file import choose_predictions
-from credalens.storage.arrow_path import ArrowPath, FileState, arrow_path
+from credalens.storage.arrow_path import ArrowPath, FileState, arrow_path, check_utf8
 from credalens.storage.formats.limits import check_unfolded
 from credalens.storage.formats.parquet import MemberColumns, RowReader, member_columns, open_parquet
 from credalens.storage.formats.suffixes import UnsuitableError, readable
@@ -55,6 +55,8 @@ def open_table(source: str | os.PathLike[str], /, filesystem: Any = None) -> Par
     parts = tuple(file for file in path.files() if _is_data(file.name))
     if not parts:
         raise ValueError(f"{path}: holds no Parquet files; a table is a folder of files that end in .parquet.")
+    for part in parts:
+        check_utf8(f"{path}/{part.name}")
     return ParquetTable(path, path, parts)
 
 

@@ -196,9 +196,11 @@ def _open_tables(sources: Sources, filesystem: Any) -> tuple[ParquetTable, ...]:
 
 def _check_apart(target: ArrowPath, tables: Sequence[ParquetTable]) -> None:
     """Refuse to write into the input, or around it: the next run would take its output for input."""
+    output = f"{target.resolve()}/"
     for table in tables:
-        output, source = f"{target.resolve()}/", f"{table.source.resolve()}/"
-        nested = output.startswith(source) or source.startswith(output)
+        source = f"{table.source.resolve()}/"
+        parts = (table.path(part).resolve() for part in range(len(table.parts)))  # links may lead anywhere
+        nested = output.startswith(source) or any(f"{path}/".startswith(output) for path in (source, *parts))
         if nested and target.filesystem == table.folder.filesystem:
             raise ValueError(f"cannot write {target}: the input is in {table}; name another folder.")
 

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
+from credalens.checks.control_characters import escaped
 from credalens.storage.atomic import PARTIAL, atomic_file, side_name
 
 
@@ -142,7 +143,7 @@ def arrow_path(where: str | os.PathLike[str], /, filesystem: Any = None) -> Arro
     >>> arrow_path("file:///data/members").path
     '/data/members'
     """
-    text = os.fspath(where)
+    text = check_utf8(os.fspath(where))
     if filesystem is not None:
         return ArrowPath(text.rstrip("/"), filesystem)
     if "://" not in text:
@@ -154,6 +155,15 @@ def arrow_path(where: str | os.PathLike[str], /, filesystem: Any = None) -> Arro
             f"{text}: no file system for this address ({error}); use a path, s3://, gs:// or abfs://."
         ) from error
     return ArrowPath(path.rstrip("/"), filesystem)
+
+
+def check_utf8(path: str, /) -> str:
+    """A path that Arrow can pass on; bytes in a name that are no text are halves of characters in Python."""
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(escaped(f"{path}: its name is not UTF-8, which Arrow needs; rename it.")) from error
+    return path
 
 
 def _real(path: str) -> str:
