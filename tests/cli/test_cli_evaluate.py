@@ -301,3 +301,26 @@ def test_a_report_takes_the_place_of_nothing_that_it_is_made_from(capsys, folder
     assert (code, said) == (2, "")
     assert err.startswith(f"error: cannot write {target}: it is the file that is being read, {name}")
     assert (folder / name).read_bytes() == content
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_folders_of_files_are_told_only_if_they_are_wanted(capsys, folder, tmp_path, monkeypatch, full):
+    args = ("--id", folder / "id.npy", "--ood", f"o={folder / 'ood.npy'}", "--replicates", 40, "-o", tmp_path / "out")
+    wanted = ("--full-paths",) if full else ()
+    monkeypatch.setattr("sys.argv", ["/usr/bin/credalens", "evaluate", *map(str, args), *wanted])
+    assert run(capsys, "evaluate", *args, *wanted)[0] == 0
+    page, result = ((tmp_path / "out" / name).read_text(encoding="utf-8") for name in ("report.html", "report.json"))
+    assert (str(tmp_path) in page, str(tmp_path) in result) == (full, full)
+    assert json.loads(result)["data"]["id"]["file"] == str(folder / "id.npy" if full else "id.npy")
+    if not full:
+        assert "credalens evaluate --id id.npy --ood o=ood.npy --replicates 40 -o out<" in page
+
+
+def test_a_byte_order_mark_is_in_no_name(capsys, folder, tmp_path):
+    (folder / "names.txt").write_text("a\nb\nc\nd\n", encoding="utf-8-sig")
+    (folder / "sites.csv").write_text("site\n" + "x\n" * ROWS, encoding="utf-8-sig")
+    files = ("--id", folder / "id.npy", "--labels", folder / "labels.npy", "--replicates", 40, "-o", tmp_path / "out")
+    assert run(capsys, "evaluate", *files, "--classes", folder / "names.txt", "--groups", folder / "sites.csv")[0] == 0
+    result = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert result["data"]["class_names"] == ["a", "b", "c", "d"]
+    assert [one["column"] for one in result["groups"]] == ["true class", "site"]

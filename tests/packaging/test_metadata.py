@@ -53,6 +53,12 @@ def test_the_versions_of_development_are_in_the_ranges():
         assert pins[canonicalize_name(requirement.name)] in requirement.specifier, requirement.name
 
 
+def test_the_notices_of_what_pages_carry_are_files_of_the_licence():
+    named = LIBRARY["project"]["license-files"]
+    assert {"LICENSE", "src/credalens/report/assets/NOTICE.txt"} <= set(named)
+    assert all((ROOT / name).is_file() for name in named)
+
+
 def test_every_extra_has_a_script_that_tries_it():
     scripts = {path.stem for path in (ROOT / "tests" / "smoke").glob("*.py")}
     assert scripts >= {"base", "paper", *EXTRAS.keys() - {"all", "dev", "docs"}}

@@ -18,13 +18,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from credalens.evaluation import evaluate
+from credalens.checks.control_characters import escaped
+from credalens.evaluation import compare_models, evaluate
 from credalens.evaluation.single_inputs.images import read_images
 from credalens.guard import Guard
 from credalens.guard.calibration import CalibrationData
 from credalens.guard.signature import PredictionKind, Signature
 from credalens.look import DARK, LIGHT
 from credalens.report import figures, files
+from credalens.report.drawing import interactive_script
 from credalens.report.files import write_report
 from credalens.report.images import png_uri
 from credalens.report.page import _pictures as pictures_of_page
@@ -99,7 +101,8 @@ def written(page):
 
 def test_nothing_is_loaded_from_anywhere(page):
     addresses = set(re.findall(r"https?://[^\"\s]*", written(page)))
-    assert addresses <= {"https://vega.github.io/schema/vega-lite/v6.json"}  # names the language, is never asked for
+    language, licence = "https://vega.github.io/schema/vega-lite/v6.json", "http://www.apache.org/licenses/LICENSE-2.0"
+    assert addresses <= {language, licence}  # which are never asked for
     assert "@import" not in written(page)
     reader = Reader(page)
     assert not {"link", "iframe", "object", "embed", "base"} & set(reader.tags)
@@ -291,8 +294,9 @@ def test_an_older_report_is_replaced_and_other_files_stay(found, undrawn, tmp_pa
     folder = tmp_path / "report"
     folder.mkdir()
     (folder / "notes.txt").write_text("mine")
-    (folder / "report.json").write_text("old")
+    write_report(replace(found, version="0.0.1"), folder)
     write_report(found, folder)
+    assert "0.0.1" not in (folder / "report.html").read_text(encoding="utf-8")
     assert (folder / "notes.txt").read_text() == "mine"
     assert json.loads((folder / "report.json").read_text(encoding="utf-8"))["format"] == "credalens-report-2"
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
@@ -369,7 +373,7 @@ def test_what_belongs_to_an_older_report_is_replaced_or_removed_with_it(found, u
     assert not (folder / "figures").exists() or not any((folder / "figures").iterdir())
 
 
-@pytest.mark.parametrize("place", ["guard.json", "figures/reliability.png"])
+@pytest.mark.parametrize("place", ["guard.json", "figures/reliability.png", "report.html", "report.json"])
 def test_what_belongs_to_no_report_is_refused_and_nothing_changes(found, undrawn, tmp_path, place):
     folder = tmp_path / "report"
     (folder / "figures").mkdir(parents=True)
@@ -390,9 +394,92 @@ def test_a_guard_that_took_the_place_of_the_reports_own_stays(found, undrawn, tm
     assert files_of(folder) == before
 
 
+def test_a_guard_beside_a_report_that_has_none_stays(found, undrawn, tmp_path):
+    folder = write_report(replace(found, guard=None), tmp_path / "report")
+    found.guard.save(folder / "guard.json")
+    before = files_of(folder)
+    with pytest.raises(ValueError, match=r"guard\.json is there and belongs to no report"):
+        write_report(found, folder)
+    assert files_of(folder) == before
+
+
+@pytest.mark.parametrize("name", ["report.html", "report.json"])
+def test_a_comparison_takes_the_place_of_nothing_in_the_folders_of_its_models(found, undrawn, tmp_path, name):
+    comparison = compare_models({"small": found, "large": replace(found)})
+    place = tmp_path / "out" / "small" / name
+    place.parent.mkdir(parents=True)
+    place.write_text("mine")
+    with pytest.raises(ValueError, match=rf"{name} is there and belongs to no report"):
+        comparison.report(tmp_path / "out")
+    assert files_of(tmp_path / "out") == {f"small/{name}": b"mine"}
+    place.unlink()
+    comparison.report(tmp_path / "out")
+    comparison.report(tmp_path / "out")
+    write_report(found, tmp_path / "out")
+    assert set(files_of(tmp_path / "out")) == {"guard.json", "report.html", "report.json"}
+
+
 def test_a_report_of_an_earlier_version_is_replaced_with_its_guard(found, undrawn, tmp_path):
     folder = write_report(found, tmp_path / "report")
     page = (folder / "report.html").read_text(encoding="utf-8")
     (folder / "report.html").write_text(re.sub(r'\n<meta name="credalens-guard"[^>]*>', "", page), encoding="utf-8")
     write_report(replace(found, guard=None), folder)
     assert "guard.json" not in files_of(folder)
+
+
+def test_a_guard_beside_an_earlier_report_is_its_own_or_stays(found, undrawn, tmp_path):
+    folder = write_report(found, tmp_path / "report")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    (folder / "report.html").write_text(re.sub(r'\n<meta name="credalens-guard"[^>]*>', "", page), encoding="utf-8")
+    Guard.from_calibration(CALIBRATION).save(folder / "guard.json")
+    with pytest.raises(ValueError, match=r"guard\.json is there and belongs to no report"):
+        write_report(found, folder)
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31m", "a\0b", "a\ud800", "a\uffff", "a\nb"])
+def test_names_that_no_drawing_takes_are_written_out(name, tmp_path):
+    known, other = batch_of("peaked", 3, 30, 3), {f"o{name}": batch_of("flat", 3, 30, 3)}
+    groups = {f"g{name}": [f"v{name}", "w"] * 15}
+    found = evaluate(
+        known,
+        other,
+        labels=np.arange(30) % 3,
+        replicates=40,
+        class_names=[name, "b", "c"],
+        id_name=f"i{name}",
+        groups=groups,
+    )
+    folder = found.report(tmp_path / "out", title=f"t{name}", made=[f"m{name}"], figures=True)
+    page, shown = (folder / "report.html").read_text(encoding="utf-8"), escaped(name)
+    reader = Reader(page)
+    for letter in "oigvtm":
+        assert f"{letter}{shown}" in "".join(reader.text)
+    assert name not in page
+    assert json.loads((folder / "report.json").read_text(encoding="utf-8"))["data"]["class_names"][0] == shown
+
+
+def test_the_page_names_those_who_made_what_it_carries(page):
+    [notice] = re.findall(r"<!--\s*NOTICE(.*?)-->", page, flags=re.DOTALL)
+    script = interactive_script()  # where a part of it has gone, its notice can go too
+    parts = {
+        "vegaEmbed": "Vega-Embed",
+        "SEMVER": "semver",
+        "JsonPatchError": "fast-json-patch",
+        "debounce": "lodash.debounce",
+    }
+    for mark, part in parts.items():
+        assert mark in script, mark
+        assert f"\n{part}: Copyright" in notice, part
+    for word in ("Vega, with", "Vega-Lite", "D3, with", "topojson-client"):
+        assert f"\n{word}" in notice
+    for word in (
+        "Copyright",
+        "BSD 3-Clause",
+        "ISC",
+        "MIT",
+        "Apache",
+        "WITHOUT WARRANTY OF ANY KIND",
+        "Redistributions in binary",
+    ):
+        assert word in notice
+    assert "--" not in notice

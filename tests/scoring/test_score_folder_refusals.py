@@ -58,14 +58,14 @@ def test_an_output_that_links_of_the_input_lead_to_is_refused(tmp_path, source):
 
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
 def test_a_part_whose_name_is_not_utf_8_is_named(tmp_path, source, on_error):
-    bad = os.fsencode(source) + b"/p\xff.parquet"
+    bad = source / os.fsdecode(b"p\xff.parquet")
     shutil.copy(next(source.glob("*.parquet")), bad)
     with pytest.raises(ValueError, match=r"in/p\\udcff\.parquet: its name is not UTF-8, which Arrow needs; rename it"):
         score_folder(source, tmp_path / "out", on_error=on_error)
     with pytest.raises(ValueError, match=r"p\\udcff\.parquet: its name is not UTF-8"):
-        score_folder(os.fsdecode(bad), tmp_path / "out")
+        score_folder(bad, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    os.rename(bad, os.fsencode(source) + b"/p\xff.txt")  # which is not data
+    bad.rename(bad.with_suffix(".txt"))  # which is not data
     score_folder(source, tmp_path / "out")
 
 

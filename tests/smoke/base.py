@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import version
+from importlib.metadata import files, version
 
 import numpy as np
 
@@ -63,3 +63,7 @@ if __name__ == "__main__":
     assert credalens.datasets.cifar10_ensemble().cifar10.shape == (5, 10_000, 10)
     assert all(map(names_its_extra, EXTRA_OF))
     assert credalens.__version__ == version("credalens")
+    carried = [str(path) for path in files("credalens") or ()]
+    assert all(
+        any(path.endswith(name) and "licenses" in path for path in carried) for name in ("LICENSE", "NOTICE.txt")
+    )

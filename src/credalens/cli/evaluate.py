@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from credalens.checks.control_characters import escaped
-from credalens.checks.counted import count_text
 from credalens.cli.engine import MaxBytes, MemberAxis
 from credalens.cli.progress import progress_bar
 from credalens.cli.score import parse_base
@@ -91,6 +90,12 @@ def evaluate(
     figures: Annotated[
         bool, typer.Option("--figures", help="Also write every chart as PNG and SVG, into FOLDER/figures.")
     ] = False,
+    full_paths: Annotated[
+        bool,
+        typer.Option(
+            "--full-paths", help="Keep the folders of files, as typed, in report.json and at the foot of the page."
+        ),
+    ] = False,
     false_alarm_rate: Annotated[
         float, typer.Option(metavar="RATE", help="Share of in-distribution inputs that the threshold may flag.")
     ] = 0.05,
@@ -120,7 +125,7 @@ def evaluate(
 
     Writes FOLDER/report.html, one page that opens without a network, FOLDER/report.json with all numbers, and
     FOLDER/guard.json, a guard for the recommended score (see credalens guard). The files appear when everything is done; an
-    older report in the folder is replaced.
+    older report in the folder is replaced. They name files without their folders, unless --full-paths is given.
 
     **Examples**
 
@@ -131,7 +136,7 @@ def evaluate(
         credalens evaluate --model small=a --model large=b --id test.npz --ood svhn=svhn.npz -o comparison
         credalens evaluate --id test.parquet --ood svhn=svhn.parquet --logits --figures --json -o report
     """
-    from credalens.cli.side_files import made_by, read_groups, read_images
+    from credalens.cli.side_files import made_by, read_class_names, read_groups, read_images
     from credalens.evaluation import compare_models
     from credalens.evaluation import evaluate as evaluate_members
     from credalens.report.files import NAMES, older_report, write_report
@@ -145,8 +150,8 @@ def evaluate(
         [output / name for name in (*older_report(output), *NAMES)], [*read, labels, classes, groups, images]
     )
     open_file = partial(open_predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
-    columns = None if groups is None else read_groups(groups)
-    pictures = None if images is None else read_images(images)
+    columns = None if groups is None else read_groups(groups, max_bytes=max_bytes)
+    pictures = None if images is None else read_images(images, max_bytes=max_bytes)
 
     def evaluated(folder: Path, progress: Any) -> Evaluation:
         members = open_file(folder / id_file)
@@ -155,7 +160,7 @@ def evaluate(
             labels=labels_of(labels, members, max_bytes),
             ood={of: open_file(folder / path) for of, path in ood_files.items()},
             logits=logits,
-            class_names=_class_names(classes, members.classes),
+            class_names=None if classes is None else read_class_names(classes, members.classes),
             id_name=name,
             groups=columns,
             images=pictures,
@@ -164,18 +169,20 @@ def evaluate(
             bins=bins,
             replicates=replicates,
             seed=seed,
+            full_paths=full_paths,
             threads=threads,
             progress=progress,
         )
 
+    made = made_by(full_paths=full_paths)
     with progress_bar(hidden=as_json) as progress:
         if models:
             _check_models(models)
             comparison = compare_models({of: evaluated(folder, progress) for of, folder in models.items()})
-            comparison.report(output, title=title, made=[made_by()])
+            comparison.report(output, title=title, made=[made])
         else:
             evaluation = evaluated(Path(), progress)
-            write_report(evaluation, output, title=title, figures=figures, made=[made_by()], progress=progress)
+            write_report(evaluation, output, title=title, figures=figures, made=[made], progress=progress)
     if as_json:
         result = comparison.as_dict() if models else evaluation.headline()
         typer.echo(escaped(json.dumps({"report": str(output / "report.html"), **result}, ensure_ascii=False)))
@@ -214,18 +221,6 @@ def labels_of(path: Path | None, members: Predictions, max_bytes: int | None) ->
     if source is None:
         return None
     return read_labels(source, rows=members.rows, classes=members.classes, max_bytes=max_bytes)
-
-
-def _class_names(path: Path | None, classes: int) -> list[str] | None:
-    if path is None:
-        return None
-    try:
-        names = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: is not UTF-8 text ({error}).") from error
-    if len(names) != classes:
-        raise ValueError(f"{path}: {count_text(len(names), 'name')} for {classes} classes; write one name per line.")
-    return names
 
 
 def print_evaluation(evaluation: Evaluation, folder: Path) -> None:

@@ -1,67 +1,145 @@
-"""Files beside the predictions that ``evaluate`` takes: pictures of the inputs, and columns to group them by."""
+"""Files beside the predictions that ``evaluate`` takes: pictures, columns to group by, names of classes; and how it was called."""
 
 from __future__ import annotations
 
 import csv
+import re
 import shlex
 import sys
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+import numpy as np
 
 from credalens.checks.counted import count_text
+from credalens.storage.formats.limits import check_unfolded
+from credalens.storage.formats.npy import npy_arrays, npz_arrays
+from credalens.storage.formats.stored_array import Stored
+from credalens.storage.formats.suffixes import UnsuitableError, readable
+
+VALUE_BYTES: Final = 64  # of one value of a column as a Python object, about
+TEXTS: Final = ("--title", "--name")
+"""Options whose values stand on the page as they were typed, and are no paths."""
 
 
-def read_images(path: Path, /) -> Any:
-    """The arrays of an .npz by name, or the one array of an .npy."""
-    import numpy as np
+def read_images(path: Path, /, *, max_bytes: int | None = None) -> Any:
+    """The arrays of an .npz by name, or the one array of an .npy; ``max_bytes`` is that of ``open_predictions``."""
+    with _named("--images"), readable(path):
+        if (form := path.suffix.lower()) not in (".npz", ".npy"):
+            raise UnsuitableError("must be an .npz, with an array for each data set, or an .npy.")
+        arrays = npz_arrays(path) if form == ".npz" else npy_arrays(path)
+        check_unfolded(sum(array.unfolded_bytes for array in arrays.values()), path.stat().st_size, max_bytes)
+        images = {name: _pictures(stored, name) for name, stored in arrays.items()}
+    return images if form == ".npz" else images[""]
 
-    if path.suffix not in (".npz", ".npy"):
-        raise ValueError(f"--images {path}: must be an .npz, with an array for each data set, or an .npy.")
+
+def _pictures(stored: Stored, name: str) -> Any:
+    if len(stored.shape) < 3:
+        raise UnsuitableError(f"array {name!r} of shape {stored.shape} holds no pictures, (rows, height, width, ...).")
+    return stored.read(0, stored.shape[0], 0)
+
+
+def read_groups(path: Path, /, *, max_bytes: int | None = None) -> dict[str, Any]:
+    """Column -> its values, of a .csv with a heading or of a .parquet; ``max_bytes`` is that of ``open_predictions``."""
+    with _named("--groups"), readable(path):
+        if (form := path.suffix.lower()) not in (".csv", ".parquet"):
+            raise UnsuitableError("must be a .csv with a heading, or a .parquet.")
+        return _parquet(path, max_bytes) if form == ".parquet" else _csv(path)
+
+
+@contextmanager
+def _named(option: str) -> Iterator[None]:
+    """Name the option in an error about its file."""
     try:
-        loaded = np.load(path, allow_pickle=False)
-        return loaded if path.suffix == ".npy" else {name: loaded[name] for name in loaded.files}
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        raise ValueError(f"--images {path}: cannot be read: it is damaged, cut short or of another format.") from error
+        yield
+    except ValueError as error:
+        raise ValueError(f"{option} {error}") from error
 
 
-def read_groups(path: Path, /) -> dict[str, list[Any]]:
-    """Column -> its values, of a .csv with a heading or of a .parquet."""
-    if path.suffix == ".parquet":
-        return _parquet(path)
-    if path.suffix != ".csv":
-        raise ValueError(f"--groups {path}: must be a .csv with a heading, or a .parquet.")
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            heading, *rows = list(csv.reader(file)) or [[]]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"--groups {path}: is not UTF-8 text ({error}).") from error
+def _csv(path: Path) -> dict[str, list[str]]:
+    rows: list[list[str]] = []
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        lines = csv.reader(file)
+        try:
+            rows.extend(lines)
+        except UnicodeDecodeError as error:
+            raise UnsuitableError(f"is not UTF-8 text ({error}).") from error
+        except csv.Error as error:
+            raise UnsuitableError(
+                f"line {lines.line_num} cannot be read ({error}); is a quotation mark open?"
+            ) from error
+    heading, *rows = rows or [[]]
     if not heading or len(set(heading)) < len(heading):
-        raise ValueError(f"--groups {path}: the first line must name every column, each once; got {heading}.")
+        raise UnsuitableError(f"the first line must name every column, each once; got {heading}.")
     bad = next((n for n, row in enumerate(rows, start=2) if len(row) != len(heading)), None)
     if bad is not None:
-        raise ValueError(
-            f"--groups {path}: line {bad} has {count_text(len(rows[bad - 2]), 'value')} for "
-            f"{count_text(len(heading), 'column')}."
-        )
+        values = count_text(len(rows[bad - 2]), "value")
+        raise UnsuitableError(f"line {bad} has {values} for {count_text(len(heading), 'column')}.")
     return {name: [row[place] for row in rows] for place, name in enumerate(heading)}
 
 
-def _parquet(path: Path) -> dict[str, list[Any]]:
-    import pyarrow as pa
+def _parquet(path: Path, max_bytes: int | None) -> dict[str, list[Any]]:
     import pyarrow.parquet as pq
 
-    try:
-        columns: dict[str, list[Any]] = pq.read_table(path).to_pydict()
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"--groups {path}: cannot be read: it is damaged, cut short or of another format.") from error
-    return columns
+    with path.open("rb") as source:
+        footer = pq.read_metadata(source)
+        schema = footer.schema.to_arrow_schema()
+        texts = [field.name for field in schema if str(field.type) in ("string", "binary")]
+        check_unfolded(_unfolded_bytes(footer), path.stat().st_size, max_bytes)
+        table = pq.ParquetFile(source, read_dictionary=texts, page_checksum_verification=True).read()
+    return {name: _values(table[name].combine_chunks()) for name in table.column_names}
 
 
-def made_by() -> str:
-    """When, and by which command."""
+def _unfolded_bytes(footer: Any) -> int:
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    columns = [group.column(number) for group in groups for number in range(group.num_columns)]
+    return sum(column.total_uncompressed_size + VALUE_BYTES * column.num_values for column in columns)
+
+
+def _values(column: Any) -> list[Any]:
+    """As Python's objects; a text that repeats is one object, whatever its length."""
+    if not hasattr(column, "dictionary"):
+        return column.to_pylist()
+    texts = [*column.dictionary.to_pylist(), None]
+    return [texts[place] for place in np.asarray(column.indices.fill_null(len(texts) - 1))]
+
+
+def read_class_names(path: Path, classes: int, /) -> list[str]:
+    """The names of ``classes`` classes, a line each."""
+    with readable(path):
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise UnsuitableError(f"is not UTF-8 text ({error}).") from error
+        names = [line.strip() for line in text.split("\n") if line.strip()]
+        if len(names) != classes:
+            raise UnsuitableError(f"{count_text(len(names), 'name')} for {classes} classes; write one name per line.")
+    return names
+
+
+def made_by(*, full_paths: bool = False) -> str:
+    """When, and by which command; without the folders of files, unless they are wanted."""
     from credalens.report.footer import now
 
-    command = shlex.join(["credalens", *sys.argv[1:]])
-    return f"{now()}: {command}"
+    arguments = sys.argv[1:]
+    return f"{now()}: {shlex.join(['credalens', *(arguments if full_paths else without_folders(arguments))])}"
+
+
+def without_folders(arguments: Sequence[str], /) -> list[str]:
+    """A command's arguments with files by their names alone.
+
+    >>> without_folders(["--id", "/home/me/test.npz", "--ood=svhn=../svhn.npz", "--title", "May 1/2", "-o", "/srv/out/"])
+    ['--id', 'test.npz', '--ood=svhn=svhn.npz', '--title', 'May 1/2', '-o', 'out']
+    """
+    kept = []
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        text = before in TEXTS or argument.startswith(tuple(f"{option}=" for option in TEXTS))
+        kept.append(argument if text else re.sub("[^=]+", lambda part: _name(part[0]), argument))
+    return kept
+
+
+def _name(path: str) -> str:
+    short = path[:2] if re.match("-[A-Za-z].*[/\\\\]", path) else ""  # an option with its value, as -o/srv/out
+    return short + (PurePath(path).name or path)

@@ -22,6 +22,7 @@ from credalens.storage.source import Progress
 
 TITLE = "Credal report: five small networks on digits"
 REAL_TITLE = "Credal report: five ResNet-18 on CIFAR-10"
+DIGITS = "digits"
 LARGEST_SEED = 2**32 - 1  # of scikit-learn's random states
 
 
@@ -57,29 +58,34 @@ def run_demo(
     """
     check_seed(seed)
     _check_packages()
+    from credalens.report.files import check_apart, older_report
+
     report = progress or (lambda what, done, of: None)
     target = Path(folder)
-    with atomic_folder(target) as scratch:
+    older = [*older_report(target), *(f"{DIGITS}/{name}" for name in older_report(target / DIGITS))]
+    with atomic_folder(target, stale=older) as scratch:
         real = evaluate_real_networks(rows=real_rows, progress=report)
         real.report(scratch, title=REAL_TITLE, made=made)
-        scratch = scratch / "digits"
-        scratch.mkdir()
+        inner = scratch / DIGITS
+        inner.mkdir()
         data = digits.load(seed)
         networks = digits.train(data, epochs=epochs, report=partial(report, "training"))
         rng = np.random.default_rng(seed)
         images = {"digits": data.test_images}
         images |= ood_images.make_all(data.test_images, count, rng, report=partial(report, "images"))
         members = {name: digits.predict(networks, pictures) for name, pictures in images.items()}
-        (scratch / "predictions").mkdir()
+        (inner / "predictions").mkdir()
         for name, probs in members.items():
             labels = data.test_labels if name == "digits" else None
-            save_predictions(_predictions(scratch, name), probs, labels)
+            save_predictions(_predictions(inner, name), probs, labels)
         ood = {name: probs for name, probs in members.items() if name != "digits"}
         evaluation = evaluate(
             members["digits"], ood, labels=data.test_labels, id_name="digits", images=images, progress=report
         )
-        evaluation.report(scratch, title=TITLE, made=made)
-    return Demo(target, real, evaluation, _command(target / "digits", list(ood)))
+        evaluation.report(inner, title=TITLE, made=made)
+        predictions = [_predictions(Path(DIGITS), name).as_posix() for name in images] if older else []
+        check_apart(scratch, target, [*older, *predictions])
+    return Demo(target, real, evaluation, _command(target / DIGITS, list(ood)))
 
 
 def check_seed(seed: int, /) -> int:

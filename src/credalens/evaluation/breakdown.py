@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.checks.control_characters import escaped, escaped_names
 from credalens.evaluation.alarms import Alarm
 from credalens.evaluation.judged_rows import JudgedRows
 from credalens.evaluation.results import Result
 from credalens.guard.binomial import binomial_interval
 
 TRUE_CLASS = "true class"
-Columns = dict[str, NDArray[np.str_]]
-"""Name -> the group of every ID input."""
+Columns = dict[str, NDArray[np.object_]]
+"""Name -> the group of every ID input, a text; as objects, since NumPy's own texts all take the room of the longest."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +64,24 @@ class RowOutcomes:
 
 
 def read_columns(groups: Mapping[str, Any] | None, rows: int, /) -> Columns:
-    """Columns of ``rows`` values each, as text."""
-    columns = {str(name): np.asarray(values) for name, values in (groups or {}).items()}
+    """Columns of ``rows`` values each, as text without control characters."""
+    given = escaped_names(groups or {}, "a column of groups")
+    columns = {name: np.asarray(of, object if isinstance(of, list | tuple) else None) for name, of in given.items()}
     for name, values in columns.items():
         if values.shape != (rows,):
             raise ValueError(
                 f"groups: the column {name!r} must hold one value for each of the {rows} ID inputs; got shape "
                 f"{values.shape} (--groups)."
             )
-    return {name: values.astype(np.str_) for name, values in columns.items()}
+    return {name: _texts(values) for name, values in columns.items()}
+
+
+def _texts(values: NDArray) -> NDArray[np.object_]:
+    """Each value as text without control characters."""
+    plain = values if values.dtype.kind == "O" else values.astype(np.str_)
+    texts = [value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value) for value in plain]
+    shown = {text: escaped(text) for text in set(texts)}
+    return np.array([shown[text] for text in texts], object)
 
 
 def break_down(
@@ -84,7 +94,9 @@ def break_down(
 def _break_down(
     column: str, values: NDArray, outcomes: RowOutcomes, alarms: Sequence[Alarm], rate: float, level: float
 ) -> Breakdown:
-    names, group_of = np.unique(values, return_inverse=True)
+    names = sorted(set(values))
+    place = {name: k for k, name in enumerate(names)}
+    group_of = np.fromiter((place[value] for value in values), np.intp, len(values))
     count = np.bincount(group_of)
 
     def sums(x: NDArray) -> NDArray:
@@ -96,7 +108,7 @@ def _break_down(
     sure = None if outcomes.judged is None else sums(outcomes.judged.confidence) / count
     groups = [
         Group(
-            str(names[k]),
+            names[k],
             int(count[k]),
             None if right is None else _share(right[k], count[k], level),
             None if sure is None else float(sure[k]),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from credalens import __version__
+from credalens.checks.control_characters import escaped
 from credalens.checks.labels import read_labels
 from credalens.checks.options import check_base, check_bins, check_count, check_fraction
 from credalens.core.scores import highest_possible
@@ -50,6 +52,7 @@ def evaluate(
     class_names: Sequence[str] | None = None,
     groups: Mapping[str, Any] | None = None,
     images: Any = None,
+    full_paths: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -59,7 +62,8 @@ def evaluate(
     Accuracy, calibration, sets and selective prediction need ``labels``, the true classes of the ID rows; detection
     needs OOD data, and is left out where ``ood`` is empty. ``groups``, column -> one value for each ID row, asks for the
     same numbers by site, device, month or anything else. ``images``, data set -> one image for each row, or those of the ID
-    rows alone, are shown in the report.
+    rows alone, are shown in the report. Of a file the result keeps the name, and its folder only with ``full_paths``; control
+    characters in names are written out as in JSON.
 
     >>> rng = np.random.default_rng(0)
     >>> sharp, flat = rng.dirichlet([60, 2, 2], size=(5, 40)), rng.dirichlet([1, 1, 1], size=(5, 40))
@@ -84,7 +88,7 @@ def evaluate(
         seed=seed,
     )
     resampling = Resampling(settings.level, settings.replicates, seed)
-    data = _data_sets(id_source, ood_sources, class_names, labelled=truth is not None)
+    data = _data_sets(id_source, ood_sources, class_names, labelled=truth is not None, full_paths=full_paths)
     columns = read_columns(groups, id_source.rows)
     all_images = check_images(images, data)
     report = progress or (lambda what, done, of: None)
@@ -96,7 +100,7 @@ def evaluate(
     thresholds = alarms(id_set, ood_sets, settings.false_alarm_rate, settings.base)
     samples = worst_samples(id_set, ood_sets, truth)
     if truth is not None:
-        columns = {TRUE_CLASS: np.array(data.class_names)[truth], **columns}
+        columns = {TRUE_CLASS: np.array(data.class_names, object)[truth], **columns}
     score, rate = choices.detection.score, settings.false_alarm_rate
     correct = choices.judged.correct if choices.judged else None
     return Evaluation(
@@ -205,15 +209,24 @@ def _counter(what: str, of: int, report: Progress) -> Callable[..., None]:
 
 
 def _data_sets(
-    id_source: Source, ood_sources: list[Source], class_names: Sequence[str] | None, *, labelled: bool
+    id_source: Source,
+    ood_sources: list[Source],
+    class_names: Sequence[str] | None,
+    *,
+    labelled: bool,
+    full_paths: bool,
 ) -> DataSets:
     members, rows, classes = id_source.shape
+
+    def file_of(source: Source) -> str | None:
+        return source.file and escaped(source.file if full_paths else PurePath(source.file).name)
+
     return DataSets(
         members,
         classes,
         _class_names(class_names, classes),
-        IDData(id_source.name, id_source.file, rows, labelled),
-        tuple(DataSet(source.name, source.file, source.rows) for source in ood_sources),
+        IDData(id_source.name, file_of(id_source), rows, labelled),
+        tuple(DataSet(source.name, file_of(source), source.rows) for source in ood_sources),
     )
 
 
@@ -222,4 +235,4 @@ def _class_names(names: Sequence[str] | None, classes: int) -> list[str]:
         return [str(k) for k in range(classes)]
     if isinstance(names, str) or len(names) != classes:
         raise ValueError(f"class_names must be {classes} names, one for each class; got {len(names)}.")
-    return [str(name) for name in names]
+    return [escaped(name) for name in names]

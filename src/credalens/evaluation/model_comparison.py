@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.checks.control_characters import escaped_names
 from credalens.evaluation.judged_rows import JudgedRows, paired_accuracy, paired_ece, paired_nll
 from credalens.evaluation.metrics.calibration import NLL_FLOOR
 from credalens.evaluation.outcome import Evaluation, Settings
@@ -80,7 +81,7 @@ def compare_models(evaluations: Mapping[str, Evaluation], /) -> ModelComparison:
     >>> difference.model, difference.accuracy.low > 0
     ('strong', True)
     """
-    named = {str(name): evaluation for name, evaluation in evaluations.items()}
+    named = escaped_names(evaluations, "a model")
     if len(named) < 2:
         raise ValueError(f"compare two models or more, each under its own name; got {list(named)} (--model).")
     (baseline, first), *others = named.items()

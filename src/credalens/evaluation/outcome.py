@@ -53,7 +53,7 @@ class Settings(Result):
 
 @dataclass(frozen=True)
 class DataSet(Result):
-    """One data set: its name, the file it was read from, and its number of inputs."""
+    """One data set: its name, the file it was read from, without its folder as a rule, and its number of inputs."""
 
     name: str
     file: str | None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from credalens.arrays import to_numpy
+from credalens.checks.control_characters import escaped, escaped_names
 from credalens.checks.counted import count_text
 from credalens.checks.doubtful_input import are_distributions
 from credalens.prediction import CredalPrediction
@@ -14,16 +15,20 @@ from credalens.storage.source import Source
 
 
 def open_sources(id_name: str, members: Any, ood: Mapping[str, Any], /, *, logits: bool) -> tuple[Source, list[Source]]:
-    """The ID source and the OOD sources, if any: predictions of the same members over the same classes."""
+    """The ID source and the OOD sources, if any: predictions of the same members over the same classes.
+
+    Their names are made harmless here, for every page, file and terminal that will show them.
+    """
     if not isinstance(ood, Mapping):
         raise TypeError(
             f"ood must map names to predictions, such as {{'noise': probs}}; got {type(ood).__name__}. Labels are passed as "
             "labels=."
         )
+    id_name, ood = escaped(id_name), escaped_names(ood, "an OOD data set")
     if id_name in ood:
         raise ValueError(f"{id_name!r} names both the ID data and an OOD data set; rename one of them (--name, --ood).")
     id_source = _source(id_name, members, logits)
-    ood_sources = [_source(str(name), predictions, logits) for name, predictions in ood.items()]
+    ood_sources = [_source(name, predictions, logits) for name, predictions in ood.items()]
     for source in ood_sources:
         _check_same(id_source, source, axis=0, what="members")
         _check_same(id_source, source, axis=2, what="classes")

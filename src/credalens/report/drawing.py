@@ -37,6 +37,9 @@ def _titled(chart: Chart, theme: Theme) -> dict[str, Any]:
 
 @cache
 def interactive_script() -> str:
-    """The script that draws specifications in the browser, as one function that sets ``vegaEmbed``."""
+    """The script that draws specifications in the browser, as one function that sets ``vegaEmbed``.
+
+    What it is made of has authors, who are named in ``assets/NOTICE.txt``.
+    """
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return f"(()=>{{{bundle}}})();".replace("</script", "<\\/script").replace("<!--", "<\\!--")

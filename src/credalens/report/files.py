@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,9 +18,8 @@ from credalens.report.page import render_html
 from credalens.storage.atomic_folder import atomic_folder
 from credalens.storage.source import Progress
 
-PAGE: Final = ("report.html", "report.json")
-GUARD, FIGURES = "guard.json", "figures"
-NAMES: Final = (*PAGE, GUARD)
+PAGE, RESULT, GUARD, FIGURES = "report.html", "report.json", "guard.json", "figures"
+NAMES: Final = (PAGE, RESULT, GUARD)
 
 
 def write_report(
@@ -45,8 +44,8 @@ def write_report(
     older = older_report(target)
     with atomic_folder(target, stale=older) as scratch:
         page = render_html(evaluation, title=title, images=images, made=[now()] if made is None else made)
-        (scratch / "report.html").write_text(page, encoding="utf-8")
-        (scratch / "report.json").write_text(evaluation.to_json() + "\n", encoding="utf-8")
+        (scratch / PAGE).write_text(page, encoding="utf-8")
+        (scratch / RESULT).write_text(evaluation.to_json() + "\n", encoding="utf-8")
         if evaluation.guard is not None:
             evaluation.guard.save(scratch / GUARD)
         if figures:
@@ -56,38 +55,72 @@ def write_report(
 
 
 def older_report(folder: Path, /) -> list[str]:
-    """The files of the report in a folder, which a new one takes the place of; an error where its guard is another's."""
-    page, guard = folder / "report.html", folder / GUARD
-    if guard.exists() and not _is_guard_of(page, guard):
-        raise ValueError(
-            f"cannot write the report into {folder}: {guard} is there and belongs to no report; name another folder, or move "
-            "it."
-        )
-    names = [name for name in (*NAMES, *_figures_in(folder)) if (folder / name).is_file()]
+    """The files of the report in a folder, which a new one takes the place of; an error where one of them is another's."""
+    owned = {PAGE: _is_page, RESULT: _is_result, GUARD: _is_guard}
+    for name, is_ours in owned.items():
+        if (folder / name).exists() and not is_ours(folder / name):
+            raise ValueError(_foreign(folder, name))
+    names = [name for name in (*owned, *_figures_in(folder)) if (folder / name).is_file()]
     used: set[str] = set()
     return [*names, *(f"{sub}/{name}" for sub in _models_in(folder, used) for name in older_report(folder / sub))]
 
 
-def check_apart(scratch: Path, folder: Path, older: Sequence[str], /) -> None:
+def check_apart(scratch: Path, folder: Path, older: Collection[str], /) -> None:
     """Refuse to replace files of a folder that do not belong to its older report."""
     for path in sorted(scratch.rglob("*")):
         name = path.relative_to(scratch).as_posix()
-        if path.is_file() and (folder / name).exists() and name not in older and path.name not in PAGE:
-            raise ValueError(
-                f"cannot write the report into {folder}: {folder / name} is there and belongs to no report; name another "
-                "folder, or move it."
-            )
+        if path.is_file() and (folder / name).exists() and name not in older:
+            raise ValueError(_foreign(folder, name))
 
 
-def _is_guard_of(page: Path, guard: Path) -> bool:
-    """Whether a guard is the one that a page names; earlier pages named none, and their guards promised no errors."""
+def _foreign(folder: Path, name: str) -> str:
+    return (
+        f"cannot write the report into {folder}: {folder / name} is there and belongs to no report; name another folder, or "
+        "move it."
+    )
+
+
+def _is_page(page: Path) -> bool:
+    return "Made by credalens " in _text(page)
+
+
+def _is_result(result: Path) -> bool:
+    stored = _stored(result)
+    return str(stored.get("format", "")).startswith("credalens-report-") or {"baseline", "models"} <= stored.keys()
+
+
+def _is_guard(guard: Path) -> bool:
+    """Whether a guard is the one that the page beside it names; earlier pages named none, and report.json tells it apart."""
     try:
-        text, found = page.read_text(encoding="utf-8"), Guard.load(guard)
+        found = Guard.load(guard)
     except (OSError, ValueError):
         return False
-    if named := re.search(r'<meta name="credalens-guard" content="([0-9a-f]*)">', text):
+    if named := re.search(r'<meta name="credalens-guard" content="([0-9a-f]*)">', _text(guard.with_name(PAGE))):
         return named[1] == found.digest
-    return not (found.promises or found.sets or found.members)
+    try:
+        stored = _stored(guard.with_name(RESULT))
+        made = (stored["recommended"]["score"], stored["settings"]["false_alarm_rate"], stored["data"]["id"]["rows"])
+    except (KeyError, TypeError):
+        return False
+    return made == (found.score, found.false_alarm_rate, found.n) and not (
+        found.promises or found.sets or found.members
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""
+
+
+def _stored(result: Path) -> dict[str, Any]:
+    """What a report.json holds; empty where it is none."""
+    try:
+        stored = json.loads(_text(result))
+    except (ValueError, RecursionError):
+        return {}
+    return stored if isinstance(stored, dict) else {}
 
 
 def _figures_in(folder: Path) -> list[str]:
@@ -99,11 +132,8 @@ def _figures_in(folder: Path) -> list[str]:
 
 def _models_in(folder: Path, used: set[str]) -> list[str]:
     """The folders of the models of a comparison."""
-    try:
-        names = list(json.loads((folder / "report.json").read_text(encoding="utf-8"))["models"])
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return []
-    return [stem(str(name), used) for name in names]
+    models = _stored(folder / RESULT).get("models")
+    return [stem(name, used) for name in models] if isinstance(models, dict) else []
 
 
 def _save_figures(evaluation: Evaluation, folder: Path, progress: Progress | None) -> None:

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from credalens.checks.control_characters import escaped
 from credalens.checks.packages import needing
 from credalens.evaluation.outcome import ID_NAME, Evaluation
 from credalens.evaluation.results import MEASURES, METHODS
@@ -95,12 +96,12 @@ def render_page(
     template: str, title: str, facts: str, footer: Sequence[str], links: Mapping[str, str], figures: Figures,
     live: Sequence[Any] = (), guard: str = "", **context: Any,
 ) -> str:  # fmt: skip
-    """A page of a template, with the style, the scripts and the charts that it shows."""
+    """A page of a template, with the style, the scripts and the charts that it shows, and the notices of these scripts."""
     return templates().get_template(template).render(
-        title=title,
+        title=escaped(title),
         guard=guard,
         facts=facts,
-        footer=footer,
+        footer=[escaped(line) for line in footer],
         links=links,
         figures=figures,
         live=live,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
+from credalens.checks.control_characters import escaped_names
 from credalens.evaluation.outcome import DataSets
 
 CHANNELS = (1, 3, 4)
@@ -18,7 +19,7 @@ def check_images(images: Any, data: DataSets, /) -> dict[str, NDArray[np.uint8]]
     """Data set -> its images as bytes; ``images`` is such a mapping, or the images of the ID data alone."""
     if images is None:
         return {}
-    named = {str(name): of for name, of in images.items()} if isinstance(images, Mapping) else {data.id.name: images}
+    named = escaped_names(images, "images") if isinstance(images, Mapping) else {data.id.name: images}
     rows = {one.name: one.rows for one in (data.id, *data.ood)}
     unknown = sorted(set(named) - set(rows))
     if unknown:
