@@ -18,9 +18,11 @@ from attack.campaigns import (
     layouts,
     logits,
     many_classes,
+    names,
     near_ties,
     pages_elsewhere,
     precisions,
+    saved_files,
     stale_batches,
     summaries,
     thousands,
@@ -32,7 +34,7 @@ from attack.case import Campaign
 MODULES = (
     thousands, intervals, few_classes, many_classes, near_ties, budgets, two_members, hartley, decisions, classical, hull,
     logits, layouts, batch_axes, summaries, precisions, guard_search, bad_input, bad_requests, pages_elsewhere,
-    damaged_files, damaged_runs, stale_batches, kills, two_writers,
+    damaged_files, saved_files, names, damaged_runs, stale_batches, kills, two_writers,
 )  # fmt: skip
 CAMPAIGNS = {
     campaign.name: campaign

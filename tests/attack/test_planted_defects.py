@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -125,3 +126,8 @@ def test_comparisons_do_not_let_nan_pass():
     with pytest.raises(DefectError, match="float32"):
         expect_same("x", np.ones(2, np.float32), np.ones(2))
     expect_same("x", np.array([np.nan, 1.0]), np.array([np.nan, 1.0]))
+
+
+def test_a_loader_that_words_nothing_is_found(monkeypatch):
+    monkeypatch.setattr("credalens.guard.saved.restoring", lambda *_: nullcontext())
+    assert failures_of("saved_files")

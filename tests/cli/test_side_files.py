@@ -141,6 +141,12 @@ def test_a_table_that_unfolds_to_more_than_the_limit_is_refused(tmp_path):
         read_groups(tmp_path / "g.parquet")
 
 
+def test_lists_are_no_values(tmp_path):
+    pq.write_table(pa.table({"site": [["a"], ["b", "c"]]}), tmp_path / "g.parquet")
+    with pytest.raises(ValueError, match=r"g\.parquet: column 'site' holds lists"):
+        read_groups(tmp_path / "g.parquet")
+
+
 def test_a_long_text_that_repeats_is_kept_once(tmp_path):
     text = "a" * 100_000
     pq.write_table(pa.table({"site": [text, "b"] * 2000}), tmp_path / "g.parquet")

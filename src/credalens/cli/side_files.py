@@ -1,4 +1,4 @@
-"""Files beside the predictions that ``evaluate`` takes: pictures, columns to group by, names of classes; and how it was called."""
+"""Files beside the predictions that ``evaluate`` takes: pictures, columns to group by, names of classes; and its call."""
 
 from __future__ import annotations
 
@@ -81,21 +81,24 @@ def _csv(path: Path) -> dict[str, list[str]]:
 
 
 def _parquet(path: Path, max_bytes: int | None) -> dict[str, list[Any]]:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with path.open("rb") as source:
         footer = pq.read_metadata(source)
         schema = footer.schema.to_arrow_schema()
-        texts = [field.name for field in schema if str(field.type) in ("string", "binary")]
+        if nested := [field.name for field in schema if pa.types.is_nested(field.type)]:
+            raise UnsuitableError(f"column {nested[0]!r} holds lists; a column has one value for each row.")
         check_unfolded(_unfolded_bytes(footer), path.stat().st_size, max_bytes)
+        texts = [field.name for field in schema if str(field.type) in ("string", "binary")]
         table = pq.ParquetFile(source, read_dictionary=texts, page_checksum_verification=True).read()
     return {name: _values(table[name].combine_chunks()) for name in table.column_names}
 
 
 def _unfolded_bytes(footer: Any) -> int:
-    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-    columns = [group.column(number) for group in groups for number in range(group.num_columns)]
-    return sum(column.total_uncompressed_size + VALUE_BYTES * column.num_values for column in columns)
+    """By rows and row groups: Arrow aborts the process when it is asked about the columns of some damaged files."""
+    groups = (footer.row_group(number) for number in range(footer.num_row_groups))
+    return VALUE_BYTES * footer.num_rows * footer.num_columns + sum(group.total_byte_size for group in groups)
 
 
 def _values(column: Any) -> list[Any]:

@@ -70,8 +70,7 @@ def readable(path: Path, /) -> Iterator[None]:
     except BROKEN as error:
         raise _broken(path, error) from error
     except OSError as error:
-        if error.errno not in (None, errno.EINVAL):  # the disk's fault, not an offset or bytes that make no sense
-            raise
+        _raise_faults_of_disks(error)
         raise _broken(path, error) from error
     except MemoryError as error:  # a few changed bytes can ask for gigabytes; so can a good file
         advice = "if the file is whole, read fewer rows at a time (--chunk-rows)"
@@ -88,8 +87,17 @@ def restoring(path: str | os.PathLike[str], what: str, /) -> Iterator[None]:
         raise ValueError(escaped(f"{path} is not a saved {what}: {error} is missing.")) from error
     except BROKEN as error:
         raise ValueError(escaped(f"{path} is not a saved {what}: {_reason(error)}")) from error
+    except OSError as error:
+        _raise_faults_of_disks(error)
+        raise ValueError(escaped(f"{path} is not a saved {what}: {_reason(error)}")) from error
     except MemoryError as error:  # a few changed bytes can ask for gigabytes
         raise ValueError(escaped(f"{path} is not a saved {what}: it asks for more memory than there is.")) from error
+
+
+def _raise_faults_of_disks(error: OSError) -> None:
+    """Where it is not an offset or bytes that make no sense."""
+    if error.errno not in (None, errno.EINVAL):
+        raise error
 
 
 def _broken(path: Path, error: Exception) -> ValueError:
