@@ -359,7 +359,12 @@ def test_an_archive_that_python_cannot_open_is_no_prediction(tmp_path):
     path = tmp_path / "prediction.npz"
     wrap(batch_of("peaked", 3, 9, 4)).save(path)
     content = path.read_bytes()
-    for field, what in ((6, 255), (8, 1), (10, 99), (45, 255)):  # version, encryption, compression, an offset beyond the end
+    for field, what in (
+        (6, 255),
+        (8, 1),
+        (10, 99),
+        (45, 255),
+    ):  # version, encryption, compression, an offset beyond the end
         changed = bytearray(content)
         for mark in re.finditer(rb"PK\x01\x02", content):
             changed[mark.start() + field] = what

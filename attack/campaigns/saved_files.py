@@ -24,7 +24,22 @@ from credalens.guard.saved import checksum
 MUTANTS = 40
 ROWS = 40
 MAX_BYTES = 64 << 20
-HOSTILE = (10**400, -(10**400), 2**64, -1, 0.5, True, None, "", "inf", "\ud800", [], {}, [[[]]], [10**400])
+HOSTILE: tuple[Any, ...] = (
+    10**400,
+    -(10**400),
+    2**64,
+    -1,
+    0.5,
+    True,
+    None,
+    "",
+    "inf",
+    "\ud800",
+    [],
+    {},
+    [[[]]],
+    [10**400],
+)
 PYTHON_2 = "Reading `.npy` or `.npz` file required additional header parsing"  # what NumPy thinks of a damaged header
 Load = Callable[[Path], Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 # Control characters, marks that reverse the direction of text, line separators, and halves of characters, which are what
@@ -25,7 +25,7 @@ def _written_out(character: str, keep: str) -> str:
     return character if character in keep else f"\\u{ord(character):04x}"
 
 
-def escaped_names(named: Mapping[object, T], what: str, /) -> dict[str, T]:
+def escaped_names(named: Mapping[Any, T], what: str, /) -> dict[str, T]:
     r"""The same under names that are ``escaped``; an error where two names then are one.
 
     >>> escaped_names({"a\x00": 1, "b": 2}, "a data set")
