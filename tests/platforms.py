@@ -9,7 +9,10 @@ LINUX_ONLY = {
         "tests/scoring/test_score_folder_refusals.py::test_a_part_whose_name_is_not_utf_8_is_named",
     ),
     "Ray forms clusters on Linux": ("tests/engines/",),
-    "bounds memory through /proc": ("tests/attack/",),
+    "bounds memory through /proc": (
+        "tests/attack/",
+        "tests/cli/test_side_files.py::test_pictures_that_unfold_to_more_than_the_limit_are_refused_before_they_are_read",
+    ),
     "finds workers through /proc": ("tests/serve/test_processes.py",),
     "asks for a folder below /proc": ("tests/report/test_page.py::test_a_folder_that_cannot_be_written",),
 }

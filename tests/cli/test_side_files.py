@@ -50,20 +50,19 @@ def test_pictures_that_unfold_to_more_than_the_limit_are_refused_before_they_are
 import resource, sys
 from pathlib import Path
 from credalens.cli.side_files import read_images
-resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (taken + (1 << 30), taken + (1 << 30)))
 try:
     read_images(Path(sys.argv[1]))
 except ValueError as error:
     print(error)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1 << 20)
 """
     run = subprocess.run(
         [sys.executable, "-c", script, tmp_path / "bomb.npz"], capture_output=True, text=True, check=True
     )
-    said, little = run.stdout.splitlines()
+    said = run.stdout
     assert said.startswith(f"--images {tmp_path / 'bomb.npz'}: its ")
     assert f"unfold to {2 << 30:,}, and the limit is {1 << 30:,}" in said
-    assert little == "True"
     np.savez_compressed(tmp_path / "p.npz", **PICTURES)
     with pytest.raises(ValueError, match="--max-bytes 336"):
         read_images(tmp_path / "p.npz", max_bytes=335)

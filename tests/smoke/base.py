@@ -54,6 +54,14 @@ def names_its_extra(part: str) -> bool:
     return False
 
 
+def carries_licences() -> None:
+    """Also the notices of what pages carry; an editable installation has the files of the day it was made."""
+    paths = [path.as_posix() for path in files("credalens") or ()]
+    if any(path.endswith("credalens/__init__.py") for path in paths):
+        licences = [path for path in paths if "/licenses/" in path]
+        assert all(any(path.endswith(name) for path in licences) for name in ("LICENSE", "NOTICE.txt")), licences
+
+
 if __name__ == "__main__":
     rng = np.random.default_rng(0)
     members = rng.dirichlet(np.ones(20), size=(4, 30))  # more classes than the exact sum of the Hartley measure takes
@@ -63,7 +71,4 @@ if __name__ == "__main__":
     assert credalens.datasets.cifar10_ensemble().cifar10.shape == (5, 10_000, 10)
     assert all(map(names_its_extra, EXTRA_OF))
     assert credalens.__version__ == version("credalens")
-    carried = [str(path) for path in files("credalens") or ()]
-    assert all(
-        any(path.endswith(name) and "licenses" in path for path in carried) for name in ("LICENSE", "NOTICE.txt")
-    )
+    carries_licences()

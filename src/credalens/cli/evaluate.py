@@ -146,9 +146,9 @@ def evaluate(
     check_folder(output, option="--output")
     ood_files, models = _named_files("--ood", ood or []), _named_files("--model", model or [])
     read = [folder / path for folder in models.values() or [Path()] for path in (id_file, *ood_files.values())]
-    check_no_input(
-        [output / name for name in (*older_report(output), *NAMES)], [*read, labels, classes, groups, images]
-    )
+    inputs = [*read, labels, classes, groups, images]
+    check_no_input([output / name for name in NAMES], inputs)
+    check_no_input([output / name for name in older_report(output)], inputs)
     open_file = partial(open_predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
     columns = None if groups is None else read_groups(groups, max_bytes=max_bytes)
     pictures = None if images is None else read_images(images, max_bytes=max_bytes)
