@@ -14,7 +14,7 @@ LINUX_ONLY = {
         "tests/cli/test_side_files.py::test_pictures_that_unfold_to_more_than_the_limit_are_refused_before_they_are_read",
     ),
     "finds workers through /proc": ("tests/serve/test_processes.py",),
-    "asks for a folder below /proc": ("tests/report/test_page.py::test_a_folder_that_cannot_be_written",),
+    "asks for a folder below /proc": ("tests/report/test_report_files.py::test_a_folder_that_cannot_be_written",),
 }
 POSIX_ONLY = {
     "limits the size of files by setrlimit": (
