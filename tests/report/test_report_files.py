@@ -14,7 +14,8 @@ import pytest
 
 from credalens.evaluation import compare_models, evaluate
 from credalens.guard import Guard
-from credalens.guard.calibration import Calibration
+from credalens.guard.calibration import CalibrationData
+from credalens.guard.signature import PredictionKind, Signature
 from credalens.report import files
 from credalens.report.files import write_report
 from credalens.report.page import render_html
@@ -96,7 +97,9 @@ def test_a_folder_that_cannot_be_written(found):
         write_report(found, Path(f"/proc/{os.getpid()}/task/x"))
 
 
-CALIBRATION = Calibration("total", "intersection", 2.0, 4, 5, 0.0, 0.0, np.arange(100.0))
+CALIBRATION = CalibrationData(
+    Signature("total", "intersection", 2.0, PredictionKind(classes=4, n_members=5, trim=0.0)), np.arange(100.0)
+)
 
 
 def files_of(folder):
