@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from credalens.serve.running import VARIABLE
-
 ROOT: Final = Path(__file__).parents[2]
 EXAMPLES: Final = ROOT / "examples" / "serving"
 PATIENCE: Final = 120.0
+VARIABLE: Final = "CREDALENS_SERVE"  # the environment variable by which the server of `timed_app` gets its settings
 
 
 @dataclass(frozen=True)

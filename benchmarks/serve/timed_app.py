@@ -6,6 +6,7 @@ drift alarm. Not in it: reading a request, running members, writing the answer, 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from threading import Lock
@@ -16,9 +17,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from benchmarks.serve.servers import VARIABLE
 from credalens.serve.batching.answering import Answering
 from credalens.serve.models import member_outputs, onnx_members
-from credalens.serve.running import app_of_environment
+from credalens.serve.running import make_app
+from credalens.serve.settings import Settings
 from credalens.serve.watching import watch
 
 
@@ -60,6 +63,6 @@ def application() -> Starlette:
         credal = {"wall": asked.wall, "cpu": asked.cpu + counting.cpu}
         return JSONResponse({"credal": credal, "process": time.process_time()})
 
-    app = app_of_environment()
+    app = make_app(Settings.from_json(os.environ[VARIABLE]))
     app.router.routes.append(Route("/spent", spent))
     return app

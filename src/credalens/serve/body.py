@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from starlette.requests import Request
 
+from credalens.serve.places import Place
 from credalens.serve.protocol.errors import RequestError
 
 
-async def read_body(request: Request, limit: int, /) -> bytes:
-    """The whole body, or a refusal as soon as it is known to be too large."""
+async def read_body(request: Request, limit: int, place: Place, /) -> bytes:
+    """The whole body, or a refusal as soon as it is known to be too large; ``place`` is told of what has arrived."""
     encoding = request.headers.get("content-encoding", "identity")
     if encoding != "identity":
         raise RequestError(
@@ -19,7 +20,7 @@ async def read_body(request: Request, limit: int, /) -> bytes:
         raise _too_large(limit)
     parts, size = [], 0
     async for part in request.stream():
-        size += len(part)
+        size = place.received = size + len(part)
         if size > limit:
             raise _too_large(limit)
         parts.append(part)

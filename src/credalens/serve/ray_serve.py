@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 
 from credalens.checks.packages import needing
 from credalens.engines.cluster import LOOPBACK, is_ours, ray_cluster
+from credalens.serve.content import Content
 from credalens.serve.running import make_app
 from credalens.serve.settings import Settings
 
@@ -39,13 +40,16 @@ def run_on_ray(
     ``address`` is that of a running cluster; without one, and without $RAY_ADDRESS, a Ray is started on this machine. Every
     machine of a cluster listens on the port, and must reach the paths of the settings.
     """
-    make_app(settings)  # what is wrong is said here, once
+    content = Content.read(settings)
+    make_app(settings, content)  # what is wrong is said here, once
     serve, private = _import_serve(), is_ours(address)
     with ray_cluster(address, workers=replicas, object_store=STORE), _reserved(host, port) as port:
         paths = {name: os.fspath(path) for name, path in tls.items() if path is not None}
         serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port, **paths})
         try:
-            serve.run(_application(serve, settings, replicas, private), name=NAME, route_prefix="/")
+            serve.run(
+                _application(serve, settings, content.for_cluster(), replicas, private), name=NAME, route_prefix="/"
+            )
             _wait_for_signal(f"running on http{'s' if paths else ''}://{host}:{port}")
         finally:
             serve.shutdown() if private else serve.delete(NAME)  # a cluster may serve others too
@@ -59,11 +63,11 @@ def _import_serve() -> Any:
     return serve
 
 
-def _application(serve: Any, settings: Settings, replicas: int, private: bool) -> Any:
+def _application(serve: Any, settings: Settings, content: Content, replicas: int, private: bool) -> Any:
     def build() -> Starlette:
         if private:
             _listen_on_loopback()
-        return make_app(settings)
+        return make_app(settings, content)
 
     deployment = serve.deployment(
         serve.ingress(build)(),

@@ -4,78 +4,84 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from multiprocessing.connection import Connection
+from socket import socket
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
+from uvicorn.config import STARTUP_FAILURE
 
-from credalens.guard import Guard
 from credalens.serve.app import app
-from credalens.serve.malformed_http import JsonErrors
+from credalens.serve.content import Content
 from credalens.serve.models.member_outputs import member_outputs
 from credalens.serve.models.served import ServedModel
+from credalens.serve.server import Server
 from credalens.serve.settings import Settings
-from credalens.serve.tokens import read_tokens
+from credalens.serve.supervisor import Supervisor, work_for_parent
 from credalens.serve.watching.collecting import FOLDER
 from credalens.serve.watching.log_lines import LogLines, log_config
 from credalens.serve.watching.watch import Watch
 
-VARIABLE: Final = "CREDALENS_SERVE"
-"""The environment variable by which a worker gets its settings."""
 
-PATIENCE: Final = 20
-"""Seconds that a worker may be silent before it is replaced: it may start slowly on a busy machine. One that dies while it is
-asked is replaced after as long."""
-
-
-def make_app(settings: Settings, /) -> Starlette:
-    """The application of some settings; raises where one of its files is wrong."""
-    guard = None if settings.guard is None else Guard.load(settings.guard)
-    tokens = () if settings.token_file is None else read_tokens(settings.token_file)
-    observers = (Watch(guard, workers=settings.workers), LogLines())
-    model, hosts = _model(settings, guard), settings.allowed_hosts
-    return app(model, limits=settings.limits, observers=observers, tokens=tokens, allowed_hosts=hosts)
+def make_app(settings: Settings, content: Content | None = None, /) -> Starlette:
+    """The application of some settings, whose files are read here unless there is ``content``; raises where one is wrong."""
+    content = content or Content.read(settings)
+    observers = (Watch(content.guard, workers=settings.workers), LogLines())
+    model = _model(settings, content)
+    hosts = settings.allowed_hosts
+    return app(model, limits=settings.limits, observers=observers, tokens=content.tokens, allowed_hosts=hosts)
 
 
-def _model(settings: Settings, guard: Guard | None) -> ServedModel:
-    options = {"logits": settings.logits, "base": settings.base, "version": settings.version}
-    if not settings.models:
-        return member_outputs(guard, name=settings.name or "credal", **options)  # type: ignore[arg-type]
+def _model(settings: Settings, content: Content) -> ServedModel:
+    options: Any = {"logits": settings.logits, "base": settings.base, "version": settings.version}
+    if not content.models:
+        return member_outputs(content.guard, name=settings.name or "credal", **options)
     from credalens.serve.models.onnx_members import onnx_members
 
     name = settings.name or "model"
-    return onnx_members(settings.models, guard, output=settings.output, name=name, **options)  # type: ignore[arg-type]
-
-
-def app_of_environment() -> Starlette:
-    """The application of a worker."""
-    return make_app(Settings.from_json(os.environ[VARIABLE]))
+    return onnx_members(content.models, content.guard, output=settings.output, name=name, **options)
 
 
 def run(settings: Settings, /, *, workers: int = 1, json_logs: bool = False, **options: Any) -> None:
     """Serve until a signal comes, then answer what was taken. ``options`` are uvicorn's: host, port, ssl_keyfile, ..."""
     settings = replace(settings, workers=workers)
-    application = make_app(settings)  # also with several workers: what is wrong is said here, once
-    options |= {
-        "http": JsonErrors,
-        "access_log": False,
-        "lifespan": "on",
-        "server_header": False,
-        "timeout_graceful_shutdown": math.ceil(settings.limits.timeout),
-        "timeout_worker_healthcheck": PATIENCE,
-    }
-    options |= {"log_config": log_config()} if json_logs else {}
+    options |= {"timeout": math.ceil(settings.limits.timeout)} | ({"log_config": log_config()} if json_logs else {})
+    content = Content.read(settings)
+    application = make_app(settings, content)  # also with several workers: what is wrong is said here, once
     if workers == 1:
-        uvicorn.run(application, **options)
-        return
-    del application
-    os.environ[VARIABLE] = settings.to_json()
+        del content
+        _serve_alone(Server(lambda: application, **options))
+    else:
+        del application
+        _serve_together(settings, content, options)
+
+
+def _serve_alone(server: Server) -> None:
+    server.run([server.config.bind_socket()])
+    if not server.started:
+        sys.exit(STARTUP_FAILURE)
+
+
+def _serve_together(settings: Settings, content: Content, options: dict[str, Any]) -> None:
+    listening = [Server(lambda: None, **options).config.bind_socket()]
     with _shared_counts():
-        uvicorn.run(f"{__name__}:app_of_environment", factory=True, workers=workers, **options)
+        arguments = settings, content, options, listening
+        Supervisor(_work, arguments, settings.workers, listening, options["timeout"]).run()
+
+
+def _work(
+    pipe: Connection, settings: Settings, content: Content, options: dict[str, Any], sockets: list[socket]
+) -> None:
+    """What a worker does, from its beginning to its end."""
+    server = Server(partial(make_app, settings, content), **options, signals=())
+    work_for_parent(pipe, server, sockets, orphaned=_remove_counts)
 
 
 @contextmanager
@@ -87,3 +93,8 @@ def _shared_counts() -> Iterator[None]:
             yield
         finally:
             del os.environ[FOLDER]
+
+
+def _remove_counts() -> None:
+    """The folder of a parent that can no longer do so."""
+    shutil.rmtree(os.environ[FOLDER], ignore_errors=True)

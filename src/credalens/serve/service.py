@@ -24,6 +24,7 @@ from credalens.serve.limits import Limits
 from credalens.serve.models.served import ServedModel
 from credalens.serve.observer import Answered, Observer, tell
 from credalens.serve.outputs import available_outputs, check_output, default_outputs
+from credalens.serve.places import Place, Places
 from credalens.serve.protocol.errors import RequestError
 from credalens.serve.protocol.infer_request import WantedOutput, read_request
 from credalens.serve.protocol.infer_response import HEADER_LENGTH, InferResponse
@@ -50,7 +51,7 @@ class Service:
     ) -> None:
         self.model, self.guard, self.limits, self.observers = model, guard, limits, observers
         self.outputs = available_outputs(guard, has_members=model.has_members)
-        self._taken = 0
+        self._places = Places(limits.queue)
         self._reader = ThreadPoolExecutor(
             1, thread_name_prefix="credalens-read"
         )  # one: JSON unfolds to many times its size
@@ -119,15 +120,11 @@ class Service:
 
     async def _infer(self, request: Request, arrival: Arrival) -> InferResponse:
         self._check_model(request)
-        if self._taken >= self.limits.queue:
-            raise RequestError("the server is busy; try again.", status=503)
-        self._taken += 1
-        try:
-            job = await self._within_time(self._read_job(request, arrival), 408, "the body did not arrive in time.")
+        with self._places.take() as place:
+            reading = self._read_job(request, arrival, place)
+            job = await self._within_time(reading, 408, "the body did not arrive in time.", place=place)
             rest = arrival.since + self.limits.timeout - time.perf_counter()
             return await self._within_time(self._answer(job), 504, "there is no answer in time.", rest)
-        finally:
-            self._taken -= 1
 
     async def _answer(self, job: Job) -> InferResponse:
         """Written in a thread where it is long; whoever gives up waiting ends that."""
@@ -140,18 +137,23 @@ class Service:
         finally:
             left.set()
 
-    async def _within_time(self, work: Awaitable[Any], status: int, message: str, seconds: float | None = None) -> Any:
+    async def _within_time(
+        self, work: Awaitable[Any], status: int, message: str, seconds: float | None = None, place: Place | None = None
+    ) -> Any:
         try:
-            async with asyncio.timeout(self.limits.timeout if seconds is None else seconds):
+            async with asyncio.timeout(self.limits.timeout if seconds is None else seconds) as limit:
+                if place is not None:
+                    place.limit = limit
                 return await work
         except TimeoutError:
             raise RequestError(message, status=status) from None
 
-    async def _read_job(self, request: Request, arrival: Arrival) -> Job:
+    async def _read_job(self, request: Request, arrival: Arrival, place: Place) -> Job:
         try:
-            body = await read_body(request, self.limits.body_bytes)
+            body = await read_body(request, self.limits.body_bytes, place)
         except ClientDisconnect:
             raise RequestError("the client has left.", status=GONE) from None
+        place.limit = None
         header_length = request.headers.get(HEADER_LENGTH)
         if len(body) < LARGE:
             job = self._job(body, header_length)

@@ -19,7 +19,11 @@ OPEN: Final = ("/", *HEALTH)  # the page holds no numbers: it asks for them with
 
 def read_tokens(path: str | os.PathLike[str], /) -> tuple[str, ...]:
     """The tokens of a file, one on each line; empty lines and lines that begin with ``#`` are left out."""
-    lines = (line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines())
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")  # a byte-order mark is no part of the first token
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: expected UTF-8; {error}. Save it as UTF-8.") from error
+    lines = (line.strip() for line in text.splitlines())
     tokens = tuple(line for line in lines if line and not line.startswith("#"))
     if not tokens:
         raise ValueError(f"{path}: holds no token; write one on a line of its own.")

@@ -15,6 +15,7 @@ from credalens.checks.packages import needing
 from credalens.guard import Guard
 from credalens.prediction import CredalPrediction
 from credalens.serve.models.member_outputs import wrap_members, wrap_options
+from credalens.serve.models.model_file import ModelFile
 from credalens.serve.models.served import ServedModel, TensorSpec
 from credalens.serve.protocol.datatypes import DTYPES
 
@@ -87,7 +88,7 @@ class OnnxMember:
 
 
 def onnx_members(
-    paths: Sequence[str | os.PathLike[str]],
+    files: Sequence[str | os.PathLike[str] | ModelFile],
     guard: Guard | None = None,
     /,
     *,
@@ -101,7 +102,7 @@ def onnx_members(
 
     ``output`` is the name of that prediction; it is not needed where a file has one output of floating-point numbers.
     """
-    members = [load_member(os.fspath(path), output) for path in paths]
+    members = [load_member(x if isinstance(x, ModelFile) else ModelFile.read(x), output) for x in files]
     _check_guard(guard, len(members))
     inputs, classes = _common_inputs(members), _common_classes(members)
     options = wrap_options(guard, base)
@@ -114,15 +115,14 @@ def onnx_members(
     return ServedModel(name, version, "credalens_onnx", inputs, predict, **rest)  # type: ignore[arg-type]
 
 
-def load_member(path: str, output: str | None = None, /) -> OnnxMember:
+def load_member(file: ModelFile, output: str | None = None, /) -> OnnxMember:
     """Load a file and find the output that is meant."""
-    if not os.path.exists(path):  # noqa: PTH110
-        raise FileNotFoundError(2, "No such file", path)
-    try:
-        session = onnxruntime.InferenceSession(path, _options(), providers=onnxruntime.get_available_providers())
-    except Exception as error:
-        raise ValueError(f"{path}: ONNX Runtime cannot load it ({error}).") from error
-    return OnnxMember(path, session, _prediction_output(path, session.get_outputs(), output))
+    with file.opened() as model:
+        try:
+            session = onnxruntime.InferenceSession(model, _options(), providers=onnxruntime.get_available_providers())
+        except Exception as error:
+            raise ValueError(f"{file.path}: ONNX Runtime cannot load it ({error}).") from error
+    return OnnxMember(file.path, session, _prediction_output(file.path, session.get_outputs(), output))
 
 
 def _options() -> Any:

@@ -1,0 +1,99 @@
+"""ModelFile: an ONNX file as it was when the server started, with the files that hold its larger weights."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
+from typing import Final
+
+LOCATION: Final = b"\n\x08location\x12"
+"""How a tensor begins the name of the file that its values are in ("external data"): protobuf's key, then its value."""
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """Bytes that every process loads, whatever happens to the file meanwhile.
+
+    :ivar digest: SHA-256 of the file and of its weights.
+    :ivar content: of the file; None where another machine reads the path, which must have the digest then.
+    :ivar weights: files with weights that the file names, by that name: relative to its folder, and inside it.
+    """
+
+    path: str
+    digest: str
+    content: bytes | None = field(default=None, repr=False)
+    weights: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], /) -> ModelFile:
+        """Read a file, and those that it names."""
+        path = os.fspath(path)
+        try:
+            content = Path(path).read_bytes()
+        except FileNotFoundError:
+            raise FileNotFoundError(2, "No such file", path) from None
+        weights = {name: file.read_bytes() for name, file in _external(Path(path).parent, content)}
+        return cls(path, _digest(content, weights), content, weights)
+
+    def without_content(self) -> ModelFile:
+        """What another machine needs to know, which has the same file."""
+        return replace(self, content=None, weights={})
+
+    @contextmanager
+    def opened(self) -> Iterator[str | bytes]:
+        """What ONNX Runtime loads: the bytes, or, where these name other files, a path in a folder of the moment."""
+        file = self if self.content is not None else self._read_again()
+        content = file.content or b""
+        if not _locations(content):
+            yield content
+            return
+        with TemporaryDirectory(prefix="credalens-model-", ignore_cleanup_errors=True) as folder:
+            for name, part in {Path(self.path).name: content, **file.weights}.items():
+                target = Path(folder, name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(part)
+            yield os.path.join(folder, Path(self.path).name)  # noqa: PTH118 - a text, as ONNX Runtime wants it
+
+    def _read_again(self) -> ModelFile:
+        file = ModelFile.read(self.path)
+        if file.digest != self.digest:
+            raise ValueError(f"{self.path} is not the file that the server was started with; start it anew.")
+        return file
+
+
+def _external(folder: Path, content: bytes) -> Iterator[tuple[str, Path]]:
+    """Files in the folder that the bytes of a model name. ONNX Runtime says which it misses."""
+    for name in sorted(_locations(content)):
+        inside = not PurePath(name).anchor and ".." not in PurePath(name).parts
+        if inside and (folder / name).is_file():
+            yield name, folder / name
+
+
+def _locations(content: bytes) -> set[str]:
+    names, at = set(), content.find(LOCATION)
+    while at >= 0:
+        start = at + len(LOCATION)
+        length, start = _varint(content, start)
+        names.add(content[start : start + length].decode(errors="replace"))
+        at = content.find(LOCATION, start)
+    return {name for name in names if name and "\0" not in name and len(name) < 4096}  # what a path may be
+
+
+def _varint(content: bytes, start: int) -> tuple[int, int]:
+    """A number of protobuf, seven bits a byte, and where it ends."""
+    value = 0
+    for place, byte in enumerate(content[start : start + 5]):
+        value |= (byte & 127) << (7 * place)
+        if byte < 128:
+            return value, start + place + 1
+    return 0, start
+
+
+def _digest(content: bytes, weights: Mapping[str, bytes]) -> str:
+    parts = [content, *(part for name in sorted(weights) for part in (name.encode(), weights[name]))]
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
