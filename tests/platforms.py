@@ -13,7 +13,11 @@ LINUX_ONLY = {
         "tests/attack/",
         "tests/cli/test_side_files.py::test_pictures_that_unfold_to_more_than_the_limit_are_refused_before_they_are_read",
     ),
-    "finds workers through /proc": ("tests/serve/test_processes.py",),
+    "finds workers through /proc": (
+        "tests/serve/test_processes.py",
+        "tests/serve/test_draining.py",
+        "tests/serve/test_content.py::test_a_worker_that_is_replaced_decides_as_the_others_do",
+    ),
     "asks for a folder below /proc": ("tests/report/test_report_files.py::test_a_folder_that_cannot_be_written",),
 }
 POSIX_ONLY = {
@@ -44,6 +48,7 @@ POSIX_ONLY = {
         "tests/torch/test_predicting.py::test_a_run_that_was_killed_resumes",
         "reproduction/tests/training/test_interrupted.py::test_a_killed_training_goes_on_exactly",
     ),
+    "sends signals to itself": ("tests/serve/test_supervisor.py",),
     "uses fcntl": (
         "tests/storage/test_writing.py::test_bytes_of_a_folder_are_put_on_disk_through_files_open_for_writing",
     ),

@@ -19,40 +19,40 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104 - never bound here
 
 @pytest.fixture
 def served(monkeypatch):
-    """What uvicorn is asked to run."""
+    """The servers and supervisors that would have run."""
     calls = []
-    monkeypatch.setattr(running.uvicorn, "run", lambda app, **options: calls.append((app, options)))
-    monkeypatch.setenv(running.VARIABLE, "")
+    monkeypatch.setattr(running, "_serve_alone", calls.append)
+    monkeypatch.setattr(running.Supervisor, "run", lambda supervisor: calls.append(supervisor))
     return calls
 
 
 def test_by_default_it_listens_to_this_machine_only(capsys, served):
     assert run(capsys, "serve") == (0, "", "")
-    [(app, options)] = served
-    assert {"/v2", "/v2/models/{model}/infer"} <= {route.path for route in app.routes}
-    assert (options["host"], options["port"], options["ssl_certfile"]) == ("127.0.0.1", 8000, None)
+    [server] = served
+    config = server.config
+    assert (config.host, config.port, config.ssl_certfile, config.ws) == ("127.0.0.1", 8000, None, "none")
+    assert {"/v2", "/v2/models/{model}/infer"} <= {route.path for route in config.app().app.routes}
 
 
-def test_workers_get_the_same_settings(capsys, served, tmp_path):
+def test_workers_get_the_same_settings_and_the_content_of_files(capsys, served, tmp_path):
     Guard.fit(wrap(batch_of("peaked", 3, 30, 4))).save(tmp_path / "guard.json")
     (tmp_path / "tokens").write_text("secret\n")
-    arguments = ("--workers", 2, "--guard", tmp_path / "guard.json", "--token-file", tmp_path / "tokens")
-    load = ("--batch-delay", 2.5, "--queue", 7, "--max-rows", 9, "--timeout", 3, "--host", EVERYWHERE)
+    arguments = ("--workers", 2, "--guard", tmp_path / "guard.json", "--token-file", tmp_path / "tokens", "--port", 0)
+    load = ("--batch-delay", 2.5, "--queue", 7, "--max-rows", 9, "--timeout", 3)
     names = ("--allow-host", "credalens.svc", "--allow-host", "*.example.org")
     code, _, err = run(capsys, "serve", *arguments, *load, "--name", "mine", "--model-version", "2", "--logits", *names)
-    assert (code, err) == (0, "")
-    [(target, options)] = served
-    assert (target, options["factory"], options["workers"]) == (
-        "credalens.serve.running:app_of_environment",
-        True,
-        2,
-    )
-    settings = Settings.from_json(os.environ[running.VARIABLE])
+    assert (code, err.count("\n")) == (0, 1)  # where it listens
+    [supervisor] = served
+    settings, content, options, sockets = supervisor.arguments
+    assert (supervisor.number, supervisor.timeout, len(sockets)) == (2, 3, 1)
     assert settings.limits == Limits(rows=9, queue=7, batch_delay=0.0025, timeout=3.0)
-    assert (settings.name, settings.version, settings.logits) == ("mine", "2", True)
+    assert (settings.name, settings.version, settings.logits, settings.workers) == ("mine", "2", True, 2)
     assert settings.allowed_hosts == ("credalens.svc", "*.example.org")
-    assert settings.guard == str(tmp_path / "guard.json")
-    assert running.app_of_environment().routes
+    assert Settings.from_json(settings.to_json()) == settings
+    assert (content.tokens, content.guard.n) == (("secret",), 30)
+    assert "secret" not in f"{settings}{options}{os.environ}"
+    assert running.make_app(settings, content).routes
+    sockets[0].close()
 
 
 def test_an_open_server_is_warned_of(capsys, served):
@@ -90,7 +90,8 @@ def test_what_is_wrong_is_one_line(capsys, served, tmp_path, monkeypatch, argume
 
 def test_a_missing_package_is_named_with_its_extra(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "credalens.serve.running")
+    for name in ("running", "server", "connection"):
+        monkeypatch.delitem(sys.modules, f"credalens.serve.{name}")
     code, _, err = run(capsys, "serve")
     assert code == 2
     assert "needs uvicorn, which is missing or too old: pip install 'credalens[serve]'" in err

@@ -44,6 +44,11 @@ def test_health_is_open():
 def test_a_file_of_tokens(tmp_path):
     (path := tmp_path / "tokens").write_text("# of the team\none\n\n two \n")
     assert read_tokens(path) == ("one", "two")
+    path.write_text("one\r\n# two\r\nzweites-ü\r\n", encoding="utf-8-sig", newline="")
+    assert read_tokens(path) == ("one", "zweites-ü")
+    path.write_text("one\n", encoding="utf-16")
+    with pytest.raises(ValueError, match="tokens: expected UTF-8"):
+        read_tokens(path)
     path.write_text("\n# none yet\n")
     with pytest.raises(ValueError, match="holds no token"):
         read_tokens(path)

@@ -33,10 +33,13 @@ class Connection(HttpToolsProtocol):
         """Take it; where there are too many, the one that has been silent for longest goes."""
         super().connection_made(transport)
         self._framing = self._unread = 0
+        self._begun = False
         self._since = self.loop.time()
         self._refusal: tuple[HTTPStatus, str] | None = None
         if len(self.connections) > self.most:
-            _longest_silent(self.connections).transport.abort()
+            gone = _longest_silent(self.connections)
+            self.connections.discard(gone)
+            gone.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Parse it, and count what is no body."""
@@ -46,12 +49,17 @@ class Connection(HttpToolsProtocol):
             self._refusal = _too_large()
             self.send_400_response("")
 
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        self._begun = True
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:
         """Begin to answer."""
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES:
             self._refusal = _too_large()
             raise httptools.HttpParserError  # uvicorn sends its refusal then
-        self._since = self.loop.time()
+        self._since, self._begun = self.loop.time(), False
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -85,7 +93,7 @@ class Connection(HttpToolsProtocol):
             return
         elif unread or self.transport.is_closing():
             self.transport.abort()
-        elif self._framing > 0:
+        elif self._begun:
             self._refusal = HTTPStatus.REQUEST_TIMEOUT, f"the headers did not arrive within {SILENCE:.0f} s."
             self.send_400_response("")
         else:

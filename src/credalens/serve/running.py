@@ -16,13 +16,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from starlette.applications import Starlette
-from uvicorn.config import STARTUP_FAILURE
 
 from credalens.serve.app import app
 from credalens.serve.content import Content
 from credalens.serve.models.member_outputs import member_outputs
 from credalens.serve.models.served import ServedModel
-from credalens.serve.server import Server
+from credalens.serve.server import STARTUP_FAILURE, Server
 from credalens.serve.settings import Settings
 from credalens.serve.supervisor import Supervisor, work_for_parent
 from credalens.serve.watching.collecting import FOLDER

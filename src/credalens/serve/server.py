@@ -17,11 +17,13 @@ from typing import Any, Final
 
 import uvicorn
 from starlette.responses import JSONResponse
-from uvicorn.config import STARTUP_FAILURE
 
 from credalens.serve.connection import SILENCE, Connection, most_connections
 
 LOG: Final = logging.getLogger("uvicorn.error")
+
+STARTUP_FAILURE: Final = 3
+"""The exit code of a process that could not begin, as uvicorn has it."""
 
 IDLE: Final = 5.0
 """Seconds for which a connection stays open without a request, also while the server ends: who asks within them is answered."""

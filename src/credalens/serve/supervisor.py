@@ -16,9 +16,7 @@ from multiprocessing.connection import Connection, wait
 from threading import Event, Thread
 from typing import Any, Final
 
-from uvicorn.config import STARTUP_FAILURE
-
-from credalens.serve.server import IDLE, Server, refuse_new
+from credalens.serve.server import IDLE, STARTUP_FAILURE, Server, refuse_new
 
 LOG: Final = logging.getLogger("uvicorn.error")
 SPAWN: Final = multiprocessing.get_context("spawn")
