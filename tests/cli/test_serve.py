@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from credalens import wrap
 from credalens.guard import Guard
 from credalens.serve import Limits, running
+from credalens.serve.listening import bound_sockets
 from credalens.serve.settings import Settings
 from tests.cli.running import run
 from tests.strategies import batch_of
@@ -95,3 +97,20 @@ def test_a_missing_package_is_named_with_its_extra(capsys, monkeypatch):
     code, _, err = run(capsys, "serve")
     assert code == 2
     assert "needs uvicorn, which is missing or too old: pip install 'credalens[serve]'" in err
+
+
+def test_every_address_of_a_name_is_listened_on_and_a_taken_one_is_named(capsys):
+    sockets = bound_sockets("localhost", 0)
+    try:
+        addresses = {name for *_, (name, *_) in socket.getaddrinfo("localhost", 0, type=socket.SOCK_STREAM)}
+        assert {listener.getsockname()[0] for listener in sockets} <= addresses
+        (port,) = {listener.getsockname()[1] for listener in sockets}
+        assert all(listener.proto == socket.IPPROTO_TCP for listener in sockets)
+        host = sockets[0].getsockname()[0]
+        sockets[0].listen()
+        code, _, err = run(capsys, "serve", "--host", host, "--port", port)
+        assert code == 2
+        assert f"cannot listen on {host}, port {port}: " in err
+    finally:
+        for listener in sockets:
+            listener.close()

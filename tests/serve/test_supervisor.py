@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -63,7 +64,8 @@ def begun(supervisor):
     return pids(supervisor)
 
 
-def test_where_no_worker_can_start_the_server_ends(tmp_path, caplog):
+def test_where_no_worker_can_start_the_server_ends(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(module, "LOG", logging.getLogger("supervisor"))  # uvicorn's may keep its records to itself
     (tmp_path / "broken").touch()
     supervisor = Supervisor(work, (tmp_path,), 2, (), timeout=0)
     with pytest.raises(SystemExit) as ended:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import shutil
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
-from socket import socket
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -19,9 +19,10 @@ from starlette.applications import Starlette
 
 from credalens.serve.app import app
 from credalens.serve.content import Content
+from credalens.serve.listening import bound_sockets
 from credalens.serve.models.member_outputs import member_outputs
 from credalens.serve.models.served import ServedModel
-from credalens.serve.server import STARTUP_FAILURE, Server
+from credalens.serve.server import LOG, STARTUP_FAILURE, Server
 from credalens.serve.settings import Settings
 from credalens.serve.supervisor import Supervisor, work_for_parent
 from credalens.serve.watching.collecting import FOLDER
@@ -63,20 +64,27 @@ def run(settings: Settings, /, *, workers: int = 1, json_logs: bool = False, **o
 
 
 def _serve_alone(server: Server) -> None:
-    server.run([server.config.bind_socket()])
+    server.run(_listening(server))
     if not server.started:
         sys.exit(STARTUP_FAILURE)
 
 
 def _serve_together(settings: Settings, content: Content, options: dict[str, Any]) -> None:
-    listening = [Server(lambda: None, **options).config.bind_socket()]
+    listening = _listening(Server(lambda: None, **options))
     with _shared_counts():
         arguments = settings, content, options, listening
         Supervisor(_work, arguments, settings.workers, listening, options["timeout"]).run()
 
 
+def _listening(server: Server) -> list[socket.socket]:
+    sockets, config = bound_sockets(server.config.host, server.config.port), server.config
+    host, port = f"[{config.host}]" if ":" in config.host else config.host, sockets[0].getsockname()[1]
+    LOG.info("Uvicorn running on %s://%s:%d (Press CTRL+C to quit)", "https" if config.is_ssl else "http", host, port)
+    return sockets
+
+
 def _work(
-    pipe: Connection, settings: Settings, content: Content, options: dict[str, Any], sockets: list[socket]
+    pipe: Connection, settings: Settings, content: Content, options: dict[str, Any], sockets: list[socket.socket]
 ) -> None:
     """What a worker does, from its beginning to its end."""
     server = Server(partial(make_app, settings, content), **options, signals=())

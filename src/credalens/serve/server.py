@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import logging
-import selectors
 import signal
 import socket
-import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +16,7 @@ import uvicorn
 from starlette.responses import JSONResponse
 
 from credalens.serve.connection import SILENCE, Connection, most_connections
+from credalens.serve.listening import any_waiting, refuse_new
 
 LOG: Final = logging.getLogger("uvicorn.error")
 
@@ -32,11 +30,6 @@ QUIET: Final = 0.25
 """Seconds without a new connection after which all handshakes that had begun are taken to have ended."""
 
 STEP: Final = 0.01
-
-NO_SYN: Final = ((0x30, 0, 0, 13), (0x54, 0, 0, 0x12), (0x15, 0, 1, 0x02), (0x06, 0, 0, 0), (0x06, 0, 0, 0xFFFFFFFF))
-"""A classic BPF program, run on each TCP header: flags & (SYN | ACK) == SYN ? drop : accept."""
-
-SO_ATTACH_FILTER: Final = 26  # of Linux; Python's socket has no name for it
 
 
 class Drain:
@@ -91,7 +84,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
 
     @contextmanager
-    def capture_signals(self) -> Iterator[None]:  # type: ignore[override]
+    def capture_signals(self) -> Iterator[None]:
         """End in order at a signal, after which the process goes on: its exit code says that all went well."""
         before = {number: signal.signal(number, self.handle_exit) for number in self._signals}
         try:
@@ -107,7 +100,7 @@ class Server(uvicorn.Server):
             sys.exit(STARTUP_FAILURE)
         config, loop = self.config, asyncio.get_running_loop()
         connection = partial(Connection, config, self.server_state, self.lifespan.state)
-        tls = {"ssl": config.ssl, "ssl_handshake_timeout": SILENCE} if config.ssl else {}
+        tls: dict[str, Any] = {"ssl": config.ssl, "ssl_handshake_timeout": SILENCE} if config.ssl else {}
         self.servers = [
             await loop.create_server(connection, sock=sock, backlog=config.backlog, **tls) for sock in sockets or ()
         ]
@@ -166,28 +159,3 @@ class Server(uvicorn.Server):
         for connection in list(self.server_state.connections):
             if isinstance(connection, Connection):
                 connection.look(now)
-
-
-def refuse_new(sockets: Sequence[socket.socket], /) -> bool:
-    """Let no further connection begin, without touching those that have: on Linux, where this is possible.
-
-    Its client's system tries again after a second, and is refused then, since nobody listens any more.
-    """
-    if sys.platform != "linux":
-        return False
-    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in NO_SYN))
-    filter_of_it = struct.pack("HP", len(NO_SYN), ctypes.addressof(program))
-    try:
-        for sock in sockets:
-            sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, filter_of_it)
-    except OSError:  # a kernel or a sandbox without it
-        return False
-    return True
-
-
-def any_waiting(sockets: Sequence[socket.socket], /) -> bool:
-    """Whether a connection waits to be accepted."""
-    with selectors.DefaultSelector() as selector:
-        for sock in sockets:
-            selector.register(sock, selectors.EVENT_READ)
-        return bool(selector.select(0))

@@ -16,7 +16,8 @@ from multiprocessing.connection import Connection, wait
 from threading import Event, Thread
 from typing import Any, Final
 
-from credalens.serve.server import IDLE, STARTUP_FAILURE, Server, refuse_new
+from credalens.serve.listening import refuse_new
+from credalens.serve.server import IDLE, STARTUP_FAILURE, Server
 
 LOG: Final = logging.getLogger("uvicorn.error")
 SPAWN: Final = multiprocessing.get_context("spawn")
