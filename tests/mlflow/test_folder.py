@@ -13,8 +13,8 @@ from credalens.guard import Guard
 from credalens.mlflow import load_model
 from credalens.mlflow.folder import Description
 from credalens.mlflow.installed import Wheel
-from credalens.mlflow.onnx_files import external_files
 from credalens.mlflow.saving import write_files
+from credalens.storage.formats.onnx import external_files
 from tests.serve.onnx_files import write_linear
 
 ROWS = np.random.default_rng(0).normal(0, 2, (20, 4)).astype(np.float32)
@@ -182,7 +182,7 @@ class TestExternalData:
         path = tmp_path / "all.onnx"
         path.write_bytes(helper.make_model(graph, functions=[function]).SerializeToString())
         names = ("values", "branch", "constant", "initializer", "function")
-        assert external_files(path) == {f"{name}.bin" for name in names}
+        assert external_files(path.read_bytes()) == {f"{name}.bin" for name in names}
 
     @pytest.mark.parametrize(
         "content", [b"cos\nsystem\n(S'true'\ntR.", b"\x3a\xff\xff\xff\xff", b"\x3a\x05ab", b"\xff"]
@@ -190,7 +190,7 @@ class TestExternalData:
     def test_files_that_are_none(self, tmp_path, content):
         (tmp_path / "x.onnx").write_bytes(content)
         with pytest.raises(ValueError, match=r"x\.onnx is not an ONNX file, or damaged"):
-            external_files(tmp_path / "x.onnx")
+            external_files((tmp_path / "x.onnx").read_bytes())
 
 
 class TestWheel:

@@ -17,8 +17,8 @@ from credalens.serve.server import Server
 from tests.serve.messages import request
 from tests.serve.test_processes import SECONDS, eventually
 
-HEAD = b"GET /v2/health/live HTTP/1.1\r\nHost: h\r\n"
-POST = b"POST /v2/models/credal/infer HTTP/1.1\r\nHost: h\r\n"
+HEAD = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n"
+POST = b"POST /v2/models/credal/infer HTTP/1.1\r\nHost: localhost\r\n"
 MESSAGE = request({"probs": np.full((2, 1, 4), 0.25)}, ["total"])
 BODY = POST + b"Content-Length: %d\r\n\r\n" % len(MESSAGE.content) + MESSAGE.content
 MIB = b"x" * (1 << 20)

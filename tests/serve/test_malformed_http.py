@@ -1,23 +1,15 @@
-"""What is no HTTP at all is refused as JSON too, whichever parser uvicorn has."""
+"""What is no HTTP at all is refused as JSON too."""
 
 from __future__ import annotations
 
 import json
-import pickle
 import socket
 import threading
 
-import pytest
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from credalens.serve import app, member_outputs
-from credalens.serve.malformed_http import JsonAnswers, JsonErrors
-
-
-class OnH11(JsonAnswers, H11Protocol):
-    """Where httptools is not installed."""
-
+from credalens.serve.connection import Connection
 
 MALFORMED = [
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(40),  # TLS to a port without it
@@ -28,9 +20,8 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("parser", [JsonErrors, OnH11])
-def test_malformed_http_is_refused_in_json(parser):
-    config = uvicorn.Config(app(member_outputs(), observers=[]), port=0, http=parser, log_level="critical")
+def test_malformed_http_is_refused_in_json():
+    config = uvicorn.Config(app(member_outputs(), observers=[]), port=0, http=Connection, log_level="critical")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -49,10 +40,6 @@ def test_malformed_http_is_refused_in_json(parser):
     finally:
         server.should_exit = True
         thread.join()
-
-
-def test_workers_can_be_handed_the_class():
-    assert pickle.loads(pickle.dumps(JsonErrors)) is JsonErrors  # noqa: S301
 
 
 def answer(address, text):

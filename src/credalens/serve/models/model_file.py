@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
 
-LOCATION: Final = b"\n\x08location\x12"
-"""How a tensor begins the name of the file that its values are in ("external data"): protobuf's key, then its value."""
+from credalens.storage.formats.onnx import external_files, is_beside
 
 
 @dataclass(frozen=True)
@@ -69,29 +67,15 @@ class ModelFile:
 def _external(folder: Path, content: bytes) -> Iterator[tuple[str, Path]]:
     """Files in the folder that the bytes of a model name. ONNX Runtime says which it misses."""
     for name in sorted(_locations(content)):
-        inside = not PurePath(name).anchor and ".." not in PurePath(name).parts
-        if inside and (folder / name).is_file():
+        if is_beside(name) and (folder / name).is_file():
             yield name, folder / name
 
 
 def _locations(content: bytes) -> set[str]:
-    names, at = set(), content.find(LOCATION)
-    while at >= 0:
-        start = at + len(LOCATION)
-        length, start = _varint(content, start)
-        names.add(content[start : start + length].decode(errors="replace"))
-        at = content.find(LOCATION, start)
-    return {name for name in names if name and "\0" not in name and len(name) < 4096}  # what a path may be
-
-
-def _varint(content: bytes, start: int) -> tuple[int, int]:
-    """A number of protobuf, seven bits a byte, and where it ends."""
-    value = 0
-    for place, byte in enumerate(content[start : start + 5]):
-        value |= (byte & 127) << (7 * place)
-        if byte < 128:
-            return value, start + place + 1
-    return 0, start
+    """Of a damaged file none: ONNX Runtime says what is wrong with it."""
+    with suppress(ValueError):
+        return external_files(content)
+    return set()
 
 
 def _digest(content: bytes, weights: Mapping[str, bytes]) -> str:
