@@ -187,10 +187,9 @@ class TestExternalData:
     @pytest.mark.parametrize(
         "content", [b"cos\nsystem\n(S'true'\ntR.", b"\x3a\xff\xff\xff\xff", b"\x3a\x05ab", b"\xff"]
     )
-    def test_files_that_are_none(self, tmp_path, content):
-        (tmp_path / "x.onnx").write_bytes(content)
-        with pytest.raises(ValueError, match=r"x\.onnx is not an ONNX file, or damaged"):
-            external_files((tmp_path / "x.onnx").read_bytes())
+    def test_files_that_are_none(self, content):
+        with pytest.raises(ValueError, match="it is not an ONNX file, or damaged"):
+            external_files(content)
 
 
 class TestWheel:

@@ -90,9 +90,13 @@ def test_weights_in_a_file_of_their_own_belong_to_the_model(tmp_path, name):
 def test_files_elsewhere_are_not_read(tmp_path, name):
     (tmp_path / "secret").write_bytes(b"secret")
     (folder := tmp_path / "models").mkdir()
-    entry = name.encode()
-    (folder / "model.onnx").write_bytes(b"\n\x08location\x12" + bytes([len(entry)]) + entry)
-    assert ModelFile.read(folder / "model.onnx").weights == {}
+    path = write_linear(folder / "model.onnx", RNG.normal(size=(6, 4)))
+    onnx.save(onnx.load(path), path, save_as_external_data=True, location="weights", size_threshold=0)
+    assert ModelFile.read(path).weights
+    model = onnx.load(path, load_external_data=False)
+    next(entry for entry in model.graph.initializer[0].external_data if entry.key == "location").value = name
+    path.write_bytes(model.SerializeToString())
+    assert ModelFile.read(path).weights == {}
 
 
 @pytest.mark.parametrize("tail", [b"", b"\xff" * 9, b"\x7f", b"\x02\0\0", b"\x03../", b"\xff\xff\xff\xff\x0fx"])

@@ -22,6 +22,9 @@ def work(pipe, folder):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if (folder / "broken").exists():
         raise SystemExit(5)
+    if (folder / "doomed").exists():
+        (folder / "doomed").unlink(missing_ok=True)
+        os.kill(os.getpid(), signal.SIGKILL)
     (folder / f"{os.getpid()}.pid").touch()
     while pipe.recv() == PING:
         if (folder / f"{os.getpid()}.mute").exists():
@@ -72,6 +75,13 @@ def test_where_no_worker_can_start_the_server_ends(tmp_path, caplog, monkeypatch
         supervisor.run()
     assert ended.value.code == 3
     assert "workers cannot start" in caplog.text
+
+
+def test_a_worker_that_is_killed_before_any_has_begun_is_replaced(supervised, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PAUSE", 0.01)
+    (tmp_path / "doomed").touch()
+    supervised(begun)
+    assert not (tmp_path / "doomed").exists()
 
 
 def test_a_replacement_that_cannot_start_is_tried_again(supervised, tmp_path, monkeypatch):

@@ -59,6 +59,10 @@ class Worker:
             return False
         return self.process.is_alive() and time.monotonic() - self._heard < PATIENCE
 
+    def has_failed(self) -> bool:
+        """Whether it ended by itself, with an error, and was not killed."""
+        return (self.process.exitcode or 0) > 0
+
     def stop(self) -> None:
         """Tell it to end in order."""
         try:
@@ -130,7 +134,7 @@ class Supervisor:
             LOG.error("worker [%s] died", worker.process.pid)
             if worker.started:
                 continue
-            if not self._worked:
+            if not self._worked and worker.has_failed():
                 LOG.error("workers cannot start: the server ends")
                 sys.exit(STARTUP_FAILURE)
             self._not_before = time.monotonic() + PAUSE
