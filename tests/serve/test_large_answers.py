@@ -18,7 +18,6 @@ from credalens.serve.batching.answering import FIRST_VALUES, Answering
 from credalens.serve.batching.batcher import Batcher
 from credalens.serve.batching.jobs import Job
 from credalens.serve.outputs import available_outputs
-from credalens.serve.protocol import infer_response
 from credalens.serve.protocol.errors import RequestError
 from credalens.serve.protocol.infer_request import WantedOutput
 from credalens.serve.protocol.infer_response import AT_ONCE, HEADER_LENGTH, Answer
@@ -175,7 +174,7 @@ def test_the_pieces_are_the_json_of_the_whole(case):
 def test_the_encoder_never_gets_many_values_at_once(monkeypatch):
     """It would hold the interpreter, and the event loop with it, for as long as it takes for them."""
     sizes, dumps = [], json.dumps
-    monkeypatch.setattr(infer_response.json, "dumps", lambda x, **options: sizes.append(len(x)) or dumps(x, **options))
+    monkeypatch.setattr(json, "dumps", lambda x, **options: sizes.append(len(x)) or dumps(x, **options))
     Answer({"a": 1}, (WantedOutput("x", False),), {"x": np.zeros((3, 10_000))}).written()
     assert max(sizes) == AT_ONCE
     assert sum(sizes) >= 30_000
