@@ -11,11 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.counted import count_text
-from credalens.guard.binomial import binomial_interval
-from credalens.guard.risk.control import Limits, Plan, Tested, last_passed, plan_of
+from credalens.guard.binomial import binomial_interval, upper_bound
+from credalens.guard.risk.control import LATE, Limits, Plan, Tested, last_passed, plan_of
 
 MOST: Final = 1_000
 """Times as many inputs that one might still label."""
+SMALLEST: Final = 0.1
+"""The smallest part of what could be accepted about which anything is said: chance alone makes a smaller one look sure."""
+DOUBT: Final = 0.1
+"""How likely a number of inputs is named, at most, where no number would do."""
+CAUTIOUS: Final = 0.8
+"""The confidence that errors are not more frequent than the higher number of inputs takes for granted."""
 
 
 def shortfall(tested: Sequence[Tested], limits: Limits, plan: Plan | None, score: str, /) -> str:
@@ -51,37 +57,68 @@ def _errors_at(tested: Tested, place: int, share: float) -> str:
 
 
 def _advice(tested: Sequence[Tested], limits: Limits) -> str:
-    """How many inputs would do if error rates are as observed; or that none will, and how sure that is."""
+    """How many inputs would do; or that none will for so large a share of them, or that the data cannot tell."""
     for entry in tested:
-        accepted, errors = _most_certain(entry)
-        if errors >= entry.risk.max_error * accepted:
-            low, high = binomial_interval(errors, accepted)
+        if all(_interval(entry, place)[0] >= entry.risk.max_error for place in _leading(entry)):
             return (
-                f"Even the most certain have an {entry.risk.name} of {errors / accepted:.3g} ({errors} of {accepted:,}, 95 % "
-                f"interval {low:.3g} to {high:.3g}): more inputs like these cannot promise less. Allow more errors, or use "
-                "another score."
+                f"{_most_certain(entry, _leading(entry)[0])}: more inputs like these can promise it for a smaller share of them at most. Allow "
+                "more errors, or use another score."
             )
-    times = times_needed(tested, limits)
-    if times is None:
-        return f"More than {MOST:,} times as many inputs would be needed: allow more errors, or use another score."
+    unclear = next((entry for entry in tested if not _seems_possible(entry)), None)
+    times, most_times = times_needed(tested, limits), times_needed(tested, limits, CAUTIOUS)
+    if unclear or times is None:
+        entry = unclear or tested[0]
+        return (
+            f"{_most_certain(entry, min(_leading(entry), key=entry.p_value))}: these data cannot tell whether more inputs would do. Take more, allow more "
+            "errors, or use another score."
+        )
+    at_most = (
+        f"more than {MOST:,} times as many" if most_times is None else f"about {_rounded(most_times * limits.of):,}"
+    )
     return (
         f"If errors are as frequent as here, about {_rounded(times * limits.of):,} calibration inputs are needed to promise it "
-        "in every second case."
+        f"in every second case, and {at_most} if they are as frequent as these data leave possible at {CAUTIOUS:.0%} "
+        "confidence."
     )
 
 
-def _most_certain(tested: Tested) -> tuple[int, int]:
-    """How many of the most certain inputs are wrong least often, if errors grow more frequent with the score; their errors."""
-    end = int(_hull(tested)[1])
-    return int(tested.accepted[end]), int(tested.errors[end])
+def _leading(tested: Tested) -> list[int]:
+    """The limits at which more inputs might be promised: sequences begin there, or stricter where fewer are wrong.
+
+    The loosest is where the last sequence begins; the others accept half as many, a quarter and so on.
+    """
+    largest = max(LATE * tested.most, tested.fewest())
+    smallest = max(SMALLEST * tested.most, tested.fewest())
+    sizes = [largest / 2**half for half in range(1 + int(math.log2(largest / smallest)))]
+    return sorted({int(np.searchsorted(tested.accepted, math.ceil(size))) for size in sizes})
 
 
-def times_needed(tested: Sequence[Tested], limits: Limits, /) -> float | None:
+def _interval(tested: Tested, place: int) -> tuple[float, float]:
+    """Of the error rate at a limit, with a confidence of 95 %."""
+    return binomial_interval(int(tested.errors[place]), int(tested.accepted[place]))
+
+
+def _seems_possible(tested: Tested) -> bool:
+    """Whether the error rate is below the allowed one at a leading limit; wrong with a probability of `DOUBT`."""
+    places = _leading(tested)
+    return any(tested.p_value(place) <= DOUBT / len(places) for place in places)
+
+
+def _most_certain(tested: Tested, place: int) -> str:
+    accepted, errors, (low, high) = int(tested.accepted[place]), int(tested.errors[place]), _interval(tested, place)
+    return (
+        f"Among the {accepted:,} most certain the {tested.risk.name} is {errors / accepted:.3g} ({errors} errors, 95 % interval "
+        f"{low:.3g} to {high:.3g})"
+    )
+
+
+def times_needed(tested: Sequence[Tested], limits: Limits, level: float | None = None, /) -> float | None:
     """How many times as many inputs let a limit pass if errors are as frequent at every limit; None where `MOST` do not.
 
     Errors are taken to grow more frequent with the score, so that a single one among the most certain is not scaled up.
+    With a ``level`` they are as frequent as the observed ones do not rule out at that confidence.
     """
-    smooth = [(entry, _smooth_errors(entry)) for entry in tested]
+    smooth = [(entry, _smooth_errors(entry, level)) for entry in tested]
 
     def enough(times: float) -> bool:
         larger = [_scaled(entry, errors, times) for entry, errors in smooth]
@@ -104,28 +141,22 @@ def _scaled(tested: Tested, errors: NDArray[np.float64], times: float) -> Tested
     return replace(tested, accepted=accepted, errors=np.round(times * errors).astype(np.int64))
 
 
-def _smooth_errors(tested: Tested) -> NDArray[np.float64]:
-    """The errors at every limit on the largest convex curve below the observed ones (isotonic regression of the error rate)."""
-    ends = _hull(tested)
-    accepted, errors = (np.append(0, x)[ends + 1] for x in (tested.accepted, tested.errors))
-    return np.interp(tested.accepted, accepted, errors)
-
-
-def _hull(tested: Tested) -> NDArray[np.intp]:
-    """The limits at the corners of that curve, from left to right; -1 is where nothing is accepted."""
-    corners = [(-1, 0, 0)]
-    for place, (accepted, errors) in enumerate(zip(tested.accepted.tolist(), tested.errors.tolist(), strict=True)):
-        if accepted == corners[-1][1]:
-            continue
+def _smooth_errors(tested: Tested, level: float | None) -> NDArray[np.float64]:
+    """The errors at every limit on the largest convex curve below those at the leading ones: their rate grows along it."""
+    corners = [(0, 0.0)]
+    for place in _leading(tested):
+        accepted, errors = int(tested.accepted[place]), float(tested.errors[place])
+        if level is not None:
+            errors = accepted * upper_bound(int(errors), accepted, level=level)
         while len(corners) > 1 and _turns_down(corners[-2], corners[-1], accepted, errors):
             corners.pop()
-        corners.append((place, accepted, errors))
-    return np.array([place for place, _, _ in corners])
+        corners.append((accepted, errors))
+    return np.interp(tested.accepted, *np.array(corners).T)
 
 
-def _turns_down(a: tuple[int, int, int], b: tuple[int, int, int], accepted: int, errors: int) -> bool:
+def _turns_down(a: tuple[int, float], b: tuple[int, float], accepted: int, errors: float) -> bool:
     """Whether the rate from b on is no higher than that from a to b."""
-    return (errors - b[2]) * (b[1] - a[1]) <= (b[2] - a[2]) * (accepted - b[1])
+    return (errors - b[1]) * (b[0] - a[0]) <= (b[1] - a[1]) * (accepted - b[0])
 
 
 def _rounded(count: float) -> int:
