@@ -22,6 +22,7 @@ DOUBT: Final = 0.1
 """How likely a number of inputs is named, at most, where no number would do."""
 CAUTIOUS: Final = 0.8
 """The confidence that errors are not more frequent than the higher number of inputs takes for granted."""
+INSTEAD: Final = "Allow more errors, or use another score."
 
 
 def shortfall(tested: Sequence[Tested], limits: Limits, plan: Plan | None, score: str, /) -> str:
@@ -58,20 +59,16 @@ def _errors_at(tested: Tested, place: int, share: float) -> str:
 
 def _advice(tested: Sequence[Tested], limits: Limits) -> str:
     """How many inputs would do; or that none will for so large a share of them, or that the data cannot tell."""
-    for entry in tested:
-        if all(_interval(entry, place)[0] >= entry.risk.max_error for place in _leading(entry)):
-            return (
-                f"{_most_certain(entry, _leading(entry)[0])}: more inputs like these can promise it for a smaller share of them at most. Allow "
-                "more errors, or use another score."
-            )
+    if hopeless := next((entry for entry in tested if _seems_impossible(entry)), None):
+        seen = _rate_at(hopeless, _leading(hopeless)[0])
+        return f"{seen}: more inputs like these can promise it for a smaller share of them at most. {INSTEAD}"
     unclear = next((entry for entry in tested if not _seems_possible(entry)), None)
-    times, most_times = times_needed(tested, limits), times_needed(tested, limits, CAUTIOUS)
+    times = times_needed(tested, limits)
     if unclear or times is None:
-        entry = unclear or tested[0]
-        return (
-            f"{_most_certain(entry, min(_leading(entry), key=entry.p_value))}: these data cannot tell whether more inputs would do. Take more, allow more "
-            "errors, or use another score."
-        )
+        worst = unclear or tested[0]
+        seen = _rate_at(worst, min(_leading(worst), key=worst.p_value))
+        return f"{seen}: these data cannot tell whether more inputs would do. Take more. {INSTEAD}"
+    most_times = times_needed(tested, limits, CAUTIOUS)
     at_most = (
         f"more than {MOST:,} times as many" if most_times is None else f"about {_rounded(most_times * limits.of):,}"
     )
@@ -98,17 +95,22 @@ def _interval(tested: Tested, place: int) -> tuple[float, float]:
     return binomial_interval(int(tested.errors[place]), int(tested.accepted[place]))
 
 
+def _seems_impossible(tested: Tested) -> bool:
+    """Whether the error rate is above the allowed one at every leading limit."""
+    return all(_interval(tested, place)[0] >= tested.risk.max_error for place in _leading(tested))
+
+
 def _seems_possible(tested: Tested) -> bool:
     """Whether the error rate is below the allowed one at a leading limit; wrong with a probability of `DOUBT`."""
     places = _leading(tested)
     return any(tested.p_value(place) <= DOUBT / len(places) for place in places)
 
 
-def _most_certain(tested: Tested, place: int) -> str:
+def _rate_at(tested: Tested, place: int) -> str:
     accepted, errors, (low, high) = int(tested.accepted[place]), int(tested.errors[place]), _interval(tested, place)
     return (
-        f"Among the {accepted:,} most certain the {tested.risk.name} is {errors / accepted:.3g} ({errors} errors, 95 % interval "
-        f"{low:.3g} to {high:.3g})"
+        f"Among the {accepted:,} most certain the {tested.risk.name} is {errors / accepted:.3g} "
+        f"({count_text(errors, 'error')}, 95 % interval {low:.3g} to {high:.3g})"
     )
 
 
