@@ -207,6 +207,20 @@ class TestJax:
 class TestArrayApi:
     strict = pytest.importorskip("array_api_strict")
 
+    @pytest.mark.parametrize("key", [0, slice(1, 3), (0,), (slice(2), None), (Ellipsis, 1), [True, False, True, False]])
+    @pytest.mark.parametrize("batch", [(4,), (4, 3)])
+    def test_some_inputs_are_chosen_without_an_ellipsis(self, batch, key):
+        key = self.strict.asarray(key) if isinstance(key, list) else key
+        members = np.random.default_rng(0).dirichlet(np.ones(3), (5, *batch))
+        chosen, expected = (
+            wrap(self.strict.asarray(members))[key],
+            wrap(members)[np.asarray(key) if isinstance(key, type(self.strict.asarray(0))) else key],
+        )
+        for field in ARRAYS:
+            close(np.from_dlpack(getattr(chosen, field)), getattr(expected, field), 0)
+        close(np.from_dlpack(chosen.classical.total), expected.classical.total, 0)
+        close(np.from_dlpack(chosen.hull.lower_entropy()), expected.hull.lower_entropy(), 0)
+
     @pytest.mark.parametrize("name", ["float32", "float64"])
     def test_arrays_come_back_in_their_namespace(self, name):
         members = self.strict.asarray(BATCH.astype(name))

@@ -188,6 +188,14 @@ def namespace(library: str, /) -> Any:
     return sys.modules["jax"].numpy if library == "jax" else sys.modules[library]
 
 
+def entries(x: Any, key: Any, /) -> Any:
+    """Entries of ``x`` along its first axes; strict libraries ask for an ellipsis where an index leaves out the others."""
+    parts = key if isinstance(key, tuple) else (key,)
+    masked = any(str(getattr(part, "dtype", "")).endswith("bool") for part in parts)
+    axes = sum(part is not None for part in parts)
+    return x[key] if masked or axes >= len(x.shape) or any(part is Ellipsis for part in parts) else x[(*parts, ...)]
+
+
 def take_inputs(members: Any, key: Any, /) -> Any:
     """Members (members, *batch, classes) of the inputs that an index of the batch chooses; a tuple has an array an axis."""
     if not isinstance(key, tuple):
@@ -200,7 +208,7 @@ def take_inputs(members: Any, key: Any, /) -> Any:
 def places_of(key: tuple[Any, ...], batch: tuple[int, ...], array_kind: ArrayKind, /) -> tuple[NDArray, ...]:
     """What an index of several axes of a batch chooses, as an array for each axis: libraries differ in mixed indices."""
     numbers = array_kind.restore(np.arange(math.prod(batch)).reshape(batch))
-    chosen: NDArray = to_numpy(numbers[key])[0]
+    chosen: NDArray = to_numpy(entries(numbers, key))[0]
     return np.unravel_index(chosen, batch)
 
 

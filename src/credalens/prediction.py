@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import NUMPY, ArrayKind, array_kind_of, gpu_tensor, places_of, to_numpy, top_class
+from credalens.arrays import NUMPY, ArrayKind, array_kind_of, entries, gpu_tensor, places_of, to_numpy, top_class
 from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.counted import count_text
 from credalens.checks.doubtful_input import warn_doubtful_logits, warn_many_members
@@ -168,12 +168,12 @@ class CredalPrediction:
         """The prediction for some inputs: an index, a slice, a list or a mask, or a tuple of these for several axes."""
         len(self)
         key = batch_index(key, len(self.total.shape))
-        arrays = {name: getattr(self, name)[key] for name in ARRAYS}
+        arrays = {name: entries(getattr(self, name), key) for name in ARRAYS}
         places = key
         if isinstance(key, tuple):
             places = places_of(key, tuple(self.total.shape), array_kind_of(self.total))
         members = self._members and self._members.take(places)
-        classical = self._classical and ClassicalUncertainty(*(x[key] for x in vars(self._classical).values()))
+        classical = self._classical and ClassicalUncertainty(*(entries(x, key) for x in vars(self._classical).values()))
         return replace(self, **arrays, _members=members, _classical=classical)
 
     def save(self, path: str | os.PathLike[str], /) -> None:

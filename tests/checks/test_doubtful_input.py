@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from credalens import MemberSummary, wrap, wrap_logits
+from credalens import (
+    ConvexHull,
+    MemberSummary,
+    classical_uncertainty,
+    probability_intervals,
+    wrap,
+    wrap_logits,
+)
 from tests.strategies import ensembles
 
 RNG = np.random.default_rng(0)
@@ -97,7 +104,17 @@ def test_a_row_that_is_far_off_is_no_rounding():
     assert "half precision" not in str(caught.value)
 
 
-@pytest.mark.parametrize("function", [wrap, wrap_logits, lambda p: MemberSummary().update(p)])
+@pytest.mark.parametrize(
+    "function",
+    [
+        wrap,
+        wrap_logits,
+        lambda p: MemberSummary().update(p),
+        ConvexHull,
+        classical_uncertainty,
+        probability_intervals,
+    ],
+)
 @pytest.mark.parametrize(
     ("shape", "doubtful"), [((6000, 2), True), ((101, 10), True), ((21, 2), True), ((20, 2), False)]
 )
@@ -138,6 +155,28 @@ def test_the_batch_of_a_stack_is_not_taken_for_the_classes():
     assert words_of(wrap_logits, stack, class_axis=-4) == words_of(wrap_logits, stack, class_axis=-3) == []
     one_image = stack[:, 0]
     assert words_of(wrap_logits, one_image, class_axis=1) == []
+
+
+@pytest.mark.parametrize("shape", [(5, 4, 150, 64, 64), (5, 4, 150, 128, 128), (5, 4, 21, 16, 16), (5, 4, 4, 4, 4)])
+def test_nor_where_there_are_more_classes_than_rows_of_pixels(shape):
+    """Sides that are equal say enough, as they do where the classes are taken to be last."""
+    stack = np.broadcast_to(RNG.normal(size=(1, *shape[1:3], 1, 1)), shape)
+    assert "class_axis=-3 for such images" in words_of(wrap_logits, stack, class_axis=1)[0]
+    assert words_of(wrap_logits, stack, class_axis=-4) == words_of(wrap_logits, stack, class_axis=-3) == []
+
+
+@pytest.mark.parametrize("shape", [(5, 10, 64), (5, 10, 10), (5, 21, 16, 16), (5, 3, 40, 16, 8), (5, 3, 20, 4, 7)])
+def test_ordinary_stacks_with_their_classes_behind_the_members_pass(shape):
+    assert words_of(wrap_logits, RNG.normal(size=shape), class_axis=1) == []
+
+
+def test_strict_arrays_are_looked_at():
+    strict = pytest.importorskip("array_api_strict")
+    probs = RNG.dirichlet(np.ones(4), (3, 20))
+    assert len(words_of(wrap_logits, strict.asarray(probs))) == 1
+    assert words_of(wrap_logits, strict.asarray(np.log(probs))) == []
+    elsewhere = np.moveaxis(RNG.dirichlet(np.ones(4), (3, 7, 9)), -1, -2)
+    assert "sum to one along axis -2" in words_of(wrap_logits, strict.asarray(elsewhere))[0]
 
 
 def test_a_wrapper_counts_the_axes_of_what_one_member_returns():

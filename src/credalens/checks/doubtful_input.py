@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import ArrayKind, in_own_library, to_numpy
+from credalens.arrays import ArrayKind, entries, in_own_library, to_numpy
 from credalens.checks.arrays import row_tolerance
 
 FEW: Final = 4  # indices looked at along each axis, spread over all of it
@@ -58,7 +58,7 @@ def few_rows(x: Any, /) -> Any:
     if isinstance(x, list | tuple) and x and len(getattr(x[0], "shape", ())) > 1:
         return in_own_library([few_rows(member) for member in x[:: _step(len(x))]])
     array = in_own_library(x)
-    return array[tuple(slice(None, None, _step(size)) for size in array.shape[:-1])]
+    return entries(array, tuple(slice(None, None, _step(size)) for size in array.shape[:-1]))
 
 
 def _step(size: int) -> int:
@@ -102,12 +102,12 @@ def _like_images(shape: tuple[int, ...]) -> bool:
 
 def _like_one_batch_too_few(shape: tuple[int, ...]) -> bool:
     """Whether the batch (members, *batch, classes) without its classes looks like (classes, height, width)."""
-    return len(shape) > FEWEST_AXES and shape[1] < min(shape[-3:-1])
+    return len(shape) > FEWEST_AXES and (shape[-2] == shape[-3] or shape[1] < min(shape[-3:-1]))
 
 
 def _axis_of_distributions(x: Any) -> int | None:
     """The axis of the batch, counted from the end, along which values sum to one; None where there is none."""
-    member = in_own_library(x[0])
+    member = in_own_library(x[0] if isinstance(x, list | tuple) else entries(x, 0))
     for axis in range(-len(member.shape), -1):
         steps = [slice(None, None, 1 if place == axis else _step(size)) for place, size in _from_end(member.shape)]
         values, kind = to_numpy(member[tuple(steps)])

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.bad_rows import raise_bad_rows
+from credalens.checks.doubtful_input import warn_many_members
 from credalens.checks.member_array import MemberArray, read_members
 from credalens.checks.options import check_base
 from credalens.core.batches import for_each_chunk
@@ -45,6 +46,7 @@ def classical_uncertainty(
     (1.0, 0.0, 1.0)
     """
     check_base(base)
+    warn_many_members(probs, "probs")
     return classical_of(read_members(probs, member_axis=member_axis), base=base, threads=threads)
 
 

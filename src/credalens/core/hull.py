@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.counted import count_text
+from credalens.checks.doubtful_input import warn_many_members
 from credalens.checks.member_array import MemberArray, read_valid_members
 from credalens.checks.options import check_base, check_count, check_few_classes, check_subset
 from credalens.core.batches import for_each_chunk
@@ -47,6 +48,7 @@ class ConvexHull:
     __repr__ = short_repr
 
     def __post_init__(self) -> None:
+        warn_many_members(self.probs, "probs", stacklevel=3)
         object.__setattr__(self, "_members", read_valid_members(self.probs, member_axis=self.member_axis))
 
     @classmethod

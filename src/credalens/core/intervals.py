@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from credalens.checks.arrays import as_array, read_array, row_tolerance
 from credalens.checks.bad_rows import raise_bad_rows
+from credalens.checks.doubtful_input import warn_many_members
 from credalens.checks.intervals import IntervalArray, check_same_classes, read_intervals, trusted_intervals
 from credalens.checks.member_array import read_members
 from credalens.checks.options import check_count, check_few_classes
@@ -138,6 +139,7 @@ def probability_intervals(probs: Any, *, member_axis: int = 0, threads: int | No
     """
     from credalens.kernels.bounds import bounds_rows
 
+    warn_many_members(probs, "probs")
     members = read_members(probs, member_axis=member_axis)
     _, rows, classes = members.array.shape
     dtype = members.array_kind.result_dtype
