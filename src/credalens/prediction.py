@@ -58,8 +58,9 @@ class CredalPrediction:
     - ``probability`` (*batch, classes): the intersection probability, the point prediction of the credal set.
     - ``mean`` (*batch, classes): the averaged probability, for comparison.
     - ``total``, ``aleatoric``, ``epistemic`` (*batch): the highest entropy, the lowest entropy, their difference.
-    - ``aleatoric_bound`` (*batch): a certified lower bound of the lowest entropy. It equals ``aleatoric`` up to 1e-9 unless
-      the work budget ended first, of which a warning says for how many rows, and how far apart the two are.
+    - ``aleatoric_bound`` (*batch): a certified lower bound of the lowest entropy. It equals ``aleatoric`` up to 1e-9 bits, in
+      float32 up to 1e-6, unless the work budget ended first, of which a warning says for how many rows, and how far apart the
+      two are.
     - ``classical``: total, aleatoric and epistemic uncertainty of the averaged prediction. Computed on first access.
     - ``hartley`` (*batch): the generalized Hartley measure. Computed on first access.
     - ``hartley_bounds``: a certified bracket (low, high) of it, each (*batch). Equal up to 16 classes, at most 1e-3 bit

@@ -62,8 +62,13 @@ def test_a_spent_budget_leaves_a_bracket(monkeypatch):
     low, high = probability_intervals(members)
     exact = maximum_mean_imprecision(low, high)
     monkeypatch.setattr(imprecision, "MAX_NODES", 3)
-    value, (below, above) = maximum_mean_imprecision(low, high, return_bounds=True)
-    assert (above > below + 1e-12).any()
+    with pytest.warns(RuntimeWarning, match=r"of 200 rows are not certified after max_nodes=3: imprecision") as caught:
+        value, (below, above) = maximum_mean_imprecision(low, high, return_bounds=True)
+    number, gap = int((above - below > 1e-9).sum()), float((above - below).max())
+    assert number > 0
+    assert str(caught[0].message).startswith(f"{number} of 200")
+    assert f"too low by up to {gap:.3g}" in str(caught[0].message)
+    assert caught[0].filename == __file__
     assert ((below <= exact + 1e-12) & (exact <= above + 1e-12)).all()
     assert (value == below).all()
 
@@ -91,3 +96,24 @@ def test_equal_widths_need_hardly_a_search(classes, distinct, noise, monkeypatch
     assert (above - below <= 1e-12).all()
     if distinct == 1:
         np.testing.assert_allclose(value, np.minimum(classes // 2 / classes, 1 - low.sum(axis=-1)), atol=1e-12)
+
+
+@pytest.mark.parametrize("noise", [1e-13, 1e-11, 1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("classes", [20, 21, 40, 41, 101, 1000])
+def test_nearly_equal_widths_need_hardly_a_search(classes, noise, monkeypatch):
+    """An even number of them is halved by differences of differences, of an odd one no event holds more than half rounded down."""
+    rng = np.random.default_rng(classes)
+    low = np.full((20, classes), 0.5 / classes)
+    high = low + 1 / classes * (1 + noise * rng.normal(size=low.shape))
+    monkeypatch.setattr(imprecision, "MAX_NODES", 5000)
+    value, (below, above) = maximum_mean_imprecision(low, high, return_bounds=True)
+    assert (above - below <= 1e-9).all()
+    np.testing.assert_allclose(value, classes // 2 / classes, atol=noise)
+
+
+def test_rows_that_stay_open_are_counted_by_score(monkeypatch):
+    prediction = wrap(np.random.default_rng(0).dirichlet(np.ones(9), (3, 200)))
+    monkeypatch.setattr(imprecision, "MAX_NODES", 3)
+    with pytest.warns(RuntimeWarning, match=r"of 200 rows are not certified after max_nodes=3: imprecision") as caught:
+        prediction.score("imprecision")
+    assert caught[0].filename == __file__

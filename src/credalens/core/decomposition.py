@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.member_array import MemberArray
-from credalens.core.entropy import warn_open_rows
+from credalens.core.open_rows import warn_open_rows
 from credalens.core.options import Options
 from credalens.kernels.buffers import aligned_arrays
 
@@ -106,8 +106,14 @@ class Decomposition:
     def warn_if_open(self, *, stacklevel: int = 2) -> None:
         """Warn if the budget ended before the lowest entropy of every row was certified."""
         if self._gaps:
-            gaps, narrow = np.concatenate(self._gaps), self.aleatoric.dtype == np.float32
-            warn_open_rows(gaps, len(self.total), self.options, narrow=narrow, stacklevel=stacklevel + 1)
+            warn_open_rows(
+                np.concatenate(self._gaps),
+                len(self.total),
+                max_nodes=self.options.max_nodes,
+                tolerance=self.options.tolerance,
+                narrow=self.aleatoric.dtype == np.float32,
+                stacklevel=stacklevel + 1,
+            )
 
     def _take_scratch(self, rows: int) -> _Scratch:
         """Scratch memory for some rows that no other thread works in."""

@@ -1,23 +1,20 @@
-"""Highest and lowest Shannon entropy in an interval credal set: exact, and the lowest with a certificate."""
+"""Highest and lowest Shannon entropy in an interval credal set: the highest exact, the lowest with a certificate."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.counted import count_text
 from credalens.checks.intervals import read_intervals
 from credalens.checks.options import check_base
 from credalens.core.batches import for_each_chunk
+from credalens.core.open_rows import warn_open_rows
 from credalens.core.options import MAX_NODES, TOLERANCE, Options
 
 OUTSIDE = 1e-9  # mass; sums of any number of classes round by less
-OPEN = 1e-9  # bits between value and bound from which on a row is not certified
-OPEN_NARROW = 1e-6  # the same for float32 results, whose last digits are as large
 
 
 def upper_entropy(
@@ -57,7 +54,7 @@ def lower_entropy(
     tolerance: float = TOLERANCE,
     threads: int | None = None,
 ) -> Any:
-    r"""Aleatoric uncertainty: the lowest entropy in the credal set (paper, Eq. CreUncertainty), exact and certified.
+    r"""Aleatoric uncertainty: the lowest entropy in the credal set (paper, Eq. CreUncertainty), certified.
 
     .. math:: \underline H = \min_{l \le p \le u,\ \sum p = 1} -\sum_k p_k \log p_k
 
@@ -76,7 +73,9 @@ def lower_entropy(
     options = Options.checked(base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
     intervals = read_intervals(lower, upper)
     entropy, bound, distribution = lower_entropy_bits(intervals.lower, intervals.upper, options)
-    warn_open_rows(entropy - bound, len(entropy), options, stacklevel=3)
+    warn_open_rows(
+        entropy - bound, len(entropy), max_nodes=options.max_nodes, tolerance=options.tolerance, stacklevel=3
+    )
     value = intervals.restore(entropy * options.unit)
     extras = []
     if return_distribution:
@@ -84,20 +83,6 @@ def lower_entropy(
     if return_bounds:
         extras.append((intervals.restore(bound * options.unit), value))
     return (value, *extras) if extras else value
-
-
-def warn_open_rows(gaps: NDArray, rows: int, options: Options, /, *, narrow: bool = False, stacklevel: int = 2) -> None:
-    """Warn if some of ``rows`` rows, with these gaps in bits between value and bound, are open after the search."""
-    visible = max(OPEN_NARROW if narrow else OPEN, 2 * options.tolerance)
-    if not (count := int((gaps > visible).sum())):
-        return
-    warnings.warn(
-        f"{count:,} of {count_text(rows, 'row')} {'is' if count == 1 else 'are'} not certified after "
-        f"max_nodes={options.max_nodes}: the lowest entropy (aleatoric) lies up to {gaps.max():.3g} bits above its certified "
-        "bound, and epistemic may be too low by as much. A larger max_nodes closes more rows.",
-        RuntimeWarning,
-        stacklevel=stacklevel,
-    )
 
 
 def shannon_entropy(p: NDArray, /) -> NDArray[np.float64]:

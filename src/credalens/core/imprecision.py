@@ -8,6 +8,7 @@ import numpy as np
 
 from credalens.checks.intervals import IntervalArray, read_intervals
 from credalens.core.batches import for_each_chunk
+from credalens.core.open_rows import warn_open_rows
 
 MAX_NODES = 1_000_000
 NOTHING = 1e-13  # below this it is rounding, and the set a single distribution
@@ -22,19 +23,20 @@ def maximum_mean_imprecision(lower: Any, upper: Any, *, return_bounds: bool = Fa
     Between 0, for a single distribution, and 1. The last term is a balanced partition of the widths. A greedy one that
     reaches one of the first two terms is the answer at once, as for nearly all real predictions of three or more members;
     else a search over subsets decides, O(C log C) per row without it. ``return_bounds`` adds a certified bracket
-    (low, high), wider than a point only where the search ended after a million nodes, some 3 ms. Of two members it is half
+    (low, high), wider than a point only where the search ended after a million nodes, some 3 ms; a warning says for how many
+    rows, and how far the value may be too low. Of two members it is half
     their L1 distance: `CredalPrediction.score` knows how many members there are and needs no search, while bounds alone
     do not say it, and from 20 classes on leave such a bracket.
 
     >>> round(float(maximum_mean_imprecision([0.2, 0.1, 0.0], [0.7, 0.6, 0.3])), 6)
     0.5
     """
-    value, low, high = imprecision_of(read_intervals(lower, upper), threads=threads)
+    value, low, high = imprecision_of(read_intervals(lower, upper), threads=threads, stacklevel=3)
     return (value, (low, high)) if return_bounds else value
 
 
 def imprecision_of(
-    intervals: IntervalArray, /, *, members: int | None = None, threads: int | None = None
+    intervals: IntervalArray, /, *, members: int | None = None, threads: int | None = None, stacklevel: int = 2
 ) -> tuple[Any, Any, Any]:
     """The measure and its bracket (value, low, high) of validated intervals; the value is the lower end.
 
@@ -56,5 +58,9 @@ def imprecision_of(
         imprecision_rows(np.ascontiguousarray(widths), limit, MAX_NODES, low[start:stop], high[start:stop])
 
     for_each_chunk(work, rows, classes, threads=threads)
+    narrow = intervals.array_kind.result_dtype == np.float32
+    warn_open_rows(
+        high - low, rows, measure="imprecision", max_nodes=MAX_NODES, narrow=narrow, stacklevel=stacklevel + 1
+    )
     value, low, high = (intervals.restore(x) for x in (low, low, high))
     return value, low, high

@@ -50,7 +50,8 @@ def _entropy(p: Any, base: float) -> Any:
 
 def _imprecision(prediction: Any) -> Any:
     read = computed_intervals if prediction.n_members == 2 else trusted_intervals  # a repaired sum widens intervals
-    return imprecision_of(read(prediction.lower, prediction.upper), members=prediction.n_members)[0]
+    intervals = read(prediction.lower, prediction.upper)
+    return imprecision_of(intervals, members=prediction.n_members, stacklevel=4)[0]
 
 
 def _set_size(prediction: Any) -> Any:

@@ -13,6 +13,8 @@ ROUNDING = (
     1e-13  # what a sum of many widths may be off by: a half that is reached exactly, as by two members, may look passed
 )
 
+DIFFERENCED = 4096  # classes; of more, moving the differences takes longer than a search
+
 
 @kernel
 def _greedy(widths, room):
@@ -22,6 +24,29 @@ def _greedy(widths, room):
         if taken + widths[k] <= room:
             taken += widths[k]
     return taken
+
+
+@kernel
+def _most_of_so_many(widths, left, room):
+    """The most that a subset within ``room`` can weigh: not more classes than the lightest that fit, and the heaviest of all."""
+    k = 0
+    while left[k] > room:
+        k += 1
+    return left[0] - left[widths.size - k]
+
+
+@kernel
+def _difference(widths, scratch):
+    """Between the halves that Karmarkar and Karp's rule makes: the two largest become their difference until one is left."""
+    for k in range(widths.size):
+        scratch[k] = widths[k]
+    for first in range(1, widths.size):
+        difference, k = scratch[first - 1] - scratch[first], first + 1
+        while k < widths.size and scratch[k] > difference:
+            scratch[k - 1] = scratch[k]
+            k += 1
+        scratch[k - 1] = difference
+    return scratch[widths.size - 1]
 
 
 @kernel
@@ -71,6 +96,10 @@ def imprecision_within(widths, limit, max_nodes, low, high, left, taken, branch)
         half = 0.5 * left[0]
         room, goal = half + ROUNDING, min(limit[i], half) - ROUNDING
         best, ended = _greedy(widths[i, :used], room), True
+        if best < goal:
+            goal = min(goal, _most_of_so_many(widths[i, :used], left, room) - ROUNDING)
+            if used <= DIFFERENCED:
+                best = max(best, half - 0.5 * _difference(widths[i, :used], taken))
         if best < goal:
             best, ended = _search(widths[i, :used], left, taken, branch, room, goal, best, max_nodes)
         low[i] = min(best, limit[i]) if best < goal else goal + ROUNDING

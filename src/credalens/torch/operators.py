@@ -17,7 +17,8 @@ from torch import Tensor
 from credalens.checks.crude_members import warn_of_members
 from credalens.checks.member_array import in_common_precision, read_valid_members, roughest
 from credalens.core.classical import ClassicalUncertainty
-from credalens.core.entropy import lower_entropy_bits, upper_entropy_bits, warn_open_rows
+from credalens.core.entropy import lower_entropy_bits, upper_entropy_bits
+from credalens.core.open_rows import warn_open_rows
 from credalens.core.members import MemberSummary
 from credalens.core.options import Options
 from credalens.prediction import ARRAYS, CredalPrediction, wrap, wrap_logits
@@ -40,7 +41,7 @@ def extremes(lower: Tensor, upper: Tensor, options: Options, /) -> tuple[Tensor,
     low, high = _rows(lower), _rows(upper)
     _, highest = upper_entropy_bits(low, high, distribution=True, threads=options.threads)
     value, bound, lowest = lower_entropy_bits(low, high, options)
-    warn_open_rows(value - bound, len(value), options, stacklevel=4)
+    warn_open_rows(value - bound, len(value), max_nodes=options.max_nodes, tolerance=options.tolerance, stacklevel=4)
 
     def tensor(x: NDArray, shape: torch.Size) -> Tensor:
         return torch.from_numpy(x).to(lower.device).view(shape)

@@ -1,1 +1,1 @@
-"""Lower entropy: exact minimisation of a concave function, with a certificate."""
+"""Lower entropy: minimisation of a concave function, with a certificate."""

@@ -1,4 +1,4 @@
-"""Lower entropy: exact minimisation of a concave function over an interval credal set, with a certificate.
+"""Lower entropy: minimisation of a concave function over an interval credal set, with a certificate.
 
 Let w = u - l and R = 1 - sum l. Facts, each one exchange argument (moving mass from a smaller to a larger probability
 lowers entropy):

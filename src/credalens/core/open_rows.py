@@ -1,0 +1,99 @@
+"""Rows whose search ended before its result was certified: a warning with their number, or one for many calls."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens.checks.counted import count_text
+
+OPEN: Final = 1e-9
+"""Between value and bound: from here on a row is not certified."""
+OPEN_NARROW: Final = 1e-6
+"""The same for float32 results, whose last digits are as large."""
+CONSEQUENCES: Final = {
+    "aleatoric": "the lowest entropy (aleatoric) lies up to {gap:.3g} bits above its certified bound, and epistemic may be too "
+    "low by as much. A larger max_nodes closes more rows, in wrap, wrap_logits and whatever else has it.",
+    "imprecision": "imprecision may be too low by up to {gap:.3g}. "
+    "maximum_mean_imprecision(lower, upper, return_bounds=True) returns what it lies between.",
+}
+
+
+@dataclass(frozen=True)
+class OpenRows:
+    """How many rows a search left open, and how far.
+
+    :ivar measure: what was searched for, a key of ``CONSEQUENCES``.
+    :ivar gap: the largest distance between value and bound.
+    :ivar max_nodes: the budget of each row.
+    """
+
+    measure: str
+    count: int
+    gap: float
+    max_nodes: int
+
+    def sentence(self, rows: int, /) -> str:
+        """What it means, where so many rows were searched."""
+        return (
+            f"{self.count:,} of {count_text(rows, 'row')} {'is' if self.count == 1 else 'are'} not certified after "
+            f"max_nodes={self.max_nodes}: {CONSEQUENCES[self.measure].format(gap=self.gap)}"
+        )
+
+
+_COLLECTED: ContextVar[list[OpenRows] | None] = ContextVar("_COLLECTED", default=None)
+
+
+@contextmanager
+def collecting_open_rows() -> Iterator[list[OpenRows]]:
+    """Collect what would be warned of, for work that is done in many calls; hand it to `warn_of_all`."""
+    collected: list[OpenRows] = []
+    token = _COLLECTED.set(collected)
+    try:
+        yield collected
+    finally:
+        _COLLECTED.reset(token)
+
+
+def warn_open_rows(
+    gaps: NDArray,
+    rows: int,
+    /,
+    *,
+    max_nodes: int,
+    measure: str = "aleatoric",
+    tolerance: float = 0.0,
+    narrow: bool = False,
+    stacklevel: int = 2,
+) -> None:
+    """Warn if some of ``rows`` rows, with these gaps between value and bound, are open after the search."""
+    visible = max(OPEN_NARROW if narrow else OPEN, 2 * tolerance)
+    if not (count := int((gaps > visible).sum())):
+        return
+    found, collected = OpenRows(measure, count, float(np.max(gaps)), max_nodes), _COLLECTED.get()
+    if collected is None:
+        warnings.warn(found.sentence(rows), RuntimeWarning, stacklevel=stacklevel)
+    else:
+        collected.append(found)
+
+
+def warn_of_all(collected: Iterable[OpenRows], rows: int, /, *, stacklevel: int = 2) -> None:
+    """Warn once for each measure of what `collecting_open_rows` collected while so many rows were searched."""
+    for total in totals_of(collected):
+        warnings.warn(total.sentence(rows), RuntimeWarning, stacklevel=stacklevel + 1)
+
+
+def totals_of(collected: Iterable[OpenRows], /) -> list[OpenRows]:
+    """All that is about the same measure in one."""
+    totals: dict[str, OpenRows] = {}
+    for found in collected:
+        before = totals.setdefault(found.measure, replace(found, count=0))
+        totals[found.measure] = replace(before, count=before.count + found.count, gap=max(before.gap, found.gap))
+    return list(totals.values())
