@@ -180,3 +180,17 @@ def test_threads_do_not_change_results(threads):
     low, high = probability_intervals(batch, threads=threads)
     np.testing.assert_array_equal(lower_entropy(low, high, threads=threads), lower_entropy(low, high, threads=1))
     np.testing.assert_array_equal(upper_entropy(low, high, threads=threads), upper_entropy(low, high, threads=1))
+
+
+def test_one_warning_has_the_totals_of_each_measure():
+    with collecting_open_rows() as collected:
+        warn_open_rows(np.array([0.5, 0.0, 1e-3]), 3, max_nodes=7)
+        warn_open_rows(np.array([0.25]), 5, max_nodes=7, measure="imprecision")
+        warn_open_rows(np.array([0.75]), 1, max_nodes=7)
+    with pytest.warns(RuntimeWarning, match="not certified after max_nodes=7") as caught:
+        warn_of_all(collected, 1000)
+    words = [str(entry.message) for entry in caught]
+    assert words[0].startswith("3 of 1,000 rows are not certified")
+    assert "up to 0.75 bits" in words[0]
+    assert words[1].startswith("1 of 1,000 rows is not certified")
+    assert "imprecision may be too low by up to 0.25" in words[1]

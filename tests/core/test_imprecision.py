@@ -101,7 +101,7 @@ def test_equal_widths_need_hardly_a_search(classes, distinct, noise, monkeypatch
 @pytest.mark.parametrize("noise", [1e-13, 1e-11, 1e-9, 1e-6, 1e-3])
 @pytest.mark.parametrize("classes", [20, 21, 40, 41, 101, 1000])
 def test_nearly_equal_widths_need_hardly_a_search(classes, noise, monkeypatch):
-    """An even number of them is halved by differences of differences, of an odd one no event holds more than half rounded down."""
+    """An even number is halved by differences of differences; of an odd one no half can hold more than half rounded down."""
     rng = np.random.default_rng(classes)
     low = np.full((20, classes), 0.5 / classes)
     high = low + 1 / classes * (1 + noise * rng.normal(size=low.shape))

@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from credalens import wrap, wrap_logits
+from credalens import evaluate, wrap, wrap_logits
+from credalens.core import imprecision
 from credalens.scoring import column_names, score_file
-from credalens.storage import save_predictions
+from credalens.storage import save_predictions, source
 from credalens.storage.formats.parquet import from_fixed_lists
 from tests.scoring.folders import names
 from tests.strategies import batch_of
@@ -202,3 +203,25 @@ def test_memory_does_not_grow_with_the_file(tmp_path, suffix):
     command = [sys.executable, "-c", RESIDENT, small, large, tmp_path / "out.parquet"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert int(done.stdout) < 0.75 * values.nbytes * 600  # the allocator of pyarrow alone was seen to take 0.44
+
+
+@pytest.mark.parametrize("chunk_rows", [None, 10])
+def test_open_rows_of_all_chunks_are_warned_of_once(tmp_path, monkeypatch, chunk_rows):
+    values = np.tile(np.random.default_rng(0).dirichlet(np.ones(14), (2, 45)), (2, 1, 1))
+    save_predictions(tmp_path / "in.npy", values)
+    monkeypatch.setattr(imprecision, "MAX_NODES", 3)
+    with pytest.warns(RuntimeWarning, match=r"[2-4]\d of 45 rows are not certified") as alone:
+        wrap(values).score("imprecision")
+    with pytest.warns(RuntimeWarning, match="not certified") as caught:
+        score_file(tmp_path / "in.npy", tmp_path / "out.npz", scores=["imprecision"], chunk_rows=chunk_rows)
+    assert [str(entry.message) for entry in caught] == [str(alone[0].message)]
+    assert caught[0].filename == __file__
+
+
+def test_open_rows_that_an_evaluation_meets_are_warned_of_once_for_each_data_set(monkeypatch):
+    values = np.tile(np.random.default_rng(0).dirichlet(np.ones(14), (2, 45)), (2, 1, 1))
+    monkeypatch.setattr(imprecision, "MAX_NODES", 3)
+    monkeypatch.setattr(source, "VALUES_A_CHUNK", 4 * 14 * 10)
+    with pytest.warns(RuntimeWarning, match=r"[2-4]\d of 45 rows are not certified") as caught:
+        evaluate(values, {"other": values[:, ::-1]}, labels=np.zeros(45, int))
+    assert len([entry for entry in caught if "not certified" in str(entry.message)]) == 2

@@ -20,7 +20,7 @@ OPEN_NARROW: Final = 1e-6
 """The same for float32 results, whose last digits are as large."""
 CONSEQUENCES: Final = {
     "aleatoric": "the lowest entropy (aleatoric) lies up to {gap:.3g} bits above its certified bound, and epistemic may be too "
-    "low by as much. A larger max_nodes closes more rows, in wrap, wrap_logits and whatever else has it.",
+    "low by as much. In Python a larger max_nodes= of wrap, or of what else computed them, closes more rows.",
     "imprecision": "imprecision may be too low by up to {gap:.3g}. "
     "maximum_mean_imprecision(lower, upper, return_bounds=True) returns what it lies between.",
 }

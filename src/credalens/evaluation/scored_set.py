@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from credalens.checks.crude_members import warn_of_members
 from credalens.core.hartley import EXACT_CLASSES
+from credalens.core.open_rows import collecting_open_rows, warn_of_all
 from credalens.core.scores import SCORES
 from credalens.evaluation.results import ByMeasure, ByMethod
 from credalens.guard.signature import read_score
@@ -88,15 +89,18 @@ def score_source(
 ) -> ScoredSet:
     """Score all rows, chunk by chunk; point predictions and sets only of data with labels.
 
-    Warns of members that are nearly one-hot or the same, if the data are in distribution.
+    Warns of members that are nearly one-hot or the same, if the data are in distribution, and once of all rows that are open.
     """
-    parts = []
-    for start, chunk in source.chunks():
-        prediction = source.wrap(chunk, start=start, base=base, threads=threads)
-        if start == 0 and in_distribution and prediction.n_members > 1:  # of one alone the summary in words tells
-            warn_of_members(prediction)
-        parts.append(_columns(prediction, names, labelled))
-        report(chunk.shape[1])
+    parts, rows = [], 0
+    with collecting_open_rows() as open_rows:
+        for start, chunk in source.chunks():
+            prediction = source.wrap(chunk, start=start, base=base, threads=threads)
+            if start == 0 and in_distribution and prediction.n_members > 1:  # of one alone the summary in words tells
+                warn_of_members(prediction)
+            parts.append(_columns(prediction, names, labelled))
+            rows += chunk.shape[1]
+            report(chunk.shape[1])
+    warn_of_all(open_rows, rows, stacklevel=4)
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return ScoredSet(
         source,

@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from credalens.core.open_rows import collecting_open_rows, warn_of_all
 from credalens.guard.conformal_sets import ConformalSets
 from credalens.guard.decider import Guard
 from credalens.guard.observed import DecisionCounts, count_decisions
@@ -50,12 +51,14 @@ def count_predictions(
     logits: bool = False,
     threads: int | None = None,
 ) -> DecisionCounts:
-    """What a guard decides about the predictions of a file, which are read by rows."""
+    """What a guard decides about the predictions of a file, which are read by rows; warns once of all rows that are open."""
     source, parts = Source(str(predictions.path), predictions, logits), []
-    for start, chunk in source.chunks():
-        prediction = source.wrap(chunk, start=start, base=guard.base, threads=threads)
-        truth = None if labels is None else labels[start : start + chunk.shape[1]]
-        parts.append(count_decisions(guard, prediction, truth))
+    with collecting_open_rows() as open_rows:
+        for start, chunk in source.chunks():
+            prediction = source.wrap(chunk, start=start, base=guard.base, threads=threads)
+            truth = None if labels is None else labels[start : start + chunk.shape[1]]
+            parts.append(count_decisions(guard, prediction, truth))
+    warn_of_all(open_rows, predictions.rows)
     if not parts:
         raise ValueError(f"{predictions.path}: holds no rows.")
     return reduce(add, parts)

@@ -28,7 +28,7 @@ def _greedy(widths, room):
 
 @kernel
 def _most_of_so_many(widths, left, room):
-    """The most that a subset within ``room`` can weigh: not more classes than the lightest that fit, and the heaviest of all."""
+    """The most that a subset within ``room`` can weigh: the heaviest classes, as many as fit of the lightest."""
     k = 0
     while left[k] > room:
         k += 1

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from credalens.arrays import rounding
 from credalens.checks.bad_rows import naming_bad_row
 from credalens.checks.crude_members import warn_of_members
+from credalens.core.open_rows import OpenRows, collecting_open_rows, totals_of, warn_of_all
 from credalens.guard import Guard
 from credalens.guard.signature import PredictionKind
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
@@ -38,6 +39,7 @@ class PartReport:
 
     :ivar error: what is wrong with the input, by file and row; empty where the part was scored.
     :ivar failure: what kept the machine from scoring it, a full disk for one; no fault of the part.
+    :ivar open_rows: rows whose search ended before it was certified, as fields of `OpenRows`.
     :ivar worker: the process that did it.
     :ivar retries: how often the work was begun before, by workers that were lost.
     """
@@ -48,6 +50,7 @@ class PartReport:
     sums: dict[str, float] = field(default_factory=dict)
     error: str = ""
     failure: str = ""
+    open_rows: list[dict[str, Any]] = field(default_factory=list)
     worker: str = ""
     retries: int = 0
 
@@ -155,6 +158,8 @@ def run_job(
         scored[report.part] = report
         completed(report.part)
         report_progress([report])
+    rows = sum(report.rows for report in scored.values())
+    warn_of_all((OpenRows(**found) for report in scored.values() for found in report.open_rows), rows, stacklevel=3)
     return finished, scored
 
 
@@ -184,13 +189,15 @@ def score_part(job: ScoringJob, part: int, /) -> PartReport:
     try:
         scattered = job.input.scattered(part)
         chunks, identity = _scored_chunks(job, part, scattered), job.identity(part, scattered)
-        footer = job.output.write_part(name, chunks, job.settings, identity, scattered)
+        with collecting_open_rows() as collected:
+            footer = job.output.write_part(name, chunks, job.settings, identity, scattered)
     except ValueError as error:
         (job.output.run.path / name).unlink(missing_ok=True)  # of an earlier run, before the input was changed
         return report(error=str(error))
     except OSError as error:
         return report(failure=f"{error_reason(error)} (scoring {job.input.path(part)})")
-    return report(rows=footer.rows, sums=footer.sums, seconds=time.perf_counter() - begin)
+    open_rows = [asdict(total) for total in totals_of(collected)]
+    return report(rows=footer.rows, sums=footer.sums, open_rows=open_rows, seconds=time.perf_counter() - begin)
 
 
 def _scored_chunks(job: ScoringJob, part: int, scattered: Container[int]) -> Iterator[ScoredChunk]:
