@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credalens import lower_entropy, probability_intervals, upper_entropy, wrap
+from credalens.core.open_rows import collecting_open_rows, warn_of_all, warn_open_rows
 from credalens.kernels.lower import solve
 from tests import oracles
 from tests.strategies import KINDS, OPEN_ROWS, batch_of, ensembles

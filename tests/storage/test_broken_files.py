@@ -249,6 +249,36 @@ def test_missing_values_in_parquet_are_named_or_nan(tmp_path):
         read_labels(labels)
 
 
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize(
+    ("damage", "where"),
+    [
+        *((name, "both") for name in (b"labels\0npy", b"labels.np\0", b"labels.nqy", b"labels/npy", b"\0abels.npy")),
+        *((name, "directory") for name in (b"labels\0npy", b"labels.nqy", b"lab\xffls.npy", b"labelt.npy")),
+    ],
+)
+def test_labels_whose_name_is_damaged_do_not_vanish(tmp_path, save, damage, where):
+    path = tmp_path / "m.npz"
+    save(path, probs=VALUES, labels=np.zeros(20, int))
+    content = path.read_bytes()
+    at = content.rindex(b"labels.npy")
+    broken = content[:at] + damage + content[at + 10 :]
+    path.write_bytes(broken.replace(b"labels.npy", damage) if where == "both" else broken)
+    with pytest.raises(ValueError, match=r"m\.npz: cannot be read: it is damaged"):
+        open_predictions(path)
+
+
+def test_an_array_that_comes_twice_is_refused(tmp_path):
+    buffer = io.BytesIO()
+    np.save(buffer, VALUES)
+    with zipfile.ZipFile(tmp_path / "m.npz", "w") as archive:
+        archive.writestr("probs.npy", buffer.getvalue())
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("probs.npy", buffer.getvalue())
+    with pytest.raises(ValueError, match=r"has 2 entries 'probs.npy'"):
+        open_predictions(tmp_path / "m.npz")
+
+
 def test_a_header_that_promises_more_than_there_is(tmp_path):
     """A few bytes must not make the reader ask for terabytes."""
     buffer = io.BytesIO()

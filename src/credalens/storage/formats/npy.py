@@ -47,8 +47,22 @@ def npy_arrays(path: Path, /) -> dict[str, Stored]:
 def npz_arrays(path: Path, /) -> dict[str, Stored]:
     """The arrays of a .npz file by name: ``np.savez`` lets them be mapped, ``np.savez_compressed`` does not."""
     with zipfile.ZipFile(path) as archive:
-        entries = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
+        entries = archive.infolist()
+        _check_names(entries)
         return {entry.filename.removesuffix(".npy"): _entry(path, archive, entry) for entry in entries}
+
+
+def _check_names(entries: list[zipfile.ZipInfo]) -> None:
+    """Refuse names that NumPy never writes: an array whose name is damaged must not be taken for none.
+
+    That the names agree with those in front of the arrays is compared where these are opened.
+    """
+    for entry in entries:
+        name = entry.orig_filename  # up to its end: zipfile cuts names at a zero
+        if name != entry.filename or not name.endswith(".npy"):
+            raise ValueError(f"its entry {name!r} is no array: its name does not end in .npy")
+        if (number := sum(other.filename == name for other in entries)) > 1:
+            raise ValueError(f"it has {number} entries {name!r}")
 
 
 def _entry(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Stored:
