@@ -20,6 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*the highest .* there can be")
         lambda: Guard.fit(MAPS),
         lambda: Guard.fit(MAPS, OF_MAPS, max_error=0.3),
         lambda: Guard.fit(ROWS).decide(MAPS),
+        lambda: Guard.fit(ROWS).decide_rows(MAPS),
         lambda: Guard.fit(ROWS).check_promises(MAPS),
         lambda: ConformalSets.fit(MAPS, OF_MAPS),
         lambda: ConformalSets.fit(ROWS, LABELS).predict_set(MAPS),

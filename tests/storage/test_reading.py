@@ -250,3 +250,16 @@ def test_a_file_of_probabilities_is_not_read_as_logits(tmp_path):
         ValueError, match=r"m\.npz: holds probabilities, not logits; leave out logits=True \(--logits\)"
     ):
         open_predictions(tmp_path / "m.npz", logits=True)
+
+
+def test_maps_are_not_told_to_become_rows(tmp_path):
+    """Pixels are no samples, unless somebody says that they are."""
+    np.save(tmp_path / "maps.npy", np.full((3, 5, 8, 8, 4), 0.25))
+    with pytest.raises(
+        ValueError, match=r"got \(3, 5, 8, 8, 4\)\. Rows are samples .* pixels of an image are not"
+    ) as e:
+        open_predictions(tmp_path / "maps.npy")
+    assert "if every entry really is a sample of its own" in str(e.value)
+    np.save(tmp_path / "one.npy", np.full((5, 4), 0.25))
+    with pytest.raises(ValueError, match=r"got \(5, 4\)\. For a single member save array\[None\]\.$"):
+        open_predictions(tmp_path / "one.npy")

@@ -27,7 +27,7 @@ from credalens.guard.risk.promise import Promise, Risk, read_risks
 from credalens.guard.risk.search import promised_limit
 from credalens.guard.rounding import Slack
 from credalens.guard.saved import SavedFormat, checksum, number, numbers, plain_fields
-from credalens.guard.signature import PredictionKind, Signature
+from credalens.guard.signature import PredictionKind, Signature, check_prediction
 from credalens.prediction import CredalPrediction
 
 UNIFORM: Final = ", because their credal sets contain the uniform distribution or nearly do"
@@ -243,7 +243,8 @@ class Guard:
         self.signature.check(kind, base)
 
     def decide_rows(self, prediction: CredalPrediction, /) -> Decisions:
-        """`decide` without its checks, for parts of a table that was checked."""
+        """`decide` without the checks that one part of a table has to pass for all: of its kind and base."""
+        check_prediction(prediction)
         scores, kind, rounding = (
             self.signature.scores_of(prediction),
             array_kind_of(prediction.lower),

@@ -173,10 +173,7 @@ def check_predictions(shape: tuple[int, ...], dtype: str, what: str, /, *, probl
     if problem:
         raise ValueError(f"{what} {problem}")
     if len(shape) != 3:
-        raise ValueError(
-            f"{what} must have shape (members, rows, classes); got {shape}. "
-            "For a single member save array[None]; merge other axes with reshape(members, -1, classes)."
-        )
+        raise ValueError(f"{what} must have shape (members, rows, classes); got {shape}. {_instead(len(shape))}")
     if dtype not in NUMBERS:
         raise ValueError(f"{what} must hold one of {', '.join(NUMBERS)}; got {dtype}.")
     members, rows, classes = shape
@@ -186,6 +183,17 @@ def check_predictions(shape: tuple[int, ...], dtype: str, what: str, /, *, probl
         raise ValueError(f"{what} has no rows (shape {shape}).")
     check_classes(classes, what, shape)
     return members, rows, classes
+
+
+def _instead(axes: int) -> str:
+    """What to save in place of an array with so many axes."""
+    if axes < 3:
+        return "For a single member save array[None]."
+    return (
+        "Rows are samples of their own, which the pixels of an image are not: save one prediction of each image, such as its "
+        "mean or worst pixel; if every entry really is a sample of its own, give them one axis, "
+        "array.reshape(members, -1, classes)."
+    )
 
 
 def renormalised(probs: NDArray, /) -> NDArray:
