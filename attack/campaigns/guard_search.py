@@ -98,9 +98,17 @@ def _true_error(guard: Guard, curve: Curve, levels: int) -> float:
 def _check_refusal(text: str) -> None:
     known = ("cannot promise", "can promise an error rate", "cannot promise a false-alarm rate")
     expect(any(part in text for part in known), f"an error that is no refusal: {text}")
+    if "no limit of" not in text:
+        return
+    ends = (
+        "in every second case, and ",
+        "for a smaller share of them at most",
+        "cannot tell whether more inputs would do",
+    )
+    expect(sum(end in text for end in ends) == 1, f"says nothing of more inputs, or too much: {text}")
     if " about " in text:
         needed = int(text.split(" about ")[1].split()[0].replace(",", ""))
-        expect(needed > 0 and "every second case" in text, f"asks for nothing: {text}")
+        expect(needed > 0, f"asks for nothing: {text}")
 
 
 def _check_sure_rows(case: Case, max_error: float) -> None:

@@ -10,13 +10,17 @@ from numpy.typing import NDArray
 import credalens
 from attack.case import Case, expect, expect_close
 from attack.ensembles import common_part, row
+from credalens.core.options import MAX_NODES, TOLERANCE
+from credalens.kernels.lower.solve import lower_entropy_rows
 
 CLOSED = 1e-9
 SAME = 1e-10
+NEAR = 1e-12  # relative: widths that are rounding
+TIMES, FREE = 10, 10  # the work of widths that are rounding, over that without them; nodes of a row that do not count
 
 
 def attack(case: Case) -> None:
-    """Members with a common part and permuted members: the same uncertainty with rounding, without it, in any order."""
+    """Members with a common part and permuted members: same uncertainty, and work, with rounding, without, in any order."""
     members, classes = case.between(2, 12), case.between(6, 120)
     case.count(8)
     exact = np.stack([_row(case, members, classes) for _ in range(8)], axis=1)
@@ -28,12 +32,28 @@ def attack(case: Case) -> None:
         value = getattr(of_noisy, name)
         expect_close(f"{name} without rounding", getattr(of_exact, name), value, tolerance=SAME)
         expect_close(f"{name} of permuted classes", getattr(reordered, name), value, tolerance=SAME)
+    _check_work(case, members, classes)
 
 
 def _row(case: Case, members: int, classes: int) -> NDArray:
     if case.between(0, 1):
         return common_part(case, members, classes)
     return row(case, case.choose("near", "swaps", "rounded"), members, classes)
+
+
+def _check_work(case: Case, members: int, classes: int) -> None:
+    """The root closes rows whose widths are rounding as those where they are nothing; a search would repair what it missed."""
+    probs = np.stack([common_part(case, members, classes) for _ in range(100)], axis=1)
+    probs /= probs.sum(axis=-1, keepdims=True)
+    lower, upper = probs.min(axis=0), probs.max(axis=0)
+    without, nodes = _nodes(lower, np.where(upper - lower <= NEAR * upper, lower, upper)), _nodes(lower, upper)
+    most = TIMES * without + FREE * len(lower)
+    expect(nodes <= most, f"{nodes:,} nodes, and {without:,} where widths that are rounding are nothing")
+
+
+def _nodes(lower: NDArray, upper: NDArray) -> int:
+    value, bound = np.full(len(lower), np.inf), np.full(len(lower), -np.inf)
+    return lower_entropy_rows(lower, upper, TOLERANCE, MAX_NODES, value, bound, np.empty((len(lower), 0)))
 
 
 def _certified(probs: NDArray) -> credalens.CredalPrediction:

@@ -43,3 +43,19 @@ def test_value_and_bound_enclose_the_lowest_entropy(members, classes, parts, see
     assert (value >= exact - 1e-12).all()
     assert (bound <= exact + 1e-12).all()
     assert (bound >= -1e-12).all()
+
+
+@pytest.mark.parametrize("classes", [40, 100, 300])
+def test_widths_that_are_rounding_cost_no_search(classes):
+    """Members with a common part: a search would close what the root leaves open, at a hundred times the work."""
+    rng = np.random.default_rng(classes)
+    few, common = np.zeros((5, 200, classes)), rng.dirichlet(np.full(classes, 5.0), 200)
+    few[..., :6] = rng.dirichlet(np.full(6, 0.1), (5, 200))
+    p = 0.5 * few + 0.5 * common
+    p /= p.sum(axis=-1, keepdims=True)
+    lower, upper = p.min(axis=0), p.max(axis=0)
+    assert ((upper > lower) & (upper - lower < 1e-12 * upper)).mean() > 0.5
+    value, bound = np.full(200, np.inf), np.full(200, -np.inf)
+    nodes = lower_entropy_rows(lower, upper, TOLERANCE, 1_000_000, value, bound, np.empty((200, 0)))
+    assert (value - bound <= 1e-9).all()
+    assert nodes <= 100 * 200
