@@ -62,12 +62,13 @@ def _advice(tested: Sequence[Tested], limits: Limits) -> str:
     if hopeless := next((entry for entry in tested if _seems_impossible(entry)), None):
         seen = _rate_at(hopeless, _leading(hopeless)[0])
         return f"{seen}: more inputs like these can promise it for a smaller share of them at most. {INSTEAD}"
-    unclear = next((entry for entry in tested if not _seems_possible(entry)), None)
-    times = times_needed(tested, limits)
-    if unclear or times is None:
-        worst = unclear or tested[0]
-        seen = _rate_at(worst, min(_leading(worst), key=worst.p_value))
-        return f"{seen}: these data cannot tell whether more inputs would do. Take more. {INSTEAD}"
+    times = times_needed(tested, limits) if all(map(_seems_possible, tested)) else None
+    if times is None:
+        worst = max(tested, key=lambda entry: entry.p_value(_best_place(entry)))
+        seen = _rate_at(worst, _best_place(worst))
+        return (
+            f"{seen}: these data cannot tell whether more inputs would do. Take more, {INSTEAD[0].lower()}{INSTEAD[1:]}"
+        )
     most_times = times_needed(tested, limits, CAUTIOUS)
     at_most = (
         f"more than {MOST:,} times as many" if most_times is None else f"about {_rounded(most_times * limits.of):,}"
@@ -95,6 +96,11 @@ def _interval(tested: Tested, place: int) -> tuple[float, float]:
     return binomial_interval(int(tested.errors[place]), int(tested.accepted[place]))
 
 
+def _best_place(tested: Tested) -> int:
+    """The leading limit at which the error rate is most surely below the allowed one."""
+    return min(_leading(tested), key=tested.p_value)
+
+
 def _seems_impossible(tested: Tested) -> bool:
     """Whether the error rate is above the allowed one at every leading limit."""
     return all(_interval(tested, place)[0] >= tested.risk.max_error for place in _leading(tested))
@@ -102,8 +108,7 @@ def _seems_impossible(tested: Tested) -> bool:
 
 def _seems_possible(tested: Tested) -> bool:
     """Whether the error rate is below the allowed one at a leading limit; wrong with a probability of `DOUBT`."""
-    places = _leading(tested)
-    return any(tested.p_value(place) <= DOUBT / len(places) for place in places)
+    return tested.p_value(_best_place(tested)) <= DOUBT / len(_leading(tested))
 
 
 def _rate_at(tested: Tested, place: int) -> str:
