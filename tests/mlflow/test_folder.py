@@ -49,6 +49,11 @@ def make_earlier(folder):
     (folder / "credal.json").write_text(json.dumps(kept))
 
 
+def change_description(folder, changes):
+    fields = json.loads((folder / "credal.json").read_text())
+    (folder / "credal.json").write_text(json.dumps(fields | changes))
+
+
 class TestDigests:
     def test_a_guard_that_was_removed(self, write):
         folder = write()
@@ -75,9 +80,8 @@ class TestDigests:
             load_model(folder)
 
     def test_a_member_without_a_digest(self, write):
-        folder = write(guard=None)
-        fields = json.loads((folder / "credal.json").read_text())
-        (folder / "credal.json").write_text(json.dumps(fields | {"members": 3}))
+        folder = write()
+        change_description(folder, {"members": 3})
         with pytest.raises(ValueError, match="saved without that file"):
             load_model(folder)
 
@@ -97,14 +101,51 @@ def test_models_of_earlier_versions_load_with_a_warning(write):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
-    [({"kind": "pickle"}, "kind is 'pickle'"), ({"newer": 1}, "newer"), ({"scores": None}, "NoneType"), (None, "Key")],
+    ("changes", "words"),
+    [
+        ({"kind": "pickle"}, "kind must be one of 'torch', 'onnx'; got 'pickle'"),
+        ({"kind": ["onnx"]}, "kind is of type list, expected str"),
+        ({"newer": 1}, "'newer' is not known"),
+        ({"scores": None}, "scores is of type NoneType, expected list"),
+        ({"scores": "total"}, "scores is of type str"),
+        ({"scores": ["nope"]}, "a score must be one of .*'nope'"),
+        ({"scores": [["total"]]}, "a score must be one of"),
+        ({"members": "3"}, "members is of type str, expected int"),
+        ({"members": 3.0}, "members is of type float"),
+        ({"members": True}, "members is of type bool"),
+        ({"members": 0}, "members must be at least 1"),
+        ({"members": -1}, "members must be at least 1"),
+        ({"members": 10**9}, "members must be at most 100000"),
+        ({"members": 10**9, "files": None}, "members must be at most 100000"),
+        ({"members": 4}, "members is 4, and files has 3, too few"),
+        ({"files": 3}, "files is of type int, expected dict or null"),
+        ({"files": []}, "files is of type list"),
+        ({"files": {"../x": ""}}, "files names '../x', which is not in the folder"),
+        ({"files": {"a\0": ""}}, "which is not in the folder"),
+        ({"files": dict.fromkeys("abc", 1)}, "files has 1 for 'a', expected a SHA-256"),
+        ({"options": {"x": 1}}, "options.'x' is not known"),
+        ({"options": {"base": 2}}, "options.'base' is not known"),
+        ({"options": {"logits": 1}}, "options.logits is of type int, expected bool"),
+        ({"options": {"output": 3}}, "options.output is of type int, expected str or null"),
+        ({"options": None}, "options is of type NoneType"),
+        ({"factory": 3}, "factory is of type int"),
+        ({"wheel": {"name": 1}}, "wheel.name is of type int"),
+        ({"wheel": {"name": "a"}}, "sha256"),
+        ({"wheel": []}, "wheel is of type list"),
+    ],
 )
-def test_descriptions_that_are_none(write, change, words):
+def test_descriptions_are_checked_before_they_are_used(write, changes, words):
     folder = write()
-    fields = json.loads((folder / "credal.json").read_text())
-    (folder / "credal.json").write_text(json.dumps({} if change is None else fields | change))
+    change_description(folder, changes)
     with pytest.raises(ValueError, match=rf"credal\.json describes no model .*{words}"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "3", "{}", "{", '{"kind": "onnx"}', "[" * 100_000])
+def test_descriptions_that_are_none(write, text):
+    folder = write()
+    (folder / "credal.json").write_text(text)
+    with pytest.raises(ValueError, match=r"credal\.json describes no model"):
         load_model(folder)
 
 

@@ -138,6 +138,27 @@ def test_a_folder_of_a_stranger_calls_only_marked_functions(wrapper, tmp_path):
     assert not written.exists()
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"members": 4}, "members is 4, and the file has the weights of 3"),
+        ({"members": 10**5}, "members is 100000, and the file has the weights of 3"),
+        ({"options": {"base": 0}}, "base must be finite and above 1"),
+        ({"options": {"samples": 0}}, "samples must be at least 1"),
+        ({"options": {"outputs": "labels"}}, "outputs must be one of"),
+        ({"options": {"guard": None}}, "options.'guard' is not known"),
+        ({"factory_options": {"wide": 8}}, "unexpected keyword argument 'wide'"),
+        ({"factory_options": {"width": 9}}, "does not take the weights"),
+    ],
+)
+def test_a_description_that_does_not_fit_its_weights(wrapper, tmp_path, changes, words):
+    write_files(wrapper, tmp_path, factory=FACTORY)
+    description = json.loads((tmp_path / "credal.json").read_text())
+    (tmp_path / "credal.json").write_text(json.dumps(description | changes))
+    with pytest.raises(ValueError, match=rf"(?s)credal\.json .*{words}"):
+        load_model(tmp_path)
+
+
 class TestFactoriesOfSavedModels:
     """Only what the loading process imported or named is called; nothing is imported because a folder says so."""
 

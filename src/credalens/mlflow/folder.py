@@ -11,13 +11,44 @@ from pathlib import Path
 from typing import Any, Final
 
 from credalens import __version__
+from credalens.checks.options import check_choice, check_count
+from credalens.core.scores import SCORES
 from credalens.guard import Guard
 from credalens.mlflow.installed import Wheel
+from credalens.storage.formats.onnx import is_beside
 
 DESCRIPTION: Final = "credal.json"
 GUARD: Final = "guard.json"
 WEIGHTS: Final = "weights.safetensors"
-KINDS: Final = ("torch", "onnx")
+MOST_MEMBERS: Final = 100_000
+NONE: Final = type(None)
+OPTIONS: Final[dict[str, dict[str, tuple[type, ...]]]] = {
+    "torch": {
+        "samples": (int, NONE),
+        "outputs": (str,),
+        "class_axis": (int,),
+        "hull": (bool,),
+        "vectorised": (bool,),
+        "member_chunk": (int, NONE),
+        "base": (int, float),
+        "max_nodes": (int,),
+        "tolerance": (int, float),
+    },
+    "onnx": {"logits": (bool,), "output": (str, NONE)},
+}
+"""The kinds of models, and the types that each option of ``CredalWrapper`` and of ``onnx_members`` has in the file."""
+FIELDS: Final[dict[str, tuple[type, ...]]] = {
+    "kind": (str,),
+    "scores": (list,),
+    "options": (dict,),
+    "members": (int,),
+    "factory": (str,),
+    "factory_options": (dict,),
+    "version": (str,),
+    "files": (dict, NONE),
+    "wheel": (dict, NONE),
+}
+"""The types that the fields of a ``Description`` have in the file."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +129,42 @@ class Description:
 
 
 def _restored(values: dict[str, Any]) -> Description:
+    """The description, once all that the file says has been checked: nothing is built of it before."""
     values = {"files": None, "wheel": None} | values
-    wheel = None if values["wheel"] is None else Wheel(**values["wheel"])
-    description = Description(**values | {"scores": tuple(values["scores"]), "wheel": wheel})
-    if description.kind not in KINDS:
-        raise ValueError(f"kind is {description.kind!r}, not one of {KINDS}")
-    return description
+    _check_types(values, FIELDS, "")
+    _check_types(values["options"], OPTIONS[check_choice(values["kind"], tuple(OPTIONS), "kind")], "options.")
+    for name in values["scores"]:
+        check_choice(name, tuple(SCORES), "a score")
+    check_count(values["members"], "members", most=MOST_MEMBERS)
+    if (files := values["files"]) is not None:
+        _check_digests(files)
+        if values["kind"] == "onnx" and values["members"] > len(files):
+            raise ValueError(f"members is {values['members']}, and files has {len(files)}, too few for them")
+    wheel = None if values["wheel"] is None else _wheel(values["wheel"])
+    return Description(**values | {"scores": tuple(values["scores"]), "wheel": wheel})
+
+
+def _check_types(values: dict[str, Any], types: dict[str, tuple[type, ...]], prefix: str) -> None:
+    """Refuse names that are not known, and values of other types; a boolean is no integer."""
+    for name, value in values.items():
+        if name not in types:
+            raise ValueError(f"{prefix}{name!r:.80} is not known")
+        if type(value) not in types[name]:
+            expected = " or ".join("null" if x is NONE else x.__name__ for x in types[name])
+            raise ValueError(f"{prefix}{name} is of type {type(value).__name__}, expected {expected}")
+
+
+def _check_digests(files: dict[str, Any]) -> None:
+    for name, digest in files.items():
+        if not is_beside(name) or "\0" in name:
+            raise ValueError(f"files names {name!r:.80}, which is not in the folder")
+        if not isinstance(digest, str):
+            raise ValueError(f"files has {digest!r:.80} for {name!r:.80}, expected a SHA-256")
+
+
+def _wheel(values: dict[str, Any]) -> Wheel:
+    _check_types(values, {"name": (str,), "sha256": (str,)}, "wheel.")
+    return Wheel(**values)
 
 
 def _digest(path: Path) -> str:

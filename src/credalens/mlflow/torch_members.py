@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from credalens.mlflow.folder import WEIGHTS, Description
+from credalens.mlflow.folder import DESCRIPTION, OPTIONS, WEIGHTS, Description
 from credalens.torch import CredalWrapper
 from credalens.torch.modules import CallableModule, member_name
-
-OPTIONS: Final = (
-    "samples", "outputs", "class_axis", "hull", "vectorised", "member_chunk", "base", "max_nodes", "tolerance",
-)  # fmt: skip
 
 
 def describe(model: Any, scores: tuple[str, ...], factory: str, factory_options: dict[str, Any], /) -> Description:
@@ -29,7 +26,7 @@ def describe(model: Any, scores: tuple[str, ...], factory: str, factory_options:
             raise TypeError(
                 f"{member_name(n, member)} is a plain callable without weights to save; pass a torch.nn.Module, or ONNX files."
             )
-    options = {name: getattr(model, name) for name in OPTIONS}
+    options = {name: getattr(model, name) for name in OPTIONS["torch"]}
     return Description("torch", scores, options, len(model.members), factory, factory_options)
 
 
@@ -50,9 +47,28 @@ def write_weights(
 
 def read_wrapper(description: Description, factory: Callable[..., Any], folder: Path, /) -> CredalWrapper:
     """The wrapper around members from the factory with the weights of the file, ready to predict."""
-    wrapper = build(description, factory)
-    _load_weights(wrapper, load_file(folder / WEIGHTS), description.factory)
+    weights = _read_weights(folder / WEIGHTS)
+    try:
+        _check_members(description.members, weights)
+        wrapper = build(description, factory)
+        _load_weights(wrapper, weights, description.factory)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{folder / DESCRIPTION} and {WEIGHTS} beside it give no model: {error}") from error
     return wrapper.eval()
+
+
+def _read_weights(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is no file of safetensors, or damaged: {error}") from error
+
+
+def _check_members(members: int, weights: dict[str, torch.Tensor]) -> None:
+    """Compare the number of members with the weights before that many are built. Members without any weights have none."""
+    saved = {name.split(".")[1] for name in weights if name.startswith("members.")}
+    if saved and len(saved) != members:
+        raise ValueError(f"members is {members}, and the file has the weights of {len(saved)}.")
 
 
 def build(description: Description, factory: Callable[..., Any], /) -> CredalWrapper:
