@@ -90,6 +90,18 @@ def test_a_registered_model_takes_data_frames(mlflow, wrapper):
     pd.testing.assert_frame_equal(prediction[list(expected)], expected)
 
 
+@pytest.mark.parametrize("of_columns", [True, False])
+def test_signatures_of_columns_keep_the_index_and_those_of_tensors_do_not(mlflow, tmp_path, of_columns):
+    weights = np.random.default_rng(1).normal(size=(2, 4, 3)).astype(np.float32)
+    paths = [write_linear(tmp_path / f"{n}.onnx", w) for n, w in enumerate(weights)]
+    frame = pd.DataFrame(ROWS[:3], columns=list("abcd"), index=[7, "z", 9])
+    save_model(paths, tmp_path / "model", input_example=frame if of_columns else ROWS[:2])
+    predicted = mlflow.pyfunc.load_model(str(tmp_path / "model")).predict(frame)
+    assert list(predicted.index) == ([7, "z", 9] if of_columns else [0, 1, 2])
+    (folder,) = (path.parent for path in (tmp_path / "model").rglob("credal.json"))
+    assert list(load_model(folder).predict(frame).index) == [7, "z", 9]
+
+
 def test_onnx_files_come_back_as_members(mlflow, tmp_path):
     weights = np.random.default_rng(1).normal(size=(3, 4, 3)).astype(np.float32)
     paths = [write_linear(tmp_path / f"{n}.onnx", w, softmax=False) for n, w in enumerate(weights)]
