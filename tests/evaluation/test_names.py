@@ -85,3 +85,23 @@ def test_folders_of_files_stay_out_unless_they_are_wanted(tmp_path, full):
     files = [found.data.id.file, found.data.ood[0].file]
     assert files == ([escaped(folder / "id.npz"), escaped(folder / "ood.npz")] if full else ["id.npz", "ood.npz"])
     assert ("secret" in found.to_json()) is full
+
+
+class TestNamesThatBecomeOne:
+    @pytest.mark.parametrize(
+        ("options", "what"),
+        [
+            ({"class_names": ["a\0", "a\\u0000", "c"]}, "a class"),
+            ({"groups": {"g": np.array(["a\x01", "a\\u0001"], object)[np.arange(60) % 2]}}, "a group"),
+            ({"groups": {"a\0": np.arange(60), "a\\u0000": np.arange(60)}}, "a column of groups"),
+        ],
+    )
+    def test_they_are_refused(self, options, what):
+        with pytest.raises(ValueError, match=f"is the name of {what} twice"):
+            evaluate(KNOWN, {"o": OTHER}, labels=np.arange(60) % 3, replicates=40, **options)
+
+    def test_equal_names_of_classes_are_one_group(self):
+        options = {"class_names": ["crane", "crane\0", "crane"], "groups": {"g": ["v"] * 60}}
+        found = evaluate(KNOWN, {"o": OTHER}, labels=np.arange(60) % 3, replicates=40, **options)
+        assert found.data.class_names == ["crane", "crane\\u0000", "crane"]
+        assert {group.name: group.rows for group in found.groups[0].groups} == {"crane": 40, "crane\\u0000": 20}

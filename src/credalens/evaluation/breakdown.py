@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.control_characters import escaped, escaped_names
+from credalens.checks.control_characters import escaped_names
 from credalens.evaluation.alarms import Alarm
 from credalens.evaluation.judged_rows import JudgedRows
 from credalens.evaluation.results import Result
@@ -80,8 +80,8 @@ def _texts(values: NDArray) -> NDArray[np.object_]:
     """Each value as text without control characters."""
     plain = values if values.dtype.kind == "O" else values.astype(np.str_)
     texts = [value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value) for value in plain]
-    shown = {text: escaped(text) for text in set(texts)}
-    return np.array([shown[text] for text in texts], object)
+    safe = dict(zip(dict.fromkeys(texts), escaped_names(dict.fromkeys(texts), "a group"), strict=True))
+    return np.array([safe[text] for text in texts], object)
 
 
 def break_down(

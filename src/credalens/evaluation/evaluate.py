@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credalens import __version__
-from credalens.checks.control_characters import escaped
+from credalens.checks.control_characters import escaped, escaped_names
 from credalens.checks.labels import read_labels
 from credalens.checks.options import check_base, check_bins, check_count, check_fraction
 from credalens.core.scores import highest_possible
@@ -235,4 +235,5 @@ def _class_names(names: Sequence[str] | None, classes: int) -> list[str]:
         return [str(k) for k in range(classes)]
     if isinstance(names, str) or len(names) != classes:
         raise ValueError(f"class_names must be {classes} names, one for each class; got {len(names)}.")
+    escaped_names(dict.fromkeys(names), "a class")  # equal names are allowed: ImageNet has two classes "crane"
     return [escaped(name) for name in names]
