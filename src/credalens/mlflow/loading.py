@@ -27,8 +27,8 @@ class CredalModel:
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> Any:
         """A data frame with a row for each input: ``prediction.to_pandas()``, the scores, and what the guard decides.
 
-        With a guard a row is about the class that the guard decides about. Rows of a data frame keep their index; if the model was
-        saved with an array as ``input_example``, MLflow makes an array of a data frame, and rows are numbered from 0.
+        With a guard a row is about the class that the guard decides about. Rows of a data frame keep their index;
+        if the model was saved with an array as ``input_example``, MLflow makes an array of it, and rows are numbered from 0.
         ``data`` is an array, a data frame whose columns are the features, or a dictionary of arrays by the inputs' names.
         """
         prediction = self.served.predict(self._inputs(data))

@@ -28,7 +28,8 @@ def save_model(model: Any, path: str | os.PathLike[str], /, *, input_example: An
 
     ``model`` is a ``CredalWrapper`` or a list of ONNX files, which are saved with their external data. ``input_example``, an
     array or a data frame, gives the signature, and the saved model must predict it before MLflow gets the files. Pass a data
-    frame if rows of data frames are to keep their index: with an array the signature is one of tensors, and MLflow drops it. Options:
+    frame if rows of data frames are to keep their index: with an array the signature is one of tensors, and MLflow drops it.
+    Options:
 
     - ``guard`` decides about every row; by default it is that of the wrapper.
     - ``factory="module:function"`` builds one member of a wrapper, with the JSON values of ``factory_options`` as keywords. It
