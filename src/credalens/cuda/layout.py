@@ -52,7 +52,7 @@ def branch_warps(width: int, /) -> int:
 
 
 def branch_programs(width: int, /) -> int:
-    """Programs of such branch_widths on a multiprocessor."""
+    """Programs on a multiprocessor that search among ``width`` open classes."""
     return max(1, (32 if width < 128 else 16) // branch_warps(width))
 
 

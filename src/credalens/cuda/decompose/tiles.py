@@ -66,7 +66,7 @@ def positions(mask):
 
 @triton.jit
 def swings(excess, before):
-    """Whether Newton steps go to and fro: the excess has flip_cost its sign and is still more than half of what it was."""
+    """Whether Newton steps go to and fro: the excess has changed its sign and is still more than half of what it was."""
     return excess * before < -0.5 * before * before
 
 
