@@ -1,4 +1,4 @@
-"""What a guard learns from: scores of calibration inputs, the predicted and the true classes."""
+"""Calibration data of a guard: scores of calibration inputs, the predicted and the true classes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CalibrationData:
 
     @classmethod
     def of(cls, prediction: CredalPrediction, labels: Any = None, /, *, score: str, point: str) -> CalibrationData:
-        """What a guard needs of some calibration inputs."""
+        """Extract what a guard needs from predictions of calibration inputs."""
         check_prediction(prediction)
         if 0 in prediction.lower.shape:
             raise ValueError("the calibration data are empty; a guard needs inputs like those it will meet.")
@@ -49,7 +49,7 @@ class CalibrationData:
 
     @property
     def outcomes(self) -> Outcomes:
-        """What promises about errors are learnt from."""
+        """The calibration data with labels, from which promises about errors are learnt."""
         if self.predicted is None or self.labels is None:
             raise ValueError("a promise about errors needs labels, the true classes of the calibration inputs.")
         return Outcomes(self.scores, self.predicted, self.labels)

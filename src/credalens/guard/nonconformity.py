@@ -25,7 +25,7 @@ LAST_DIGIT: Final = 2.0**-50
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What set scores are made of, (rows, classes) in float64; ``theta`` is a number in (0, 1] for each row."""
+    """The inputs of set scores, (rows, classes) in float64; ``theta`` is a number in (0, 1] for each row."""
 
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]

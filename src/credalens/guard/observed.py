@@ -1,4 +1,4 @@
-"""What a guard did on some data, and whether its promises hold there."""
+"""Count the decisions of a guard on some data, and check its promises there."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def count_decisions(guard: Guard, prediction: CredalPrediction, labels: Any = No
 
 
 def _against(guard: Guard, decided: Decisions, accepted: Any, truth: Any) -> dict[str, Any]:
-    """What can be counted with the true classes."""
+    """The counts that need the true classes."""
     named, labels = np.ravel(to_numpy(decided.prediction)[0]), truth.ravel()
     wrong = accepted & (named != labels)
     concerned = [accepted & promise.concerns(named, labels) for promise in guard.promises]

@@ -1,4 +1,4 @@
-"""What rounding explains: scores of one input that differ by no more are the same score, in whatever precision they come.
+"""Differences that rounding explains: scores of one input that differ by no more are the same score, in any precision.
 
 The same members in float32 and float64, at once or as a summary, on a CPU or a GPU, give scores that differ in their last
 digits. Promises must not hang on those, above all where many inputs share a score. So an input is called unlike, risky or more
@@ -62,7 +62,7 @@ def is_half(rounding: float, /) -> bool:
 
 
 def difference(fitted: float, used: float, /) -> float:
-    """What probabilities of members that were rounded by ``fitted`` and by ``used`` may differ by, relatively.
+    """The largest relative difference between probabilities of members rounded by ``fitted`` and by ``used``.
 
     Nothing, where both are in the same half precision: inputs that are alike were rounded alike. Of float32 and float64 it is
     far below `DIGITS`.

@@ -25,7 +25,7 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class SavedFormat:
-    """What kind of thing a file holds, such as "guard", the version of its fields, and how earlier ones become these.
+    """Format of a saved file: the kind of thing, such as "guard", the version of its fields, and how earlier ones become these.
 
     >>> import tempfile
     >>> path, saved = tempfile.mkdtemp() + "/rule.json", SavedFormat("rule")
@@ -48,7 +48,7 @@ class SavedFormat:
 
     @property
     def name(self) -> str:
-        """What stands in the file, such as "credalens-guard-1"."""
+        """The name of the format in the file, such as "credalens-guard-1"."""
         return f"credalens-{self.what}-{self.version}"
 
     def write(self, path: str | os.PathLike[str], fields: Fields, /) -> None:
@@ -59,7 +59,7 @@ class SavedFormat:
             file.write(text.encode() + b"\n")
 
     def read(self, path: str | os.PathLike[str], restore: Callable[[dict[str, Any]], T], /) -> T:
-        """What ``restore`` makes of the fields; whatever is wrong with them, the error names the file."""
+        """Read a file and return ``restore(fields)``; whatever is wrong with the fields, the error names the file."""
         with restoring(path, f"{self.what} ({self.name})"):
             content = Path(path).read_bytes()
             return restore(self._checked(json.loads(content.decode(), parse_constant=_refuse)))

@@ -1,4 +1,4 @@
-"""What predictions must have in common with those that something was fitted on, and the one place that asks."""
+"""The properties that predictions must share with those that something was fitted on, and the one check of them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Signature:
         return cls(score, point, check_base(fields["base"]), kind)
 
     def saved_fields(self) -> dict[str, Any]:
-        """What :meth:`restored` reads."""
+        """The fields that :meth:`restored` reads."""
         return {"score": self.score, "point": self.point, "base": self.base, **asdict(self.kind)}
 
     def check(self, kind: PredictionKind, base: float, /) -> None:
@@ -117,7 +117,7 @@ class Signature:
             )
 
     def slack(self, rounding: float | None = None, /) -> Slack:
-        """What rounding explains of a score whose members were rounded by ``rounding``, by default as the calibration data."""
+        """The slack that rounding by ``rounding`` gives a score; by default members were rounded as the calibration data."""
         differing = 0.0 if rounding is None else difference(self.kind.rounding, rounding)
         return slack_of(self.score, classes=self.kind.classes, base=self.base, rounding=differing)
 

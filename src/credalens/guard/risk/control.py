@@ -96,7 +96,7 @@ class Tested:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is tried, decided before any error is seen.
+    """The limits to try, decided before any error is seen.
 
     :ivar starts: the limits at which sequences begin, as places, and the share of the probability of error that each brings.
     :ivar begin: the limit from which on about each hundredth of what could be accepted is tried.

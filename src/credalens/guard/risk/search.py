@@ -30,7 +30,7 @@ def promised_limit(
 
 
 def _promise(tested: Tested, place: int, plan: Plan) -> Promise:
-    """What was tested at one limit."""
+    """The promise that was tested at one limit."""
     accepted, errors = int(tested.accepted[place]), int(tested.errors[place])
     highest = binomial_interval(errors, accepted)[1]
     return Promise(

@@ -26,7 +26,7 @@ INSTEAD: Final = "Allow more errors, or use another score."
 
 
 def shortfall(tested: Sequence[Tested], limits: Limits, plan: Plan | None, score: str, /) -> str:
-    """What to say about the risk that is furthest from its promise."""
+    """The error message about the risk that is furthest from its promise."""
     few = [entry for entry in tested if entry.most < entry.fewest()]
     if few:
         worst = max(few, key=lambda entry: entry.fewest() - entry.most)

@@ -1,1 +1,1 @@
-"""What a drift alarm is made of: p-values of a stream, and a player who bets against them."""
+"""The parts of a drift alarm: p-values of a stream, and a player who bets against them."""

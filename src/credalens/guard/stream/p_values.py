@@ -47,7 +47,7 @@ class RankedScores:
         return cls(_places(scores, tolerance), tolerance)
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """What to make it of again: where all scores so far lie, in cells of the grid."""
+        """The arrays to restore it from: where all scores so far lie, in cells of the grid."""
         return {"places": np.sort(np.concatenate(self._blocks))}
 
     def p_values(self, scores: NDArray[np.float64], theta: NDArray[np.float64], /) -> NDArray[np.float64]:
@@ -114,7 +114,7 @@ class FixedReference:
         return next(n for n in count(1) if upper_limits(n, delta)[0] < 1 / math.e)
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """What to make it of again."""
+        """The arrays to restore it from."""
         return {"thresholds": self.thresholds, "bounds": self.bounds}
 
     def p_values(self, scores: NDArray[np.float64], /) -> NDArray[np.float64]:
