@@ -14,7 +14,7 @@ from credalens.arrays import ArrayKind, array_kind_of, in_own_library, namespace
 from credalens.checks.arrays import as_array, check_classes, read_array, row_tolerance
 from credalens.checks.bad_rows import raise_bad_logits, raise_bad_rows
 from credalens.checks.counted import count_text
-from credalens.checks.options import shown
+from credalens.checks.options import number_text
 
 HALF = ("float16", "bfloat16")
 EDGE = 1e-6  # of the tolerance: more than the order of summation can move a row's sum
@@ -233,7 +233,7 @@ def check_axis(axis: Any, option: str, ndim: int, name: str) -> int:
         raise TypeError(f"{option} must be an integer; got {axis!r}.")
     if not -ndim <= axis < ndim:
         raise ValueError(
-            f"{option}={shown(axis)} is out of range for {name} with {count_text(ndim, 'axis', 'axes')}; use {-ndim} to "
+            f"{option}={number_text(axis)} is out of range for {name} with {count_text(ndim, 'axis', 'axes')}; use {-ndim} to "
             f"{ndim - 1}."
         )
     return int(axis) % ndim

@@ -24,7 +24,7 @@ def check_real(value: Any, name: str, expected: str, /) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def shown(value: Any, /) -> str:
+def number_text(value: Any, /) -> str:
     """A number in an error message, also if Python refuses to print all its digits."""
     if isinstance(value, int) and abs(value) > LARGEST:
         return f"an integer of {value.bit_length()} bits"
@@ -58,7 +58,9 @@ def check_base(base: float, /) -> float:
     """The logarithm's base as a float: finite and above 1."""
     number = check_real(base, "base", "a number above 1, such as 2 (bits) or math.e (nats)")
     if not 1 < number < math.inf:
-        raise ValueError(f"base must be finite and above 1, such as 2 (bits) or math.e (nats); got {shown(base)}.")
+        raise ValueError(
+            f"base must be finite and above 1, such as 2 (bits) or math.e (nats); got {number_text(base)}."
+        )
     return number
 
 
@@ -80,9 +82,9 @@ def check_count(value: Any, name: str, /, *, least: int = 1, most: int = LARGEST
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer of at least {least}; got {value!r}.")
     if value < least:
-        raise ValueError(f"{name} must be at least {least}; got {shown(value)}.")
+        raise ValueError(f"{name} must be at least {least}; got {number_text(value)}.")
     if value > most:
-        raise ValueError(f"{name} must be at most {most}; got {shown(value)}.")
+        raise ValueError(f"{name} must be at most {most}; got {number_text(value)}.")
     return int(value)
 
 
@@ -95,7 +97,7 @@ def check_fraction(value: Any, name: str, /) -> float:
     """A number strictly between 0 and 1."""
     number = check_real(value, name, "a number")
     if not 0 < number < 1:
-        raise ValueError(f"{name} must lie strictly between 0 and 1; got {shown(value)}.")
+        raise ValueError(f"{name} must lie strictly between 0 and 1; got {number_text(value)}.")
     return number
 
 
@@ -103,7 +105,9 @@ def check_trim(trim: float, /) -> float:
     """A share of the members to leave out at each end: at least 0 and below one half."""
     number = check_real(trim, "trim", "a share of the members, from 0 to below 0.5")
     if not 0 <= number < 0.5:
-        raise ValueError(f"trim is the share of members left out at each end, from 0 to below 0.5; got {shown(trim)}.")
+        raise ValueError(
+            f"trim is the share of members left out at each end, from 0 to below 0.5; got {number_text(trim)}."
+        )
     return number
 
 
@@ -116,7 +120,7 @@ def check_tolerance(tolerance: float, /) -> float:
     """A finite tolerance of at least zero."""
     number = check_real(tolerance, "tolerance", "a number of bits, at least 0")
     if not 0 <= number < math.inf:
-        raise ValueError(f"tolerance must be finite and at least 0; got {shown(tolerance)}.")
+        raise ValueError(f"tolerance must be finite and at least 0; got {number_text(tolerance)}.")
     return number
 
 

@@ -175,7 +175,7 @@ SCORES: Final = {
     )
 }
 DEFAULT: Final = "total"
-INSTEAD: Final = ("mean_total", "mean_least_confidence")
+FALLBACK_SCORES: Final = ("mean_total", "mean_least_confidence")
 """Scores that take the place of the default where many inputs have its highest value; they have theirs less often."""
 _TOPS: Final[dict[str, Callable[[int, int, float], float]]] = {
     LOG: lambda classes, members, base: math.log(classes, base),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from credalens import __version__
 from credalens.arrays import array_kind_of, to_numpy
 from credalens.checks.options import check_count, check_fraction
-from credalens.core.scores import DEFAULT, INSTEAD, highest_possible
+from credalens.core.scores import DEFAULT, FALLBACK_SCORES, highest_possible
 from credalens.guard.binomial import binomial_interval, conformal_rate_range, most_hits
 from credalens.guard.calibration import CalibrationData
 from credalens.guard.conformal_sets import ConformalSets
@@ -220,7 +220,7 @@ class Guard:
         share = share_at_top(self.scores, self.false_alarm_rate, highest, self.signature.slack())
         if not share:
             return ""
-        others = " or ".join(f"{name!r}" for name in INSTEAD if name != self.score)
+        others = " or ".join(f"{name!r}" for name in FALLBACK_SCORES if name != self.score)
         return (
             f"{share:.1%} of the calibration inputs have the highest {self.score!r} there can be, {self.threshold:.4g}"
             f"{UNIFORM if self.score == DEFAULT else ''}. At a false-alarm rate of {self.false_alarm_rate:.3g} the guard "

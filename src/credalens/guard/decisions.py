@@ -1,4 +1,4 @@
-"""What a guard decided about each input of a batch, and why."""
+"""The decisions of a guard about each input of a batch, with reasons."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ REASONS: Final = (
     "no class is possible",
 )
 
-OF_REASONS: Final = (ACCEPT, OFFER, *(ABSTAIN,) * 4)
-_DECISION_TEXTS, _REASON_TEXTS = np.array(OF_REASONS), np.array(REASONS)
+DECISION_BY_REASON: Final = (ACCEPT, OFFER, *(ABSTAIN,) * 4)
+_DECISION_TEXTS, _REASON_TEXTS = np.array(DECISION_BY_REASON), np.array(REASONS)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decisions:
-    """What ``Guard.decide`` returns: arrays (*batch) in the caller's library, except those that hold text.
+    """The result of ``Guard.decide``: arrays (*batch) in the caller's library, except those that hold text.
 
     :ivar accepted: whether the prediction may be used as it is.
     :ivar scores: the guard's score, in float64.
@@ -69,7 +69,7 @@ class Decisions:
 
     @cached_property
     def codes(self) -> NDArray[np.int8]:
-        """The place of each reason in ``REASONS``, and of its decision in ``OF_REASONS``."""
+        """The place of each reason in ``REASONS``, and of its decision in ``DECISION_BY_REASON``."""
         return self._guard.reasons(self.scores, self._prediction._rounding) if self._codes is None else self._codes
 
     def __len__(self) -> int:

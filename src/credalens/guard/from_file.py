@@ -51,7 +51,7 @@ def count_predictions(
     logits: bool = False,
     threads: int | None = None,
 ) -> DecisionCounts:
-    """What a guard decides about the predictions of a file, which are read by rows; warns once of all rows that are open."""
+    """Count the decisions of a guard about the predictions of a file, read by rows; warns once of all rows that are open."""
     source, parts = Source(str(predictions.path), predictions, logits), []
     with collecting_open_rows() as open_rows:
         for start, chunk in source.chunks():

@@ -53,15 +53,15 @@ class FileInput:
         """Members have numbers only."""
         return f"member {member}"
 
-    def scattered(self, part: int, /) -> tuple[int, ...]:
+    def tables_to_gather(self, part: int, /) -> tuple[int, ...]:
         """There is no other table."""
         return ()
 
-    def state(self, part: int, scattered: Container[int], /) -> Any:
+    def state(self, part: int, tables_to_gather: Container[int], /) -> Any:
         """What changes with the file, and the range."""
         return [self.fingerprint, *self._range(part)]
 
-    def chunks(self, part: int, rows: int, scattered: Container[int], /) -> Iterator[Chunk]:
+    def chunks(self, part: int, rows: int, tables_to_gather: Container[int], /) -> Iterator[Chunk]:
         """The range as one chunk."""
         start, stop = self._range(part)
         labels = self.predictions.read_labels(start, stop) if self.predictions.has_labels else None

@@ -74,9 +74,9 @@ class ScoringJob:
         """The names of all parts in the output."""
         return [self.input.part_name(part) for part in range(self.input.parts)]
 
-    def identity(self, part: int, scattered: Container[int], /) -> str:
+    def identity(self, part: int, tables_to_gather: Container[int], /) -> str:
         """A hash of the settings and of the files that a part is made from; it changes when one of them is written again."""
-        state = self.input.state(part, scattered)
+        state = self.input.state(part, tables_to_gather)
         return hashlib.sha256(json.dumps([self.settings.as_dict(), state]).encode()).hexdigest()
 
     def predict(self, values: NDArray, /) -> CredalPrediction:
@@ -187,10 +187,10 @@ def score_part(job: ScoringJob, part: int, /) -> PartReport:
         )
     name = job.input.part_name(part)
     try:
-        scattered = job.input.scattered(part)
-        chunks, identity = _scored_chunks(job, part, scattered), job.identity(part, scattered)
+        tables_to_gather = job.input.tables_to_gather(part)
+        chunks, identity = _scored_chunks(job, part, tables_to_gather), job.identity(part, tables_to_gather)
         with collecting_open_rows() as collected:
-            footer = job.output.write_part(name, chunks, job.settings, identity, scattered)
+            footer = job.output.write_part(name, chunks, job.settings, identity, tables_to_gather)
     except ValueError as error:
         (job.output.run.path / name).unlink(missing_ok=True)  # of an earlier run, before the input was changed
         return report(error=str(error))
@@ -200,9 +200,9 @@ def score_part(job: ScoringJob, part: int, /) -> PartReport:
     return report(rows=footer.rows, sums=footer.sums, open_rows=open_rows, seconds=time.perf_counter() - begin)
 
 
-def _scored_chunks(job: ScoringJob, part: int, scattered: Container[int]) -> Iterator[ScoredChunk]:
+def _scored_chunks(job: ScoringJob, part: int, tables_to_gather: Container[int]) -> Iterator[ScoredChunk]:
     """The output of a part in chunks."""
-    for chunk in job.input.chunks(part, job.chunk_rows, scattered):
+    for chunk in job.input.chunks(part, job.chunk_rows, tables_to_gather):
         with naming_bad_row(job.input.path(part), chunk.start, row_name=partial(_row_name, job, chunk)):
             prediction = job.predict(chunk.values)
         if part == chunk.start == 0:

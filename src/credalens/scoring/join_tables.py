@@ -60,18 +60,18 @@ class TableInput:
         table = self.tables[int(np.searchsorted(ends, member, side="right"))]
         return f"member {member} (of {table})" if len(self.tables) > 1 else f"member {member}"
 
-    def state(self, part: int, scattered: Container[int], /) -> Any:
+    def state(self, part: int, tables_to_gather: Container[int], /) -> Any:
         """The part itself, and of each other table its partner, or all files where the rows of the part are scattered."""
-        partners = [self._files_behind(part, table, scattered) for table in range(1, len(self.tables))]
+        partners = [self._files_behind(part, table, tables_to_gather) for table in range(1, len(self.tables))]
         return [asdict(self.tables[0].parts[part]), *partners]
 
-    def _files_behind(self, part: int, table: int, scattered: Container[int]) -> Any:
+    def _files_behind(self, part: int, table: int, tables_to_gather: Container[int]) -> Any:
         files = self.tables[table].parts
-        if table in scattered or self._partner(part, table) is None:
+        if table in tables_to_gather or self._partner(part, table) is None:
             return [asdict(file) for file in files]
         return asdict(files[part])
 
-    def scattered(self, part: int, /) -> tuple[int, ...]:
+    def tables_to_gather(self, part: int, /) -> tuple[int, ...]:
         """Numbers of the tables in which the rows of a part are elsewhere than in its partner, or in another order."""
         path = self.tables[0].path(part)
         self._check_columns(path, self.columns[0])
@@ -89,12 +89,12 @@ class TableInput:
         partners = self.tables[table]
         return partners.path(part) if len(partners.parts) == self.parts else None
 
-    def chunks(self, part: int, rows: int, scattered: Container[int], /) -> Iterator[Chunk]:
-        """The part with the members of all tables, gathered where ``scattered``."""
+    def chunks(self, part: int, rows: int, tables_to_gather: Container[int], /) -> Iterator[Chunk]:
+        """The part with the members of all tables, those of ``tables_to_gather`` by id."""
         path, columns = self.tables[0].path(part), self.columns[0]
         names = [*columns.names, *(name for name in (self.id_column, columns.label) if name is not None)]
         others = [
-            self._gathered(part, table, rows) if table in scattered else self._side_by_side(part, table, rows)
+            self._gathered(part, table, rows) if table in tables_to_gather else self._side_by_side(part, table, rows)
             for table in range(1, len(self.tables))
         ]
         start = 0

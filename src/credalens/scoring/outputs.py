@@ -44,7 +44,7 @@ class StoppedError(OSError):
 
 @dataclass(frozen=True)
 class PartFooter:
-    """What a part says about itself, in its metadata; for ``identity`` and ``scattered`` see ``ScoringJob``."""
+    """The metadata of a part. ``scattered`` is the name that files have for the tables to gather."""
 
     identity: str
     scattered: Sequence[int]
@@ -87,7 +87,7 @@ class FolderOutput:
     def __str__(self) -> str:
         return str(self.run.path)
 
-    def begun(
+    def open_run(
         self, settings: ScoringSettings, names: Collection[str], /, *, restart: bool
     ) -> AbstractContextManager[Lock]:
         """Keep other runs out for the time of the block; make the folder this run's, or find that it is."""
@@ -99,7 +99,7 @@ class FolderOutput:
         chunks: Iterator[ScoredChunk],
         settings: ScoringSettings,
         identity: str,
-        scattered: Sequence[int],
+        tables_to_gather: Sequence[int],
     ) -> PartFooter:
         """Write the chunks as row groups; the part appears whole or not at all."""
         first = next(chunks)  # the input is looked at before anything is written
@@ -114,7 +114,7 @@ class FolderOutput:
                 writer.write_table(table.replace_schema_metadata(metadata), row_group_size=max(1, len(table)))
                 rows += len(table)
                 total = {key: total[key] + sums[key] for key in total}
-            footer = PartFooter(identity, scattered, rows, total)
+            footer = PartFooter(identity, tables_to_gather, rows, total)
             writer.add_key_value_metadata(footer.metadata())
         return footer
 
@@ -159,7 +159,7 @@ class FileOutput:
         return str(self.file)
 
     @contextmanager
-    def begun(self, settings: ScoringSettings, names: Collection[str], /, *, restart: bool) -> Iterator[Lock]:
+    def open_run(self, settings: ScoringSettings, names: Collection[str], /, *, restart: bool) -> Iterator[Lock]:
         """Keep other runs out for the time of the block; make the folder of parts this run's, or find that it is."""
         with ExitStack() as stack:
             stack.callback(_remove_if_empty, Path(str(self.run.path)))  # also one that a kill left
@@ -176,11 +176,11 @@ class FileOutput:
         chunks: Iterator[ScoredChunk],
         settings: ScoringSettings,
         identity: str,
-        scattered: Sequence[int],
+        tables_to_gather: Sequence[int],
     ) -> PartFooter:
         """Write the only chunk; the part appears whole or not at all."""
         [(table, sums)] = chunks
-        footer = PartFooter(identity, scattered, len(table), sums)
+        footer = PartFooter(identity, tables_to_gather, len(table), sums)
         metadata = footer.metadata()
         table = table.replace_schema_metadata({**metadata, CHECKSUM: _checksum(table, metadata[FOOTER])})
         with self.run.writing(name) as file, pa.ipc.new_file(file, table.schema) as writer:

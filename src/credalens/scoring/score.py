@@ -90,7 +90,7 @@ def score_file(
     job = ScoringJob(parts, output, settings, part_rows, threads, guard)
     job.check_guard()
     names = job.part_names()
-    with output.begun(settings, names, restart=restart) as lock:
+    with output.open_run(settings, names, restart=restart) as lock:
         with output.merging(names, settings) as merger:
             finished, scored = run_job(job, executor, progress, lock, completed=merger.add)
             _check_unchanged(job)
@@ -174,7 +174,7 @@ def score_folder(
     parts, output = TableInput(tables, columns, row_ids, logits, max_bytes), FolderOutput.at(path)
     job = ScoringJob(parts, output, settings, rows_at_a_time(members, classes, chunk_rows), threads, guard)
     job.check_guard()
-    with output.begun(settings, job.part_names(), restart=restart) as lock:
+    with output.open_run(settings, job.part_names(), restart=restart) as lock:
         finished, attempted = run_job(job, executor, progress, lock, skip_bad=on_error == "skip")
         output.run.remove_partial_files()
     return summarise_folder(job, finished, attempted, differences)

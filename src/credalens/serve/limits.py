@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from credalens.checks.options import check_count, check_real, shown
+from credalens.checks.options import check_count, check_real, number_text
 
 LONGEST: Final = 1e9  # seconds that clocks and timers of servers take
 
@@ -45,4 +45,6 @@ class Limits:
         if not 0 <= check_real(self.batch_delay, "batch_delay", "a number of seconds") < math.inf:
             raise ValueError(f"batch_delay must be finite and at least 0; got {self.batch_delay!r}.")
         if not 0 < check_real(self.timeout, "timeout", "a number of seconds") <= LONGEST:
-            raise ValueError(f"timeout must be above 0 and at most {LONGEST:g} seconds; got {shown(self.timeout)}.")
+            raise ValueError(
+                f"timeout must be above 0 and at most {LONGEST:g} seconds; got {number_text(self.timeout)}."
+            )

@@ -82,7 +82,7 @@ class Lock:
                 continue
             if self._is_alive(content):
                 raise ValueError(self._refusal(content))
-            self._bury(content)
+            self._remove_stale_lock(content)
         if (content := _read(self._path)) is None:
             raise OSError(f"cannot write {self._output}: no file can be made at {self._path}")
         raise ValueError(self._refusal(content))
@@ -134,10 +134,10 @@ class Lock:
             "delete it."
         )
 
-    def _bury(self, content: bytes) -> None:
+    def _remove_stale_lock(self, content: bytes) -> None:
         """Delete the lock of a dead run, one process at a time: a late one would delete the lock of the next holder."""
-        grave = self._path.parent / f"{LOCK}.{_token(content) or uuid.UUID(int=0).hex}{PARTIAL}"
-        with locked(grave, self._output):
+        removal_lock = self._path.parent / f"{LOCK}.{_token(content) or uuid.UUID(int=0).hex}{PARTIAL}"
+        with locked(removal_lock, self._output):
             if _read(self._path) == content:
                 self._path.unlink(missing_ok=True)
 

@@ -27,7 +27,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.core.scores import DEFAULT, INSTEAD
+from credalens.core.scores import DEFAULT, FALLBACK_SCORES
 from credalens.evaluation.metrics.threshold import threshold_for_rate
 from credalens.evaluation.results import Comparison, Result
 from credalens.evaluation.statistics.holm import holm
@@ -35,7 +35,7 @@ from credalens.evaluation.statistics.wins import LEAST, Wins, compare_wins, quan
 from credalens.guard.binomial import binomial_interval
 from credalens.guard.false_alarms import share_at_top
 
-DEFAULTS: Final = (DEFAULT, *INSTEAD)
+DEFAULTS: Final = (DEFAULT, *FALLBACK_SCORES)
 NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
 SPLITS: Final = 20
 """Of a single OOD data set; with several, what differs between splits are the ID inputs alone."""

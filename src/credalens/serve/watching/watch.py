@@ -23,7 +23,7 @@ from credalens.arrays import to_numpy
 from credalens.checks.intervals import computed_intervals
 from credalens.core.decisions import decide
 from credalens.guard import Decisions, DriftAlarm, Guard
-from credalens.guard.decisions import OF_REASONS, REASONS
+from credalens.guard.decisions import DECISION_BY_REASON, REASONS
 from credalens.prediction import CredalPrediction
 from credalens.serve.observer import LOG, Answered, BatchDone, Observer
 from credalens.serve.watching.collecting import collected, sums
@@ -117,7 +117,7 @@ class Watch(Observer):
         if not decided:
             return
         counts = np.bincount(_joined([each.codes for each in decided]))
-        for decision, reason, number in zip(OF_REASONS, REASONS, counts.tolist(), strict=False):
+        for decision, reason, number in zip(DECISION_BY_REASON, REASONS, counts.tolist(), strict=False):
             if number:
                 self.instruments.decisions.labels(*model, decision, reason).inc(number)
         if self.alarm is not None:
