@@ -138,8 +138,9 @@ def _restored(values: dict[str, Any]) -> Description:
     check_count(values["members"], "members", most=MOST_MEMBERS)
     if (files := values["files"]) is not None:
         _check_digests(files)
-        if values["kind"] == "onnx" and values["members"] > len(files):
-            raise ValueError(f"members is {values['members']}, and files has {len(files)}, too few for them")
+        saved = sum(name.endswith("/member.onnx") and name.count("/") == 1 for name in files)
+        if values["kind"] == "onnx" and values["members"] != saved:
+            raise ValueError(f"members is {values['members']}, and files names those of {saved}")
     wheel = None if values["wheel"] is None else _wheel(values["wheel"])
     return Description(**values | {"scores": tuple(values["scores"]), "wheel": wheel})
 
