@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import reduce
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from credalens import (
     ConvexHull,
@@ -18,7 +21,7 @@ from credalens import (
     wrap,
     wrap_logits,
 )
-from credalens.arrays import to_numpy
+from credalens.arrays import ArrayKind, is_of_one_dtype, rounding, rounding_of_all, to_numpy
 from tests.strategies import batch_of
 
 ARRAYS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic")
@@ -373,3 +376,21 @@ def test_strides_do_not_matter():
     fortran = np.asfortranarray(BATCH)
     np.testing.assert_array_equal(wrap(fortran).aleatoric, wrap(BATCH).aleatoric)
     np.testing.assert_array_equal(wrap(np.repeat(BATCH, 2, axis=1)[:, ::2]).aleatoric, wrap(BATCH).aleatoric)
+
+
+ROUNDED = [
+    rounding(dtype, logits=logits)
+    for dtype in ("float16", "bfloat16", "float32", "float64")
+    for logits in (False, True)
+]
+
+
+@given(st.lists(st.sampled_from(ROUNDED), min_size=1, max_size=6), st.integers(1, 5))
+def test_members_of_several_dtypes_are_rounded_by_the_same_however_they_are_grouped(roundings, first):
+    whole = rounding_of_all(*roundings)
+    parts = [part for part in (roundings[:first], roundings[first:]) if part]
+    assert whole == rounding_of_all(*(rounding_of_all(*part) for part in reversed(parts)))
+    assert max(roundings) <= whole <= 1.1 * max(roundings)
+    assert is_of_one_dtype(whole) == (len(set(roundings)) == 1 or max(roundings) < rounding("float16"))
+    kinds = [ArrayKind("numpy", "cpu", "float64").rounded_by(one) for one in roundings]
+    assert reduce(ArrayKind.wider, kinds).rounding == whole

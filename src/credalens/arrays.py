@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 NARROW_FLOATS = ("float16", "bfloat16", "float32")
 ROUNDING = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}  # relative
+FINEST = 2.0**-52  # of all other dtypes
 ROUNDINGS = 4  # of a dtype: what two equal numbers that were computed alike may differ by
+LOGITS = 3  # times the rounding of a dtype: with ROUNDINGS, what that of logits up to about 20 does to probabilities and scores
+SEVERAL = 17 / 16  # so that the rounding of members in several dtypes is that of no dtype
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 NUMPYS = (np.ndarray, np.generic, list, tuple, float, int)  # what becomes an array of NumPy's
 SLACK = {dtype: ROUNDINGS * float(np.finfo(dtype).eps) for dtype in (FLOAT32, FLOAT64)}
@@ -23,7 +26,7 @@ SLACK = {dtype: ROUNDINGS * float(np.finfo(dtype).eps) for dtype in (FLOAT32, FL
 class ArrayKind:
     """The library, device and dtype of a caller's array: what results need to come back as the same kind of array.
 
-    :ivar least_rounding: of members that were merged with others and had fewer digits.
+    :ivar least_rounding: of members that had fewer digits before, as logits or where others were merged with them.
     """
 
     library: str
@@ -38,17 +41,21 @@ class ArrayKind:
 
     @property
     def rounding(self) -> float:
-        """How far, relatively, values may be from what they were rounded from."""
+        """How far, relatively, probabilities may be from what they were rounded from."""
         return max(self.least_rounding, rounding(self.dtype))
 
     def rounded_by(self, least: float, /) -> ArrayKind:
         """The same kind of values that were rounded by at least so much before."""
         return replace(self, least_rounding=least) if least > self.rounding else self
 
+    def of_softmax(self) -> ArrayKind:
+        """The kind of probabilities that were computed in float64 from logits of this kind."""
+        return replace(self, dtype=self.result_dtype.name).rounded_by(rounding(self.dtype, logits=True))
+
     def wider(self, other: ArrayKind, /) -> ArrayKind:
         """The kind whose results keep more digits, of values that are as rough as those of the rougher one."""
         kind = other if other.result_dtype.itemsize > self.result_dtype.itemsize else self
-        return kind.rounded_by(max(self.rounding, other.rounding))
+        return kind.rounded_by(rounding_of_all(self.rounding, other.rounding))
 
     def restore(self, array: NDArray, /) -> Any:
         """Hand ``array`` back as the caller's kind of array, without a copy where the library allows it."""
@@ -71,9 +78,28 @@ class ArrayKind:
         return self.restore(shaped)
 
 
-def rounding(dtype: str, /) -> float:
-    """The distance from one to the next number of this dtype."""
-    return ROUNDING.get(dtype, 2.0**-52)
+def rounding(dtype: str, /, *, logits: bool = False) -> float:
+    """How far, relatively, probabilities of this dtype, or from logits of it, may be from what they were rounded from.
+
+    That is the distance from one to the next number. An error of a logit is one of its probability relative to that, and grows
+    with the logit: a few times that distance for those that networks have.
+    """
+    return ROUNDING.get(dtype, FINEST) * (LOGITS if logits else 1)
+
+
+def rounding_of_all(*roundings: float) -> float:
+    """That of members which were rounded by so much each: the largest, and a little more where half precision met another.
+
+    Each grouping and order of the members gives the same.
+    """
+    most = max(roundings)
+    differ = min(roundings) < most and most >= ROUNDING["float16"]
+    return most * SEVERAL if differ and is_of_one_dtype(most) else most
+
+
+def is_of_one_dtype(rounded: float, /) -> bool:
+    """Whether it is what `rounding` gives: members that are alike were rounded alike."""
+    return any(rounded in (one, one * LOGITS) for one in (*ROUNDING.values(), FINEST))
 
 
 NUMPY = ArrayKind("numpy", "cpu", "float64")

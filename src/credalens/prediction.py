@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import NUMPY, ArrayKind, array_kind_of, entries, gpu_tensor, places_of, to_numpy, top_class
+from credalens.arrays import NUMPY, ArrayKind, array_kind_of, entries, gpu_tensor, places_of, rounding, to_numpy, top_class
 from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.counted import count_text
 from credalens.checks.doubtful_input import warn_doubtful_logits, warn_many_members
@@ -86,7 +86,7 @@ class CredalPrediction:
     _members: MemberArray | GpuMembers | None = field(default=None)
     _classical: Any = field(default=None)
     _threads: int | None = field(default=None)  # for what is computed on first access
-    _rounding: float = 0.0  # of the members' probabilities, relatively
+    _rounding: float = 0.0  # of the members' probabilities, relatively: `credalens.arrays.rounding`
 
     @property
     def intervals(self) -> ProbabilityIntervals:
@@ -233,12 +233,12 @@ def wrap(
     options = Options.checked(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
     warn_many_members(probs, "probs", class_axis=class_axis)
     least_rounding = roughest(probs)
-    probs, member_axis = classes_last(in_common_precision(probs), member_axis, class_axis, "probs")
+    probs = in_common_precision(probs, class_axis=class_axis)
+    probs, member_axis = classes_last(probs, member_axis, class_axis, "probs")
     prediction = _on_gpu(probs, "probs", member_axis, options, least_rounding)
     if prediction is not None:
         return prediction
-    members = read_members(probs, member_axis=member_axis)
-    members = replace(members, array_kind=members.array_kind.rounded_by(least_rounding))
+    members = read_members(probs, member_axis=member_axis).rounded_by(least_rounding)
     return _from_members(members, "probs", options)
 
 
@@ -262,16 +262,18 @@ def wrap_logits(
     """
     options = Options.checked(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
     warn_many_members(logits, "logits", class_axis=class_axis)
+    least_rounding = roughest(logits, logits=True)
     logits, member_axis = classes_last(logits, member_axis, class_axis, "logits")
-    prediction = _on_gpu(logits, "logits", member_axis, options)
+    prediction = _on_gpu(logits, "logits", member_axis, options, least_rounding)
     if prediction is None:
-        prediction = _from_members(read_logits(logits, member_axis=member_axis), "logits", options)
+        members = read_logits(logits, member_axis=member_axis).rounded_by(least_rounding)
+        prediction = _from_members(members, "logits", options)
     warn_doubtful_logits(logits, class_axis=class_axis)  # now, when a GPU has nothing left to do
     return prediction
 
 
 def _on_gpu(
-    values: Any, kind: str, member_axis: int, options: Options, least_rounding: float = 0.0, /
+    values: Any, kind: str, member_axis: int, options: Options, least_rounding: float, /
 ) -> CredalPrediction | None:
     """The credal prediction of CUDA tensors, computed on their device; None where the CPU has to compute it.
 
@@ -285,9 +287,9 @@ def _on_gpu(
     results = members and members.decompose(options)
     if not (members and results):
         return None
-    own = array_kind_of(tensor if kind == "probs" else results.total).rounded_by(least_rounding)
+    rounded = max(least_rounding, rounding(array_kind_of(tensor).dtype, logits=kind == "logits"))
     return CredalPrediction(
-        **vars(results), base=options.base, n_members=len(members.tensor), _members=members, _rounding=own.rounding
+        **vars(results), base=options.base, n_members=len(members.tensor), _members=members, _rounding=rounded
     )
 
 

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from credalens import CredalPrediction, MemberSummary, credal_decision, probability_intervals, set_utility, wrap
+from credalens import (
+    CredalPrediction,
+    MemberSummary,
+    credal_decision,
+    probability_intervals,
+    set_utility,
+    wrap,
+    wrap_logits,
+)
 from credalens.checks.intervals import CHUNK
 from tests import oracles
 from tests.memory_use import with_peak
@@ -220,3 +228,16 @@ def test_a_saved_prediction_remembers_how_rough_its_members_were(tmp_path):
     prediction.save(tmp_path / "p.npz")
     assert (CredalPrediction.load(tmp_path / "p.npz").predict_set() == prediction.predict_set()).all()
     assert (prediction.predict_set() == wrap(exact).predict_set()).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("rule", CAUTIOUS)
+def test_ties_stay_ties_in_half_precision_logits(rule, dtype):
+    """Of tenths; in float16 no other class is let in, since tenths are farther apart than its rounding."""
+    torch = pytest.importorskip("torch")
+    exact = np.random.default_rng(0).multinomial(10, np.full(5, 0.2), (5, 3000)) / 10
+    logits = torch.from_numpy(np.log(np.maximum(exact, 1e-5))).to(getattr(torch, dtype))
+    expected, found = wrap(exact).predict_set(rule), np.asarray(wrap_logits(logits).predict_set(rule))
+    assert (found >= expected).all()
+    if (dtype, rule) == ("float16", "interval_dominance"):
+        np.testing.assert_array_equal(found, expected)

@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
-from credalens import wrap
+from credalens import CredalPrediction, MemberSummary, wrap, wrap_logits
+from credalens.arrays import SEVERAL, rounding
 from credalens.guard import Guard
+from credalens.scoring import score_file
+from credalens.storage import open_predictions
+from credalens.storage.source import Source
 from tests.strategies import batch_of
 
 NAMES_THE_REMEDY = (
@@ -105,3 +109,61 @@ def test_training_again_makes_a_guard_one_of_other_members():
     model.guard = Guard.fit(model.credal_predict(X), score="mean_total")
     with pytest.warns(UserWarning, match=r"the guard was fitted before these members were trained.*Fit it again"):
         model.fit(X, y)
+
+
+HALF_LOGITS = batch_of("peaked", 3, 40, 4, seed=3)
+KINDS = pytest.mark.parametrize("outputs", ["logits", "probabilities"])
+DTYPES = pytest.mark.parametrize(
+    "dtypes", [["float16"] * 3, ["bfloat16"] * 3, ["float32"] * 3, ["float16", "float64", "float64"]]
+)
+
+
+@KINDS
+@DTYPES
+def test_every_way_to_a_prediction_knows_how_its_members_were_rounded(tmp_path, outputs, dtypes):
+    """Also members of several dtypes, whose rounding is that of no dtype."""
+    torch = pytest.importorskip("torch")
+    from credalens.torch import CredalWrapper
+
+    values = np.log(HALF_LOGITS) if outputs == "logits" else HALF_LOGITS
+    tensors = [torch.from_numpy(x).to(getattr(torch, dtype)) for x, dtype in zip(values, dtypes, strict=True)]
+    expected = rounding(dtypes[0], logits=outputs == "logits") * (1 if len(set(dtypes)) == 1 else SEVERAL)
+    members = [lambda rows, x=x: x[rows] for x in tensors]
+    wrap_all, rows = wrap_logits if outputs == "logits" else wrap, torch.arange(40)
+    listed = wrap_all(tensors)
+    listed.save(tmp_path / "p.npz")
+    found = {
+        "list": listed,
+        "classes elsewhere": wrap_all([x.T for x in tensors], class_axis=1),
+        "some": listed[3:9],
+        "saved": CredalPrediction.load(tmp_path / "p.npz"),
+        "predict": CredalWrapper(members, outputs=outputs).predict(rows, batch_size=13, progress=False),
+    }
+    for option in ({}, {"hull": True}, {"gradients": True}):
+        found[str(option)] = CredalWrapper(members, outputs=outputs, **option)(rows)
+    compiled = torch.compile(CredalWrapper(members, outputs=outputs), backend="eager")
+    found["compiled"] = compiled(rows)
+    if outputs == "probabilities":
+        found["summary"] = MemberSummary().update(tensors).prediction()
+        found["in parts"] = sum((MemberSummary().update(x[None]) for x in tensors[::-1]), MemberSummary()).prediction()
+    if len(set(dtypes)) == 1:
+        found["stack"] = wrap_all(torch.stack(tensors))
+    assert {name: prediction._rounding for name, prediction in found.items()} == dict.fromkeys(found, expected)
+
+
+@KINDS
+def test_a_file_in_half_precision_is_judged_as_its_members_in_memory(tmp_path, outputs):
+    """A guard of other members in float64; of bfloat16 a file is read as float32."""
+    torch, safetensors = pytest.importorskip("torch"), pytest.importorskip("safetensors.torch")
+    rng, logits = np.random.default_rng(0), outputs == "logits"
+    smoothed = 0.9 * np.eye(4)[rng.integers(0, 4, (3, 900))] + 0.025
+    values, wrap_all = (np.log(smoothed), wrap_logits) if logits else (smoothed, wrap)
+    guard = Guard.fit(wrap_all(values[:, :400]), score="mean_aleatoric")
+    tensor = torch.from_numpy(values[:, 400:]).to(torch.bfloat16)
+    safetensors.save_file({outputs if logits else "probs": tensor}, tmp_path / "later.safetensors")
+    score_file(tmp_path / "later.safetensors", tmp_path / "out.npz", guard=guard, logits=logits)
+    decided = guard.decide(wrap_all(tensor))
+    assert np.load(tmp_path / "out.npz")["decision"].tolist() == decided.decision.tolist()
+    source = Source("later", open_predictions(tmp_path / "later.safetensors", logits=logits), logits)
+    assert source.wrap(source.first_rows())._rounding == source.rounding == wrap_all(tensor)._rounding
+    assert (np.asarray(decided.accepted)).mean() >= 0.9

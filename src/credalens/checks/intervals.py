@@ -46,8 +46,8 @@ class IntervalArray:
 
     @property
     def smallest(self) -> float:
-        """What two bounds near zero may be off by together: the smallest positive number of float16 if one is float16."""
-        return SMALLEST_FLOAT16 if "float16" in self.dtypes or self.of_members == ROUNDING["float16"] else 0.0
+        """What two bounds near zero may be off by together: the smallest positive number of float16 where that may be one."""
+        return SMALLEST_FLOAT16 if "float16" in self.dtypes or self.of_members >= ROUNDING["float16"] else 0.0
 
     def repaired(self) -> IntervalArray:
         """The same with sum(lower) <= 1 <= sum(upper), where the rounding of a narrower dtype prevents it."""

@@ -10,7 +10,16 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import ArrayKind, array_kind_of, in_own_library, namespace, rounding, take_inputs, to_float32
+from credalens.arrays import (
+    ArrayKind,
+    array_kind_of,
+    in_own_library,
+    namespace,
+    rounding,
+    rounding_of_all,
+    take_inputs,
+    to_float32,
+)
 from credalens.checks.arrays import as_array, check_classes, read_array, row_tolerance
 from credalens.checks.bad_rows import raise_bad_logits, raise_bad_rows
 from credalens.checks.counted import count_text
@@ -40,6 +49,10 @@ class MemberArray:
     def as_accepted(self) -> MemberArray:
         """The same members, whose rows have been accepted before."""
         return replace(self, accepted=True)
+
+    def rounded_by(self, least: float, /) -> MemberArray:
+        """The same members, which were rounded by at least so much before."""
+        return replace(self, array_kind=self.array_kind.rounded_by(least))
 
     def to_cpu(self) -> MemberArray:
         """The members themselves; those on a GPU have to be fetched."""
@@ -118,8 +131,7 @@ def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -
         z -= top
         np.exp(z, out=z)
     z /= z.sum(axis=-1, keepdims=True)
-    kind = members.array_kind
-    return replace(members, array=z, array_kind=replace(kind, dtype=kind.result_dtype.name))
+    return replace(members, array=z, array_kind=members.array_kind.of_softmax())
 
 
 def _read_stack(x: Any, member_axis: int, name: str) -> MemberArray:
@@ -143,7 +155,7 @@ def classes_last(x: Any, member_axis: int, class_axis: int, name: str, /) -> tup
     """``x`` with its classes on the last axis, and where its members are then. The axes are those of ``x`` as it came."""
     if class_axis == -1:
         return x, member_axis
-    x = in_own_library(in_common_precision(x, name=name))
+    x = in_own_library(x)
     classes, members = (
         check_axis(axis, option, len(x.shape), name)
         for axis, option in ((class_axis, "class_axis"), (member_axis, "member_axis"))
@@ -160,10 +172,11 @@ def one_member(values: Any, name: str, /) -> MemberArray:
     return MemberArray(array.reshape(1, math.prod(batch), classes), batch, array_kind)
 
 
-def in_common_precision(probs: Any, /, *, name: str = "probs") -> Any:
+def in_common_precision(probs: Any, /, *, class_axis: int = -1, name: str = "probs") -> Any:
     """A list of members of several dtypes, with those in half precision converted to float32 and renormalised.
 
-    Stacked, all get the widest dtype, within whose tolerance the rows of a narrower one need not sum to one.
+    Stacked, all get the widest dtype, within whose tolerance the rows of a narrower one need not sum to one. Then
+    ``class_axis`` is the axis of their classes.
     """
     if not isinstance(probs, list | tuple) or len({getattr(member, "dtype", None) for member in probs}) == 1:
         return probs
@@ -171,26 +184,28 @@ def in_common_precision(probs: Any, /, *, name: str = "probs") -> Any:
     if not any(dtype in HALF for dtype in dtypes):
         return probs
     pairs = zip(probs, dtypes, strict=True)
-    return [_renormalised(member, dtype, name) if dtype in HALF else member for member, dtype in pairs]
+    axis = class_axis - (class_axis > 0)  # of a single member
+    return [_renormalised(member, dtype, axis, name) if dtype in HALF else member for member, dtype in pairs]
 
 
-def roughest(probs: Any, /) -> float:
-    """The rounding of the narrowest of a list of members, 0 for anything else: stacked, they have the widest dtype."""
-    dtypes = [_dtype_name(member) for member in probs] if isinstance(probs, list | tuple) else []
-    return max([0.0, *[rounding(dtype) for dtype in dtypes if dtype]])
+def roughest(members: Any, /, *, logits: bool = False) -> float:
+    """The rounding of a list of members, 0 for anything else: stacked, they have the widest dtype."""
+    if not isinstance(members, list | tuple) or not members:
+        return 0.0
+    return rounding_of_all(*[rounding(_dtype_name(member), logits=logits) for member in members])
 
 
 def _dtype_name(x: Any) -> str:
     return str(getattr(x, "dtype", "")).rpartition(".")[2]
 
 
-def _renormalised(member: Any, dtype: str, name: str) -> Any:
+def _renormalised(member: Any, dtype: str, axis: int, name: str) -> Any:
     """One member in float32; a row that is not a distribution stays as it is, to be refused with its index."""
     p = to_float32(read_array(member, name))
     xp = namespace(array_kind_of(p).library)
-    if not p.shape:
+    if not -len(p.shape) <= axis < len(p.shape):
         return p
-    total = xp.sum(p, axis=-1, keepdims=True)
+    total = xp.sum(p, axis=axis, keepdims=True)
     return p / xp.where(abs(total - 1) <= row_tolerance(dtype), total, xp.ones_like(total))
 
 

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import NUMPY, ArrayKind, all_reduce, array_kind_of, namespace, smallest, to_float64
+from credalens.arrays import (
+    NUMPY,
+    ArrayKind,
+    all_reduce,
+    array_kind_of,
+    namespace,
+    rounding_of_all,
+    smallest,
+    to_float64,
+)
 from credalens.checks.arrays import check_classes, read_array, row_tolerance
 from credalens.checks.doubtful_input import warn_many_members
 from credalens.checks.member_array import check_member_axis, in_common_precision, raise_no_members, roughest
@@ -206,11 +215,12 @@ def _agreed_shape(shape: tuple[int, ...] | None, group: Any) -> tuple[int, ...] 
 def _agreed_array_kind(summary: MemberSummary, group: Any) -> ArrayKind:
     """The kind of array of this process, in the widest precision of all that have members, as when they merge."""
     array_kind = summary.array_kind or NUMPY
-    own = [array_kind.result_dtype.itemsize, array_kind.rounding] if summary.count else [0, 0]
-    width, rounding = all_reduce(np.array(own, np.float64), "MAX", group=group)
+    rounding = array_kind.rounding
+    own = [array_kind.result_dtype.itemsize, rounding, -rounding] if summary.count else [0, 0, -1]
+    width, most, least = all_reduce(np.array(own, np.float64), "MAX", group=group)
     if array_kind.result_dtype.itemsize != width:
         array_kind = replace(array_kind, dtype=np.dtype(f"f{int(width)}").name)
-    return array_kind.rounded_by(float(rounding))
+    return array_kind.rounded_by(rounding_of_all(float(most), -float(least)))
 
 
 def _shape_of(form: NDArray) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from credalens.guard import Guard
 from credalens.guard.calibration import CalibrationData
 from credalens.guard.false_alarms import alarm_threshold
 from credalens.guard.quantile import least_samples
-from credalens.guard.rounding import Slack, slack_of
+from credalens.guard.rounding import difference, slack_of
 from credalens.guard.signature import PredictionKind, Signature
 
 
@@ -70,33 +70,28 @@ def guard_outcomes(
     seed: int,
 ) -> tuple[GuardOutcome, ...]:
     """For ``rate`` and every usual rate that half of the ID data can promise."""
-    slack = slack_of(score, classes=id_set.source.shape[2], base=base)
+
+    def lowest(data: ScoredSet) -> NDArray:
+        differing = difference(id_set.source.rounding, data.source.rounding)
+        slack = slack_of(score, classes=id_set.source.shape[2], base=base, rounding=differing)
+        return slack.lowest(data.scores[score].astype(np.float64))
+
     values = id_set.scores[score].astype(np.float64)
     first = np.zeros(len(values), bool)
     first[np.random.default_rng(seed).permutation(len(values))[: len(values) // 2]] = True
     rates = [wanted for wanted in sorted({*RATES, rate}) if first.sum() >= least_samples(wanted)]
-    return tuple(_outcome(wanted, id_set.name, values, first, correct, ood_sets, score, slack) for wanted in rates)
+    data = [(data.name, lowest(data)) for data in (id_set, *ood_sets)]
+    return tuple(_outcome(wanted, values, first, correct, data) for wanted in rates)
 
 
 def _outcome(
-    rate: float,
-    name: str,
-    values: NDArray,
-    first: NDArray,
-    correct: NDArray | None,
-    ood_sets: Sequence[ScoredSet],
-    score: str,
-    slack: Slack,
+    rate: float, values: NDArray, first: NDArray, correct: NDArray | None, data: Sequence[tuple[str, NDArray]]
 ) -> GuardOutcome:
+    """Of the lowest scores that those of each data set may stand for, the ID data first."""
+    (name, lowest), *others = data
     halves = [alarm_threshold(values[half], rate) for half in (~first, first)]
-    accepted = slack.lowest(values) <= np.where(first, *halves)
+    accepted = lowest <= np.where(first, *halves)
     errors = None if correct is None else int((accepted & ~correct).sum())
     whole = alarm_threshold(values, rate)
-    kept = ((ood.name, slack.lowest(ood.scores[score].astype(np.float64)) <= whole) for ood in ood_sets)
-    return GuardOutcome(
-        rate,
-        (
-            GuardedData(name, len(values), int(accepted.sum()), errors),
-            *(GuardedData(of, len(mask), int(mask.sum()), None) for of, mask in kept),
-        ),
-    )
+    of_others = (GuardedData(other, len(scores), int((scores <= whole).sum()), None) for other, scores in others)
+    return GuardOutcome(rate, (GuardedData(name, len(values), int(accepted.sum()), errors), *of_others))

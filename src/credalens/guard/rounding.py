@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from credalens.arrays import ROUNDING, ROUNDINGS
+from credalens.arrays import ROUNDING, ROUNDINGS, is_of_one_dtype
 from credalens.core.hartley import EXACT_CLASSES, TOLERANCE
 from credalens.core.scores import SCORES, information_unit
 
@@ -64,7 +64,7 @@ def is_half(rounding: float, /) -> bool:
 def difference(fitted: float, used: float, /) -> float:
     """The largest relative difference between probabilities of members rounded by ``fitted`` and by ``used``.
 
-    Nothing, where both are in the same half precision: inputs that are alike were rounded alike. Of float32 and float64 it is
-    far below `DIGITS`.
+    Nothing, where all are of the same dtype: inputs that are alike were rounded alike. Of float32 and float64 it is far below
+    `DIGITS`.
     """
-    return 0.0 if fitted == used else max(fitted, used)
+    return 0.0 if fitted == used and is_of_one_dtype(fitted) else max(fitted, used)

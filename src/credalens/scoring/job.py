@@ -9,7 +9,7 @@ import platform
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -80,8 +80,10 @@ class ScoringJob:
         return hashlib.sha256(json.dumps([self.settings.as_dict(), state]).encode()).hexdigest()
 
     def predict(self, values: NDArray, /) -> CredalPrediction:
-        """The credal prediction of some rows."""
-        return (wrap_logits if self.settings.logits else wrap)(values, base=self.settings.base, threads=self.threads)
+        """The credal prediction of some rows, which a file may hold with fewer digits."""
+        wrap_all = wrap_logits if self.settings.logits else wrap
+        prediction = wrap_all(values, base=self.settings.base, threads=self.threads)
+        return replace(prediction, _rounding=max(prediction._rounding, self._rounding))
 
     def finished_part(self, part: int, /) -> PartReport | None:
         """The report of a part that was scored earlier from these files with these settings; None where it was not."""
@@ -106,9 +108,12 @@ class ScoringJob:
         """Refuse a guard that is for predictions of another kind, before anything is written."""
         if self.guard is not None:
             own = self.settings
-            self.guard.check(
-                PredictionKind(own.classes, own.members, 0.0, 0.0 if own.logits else rounding(own.dtype)), own.base
-            )
+            self.guard.check(PredictionKind(own.classes, own.members, 0.0, self._rounding), own.base)
+
+    @property
+    def _rounding(self) -> float:
+        """Of the members' probabilities, by the dtype of the input."""
+        return rounding(self.settings.dtype, logits=self.settings.logits)
 
     def columns(self, prediction: CredalPrediction, labels: NDArray | None = None, /) -> dict[str, NDArray]:
         """What is written about some rows."""

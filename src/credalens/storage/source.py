@@ -39,8 +39,8 @@ class Source:
 
     @property
     def rounding(self) -> float:
-        """Of the members' probabilities, relatively; a softmax of logits is computed in float64."""
-        return 0.0 if self.logits else rounding(str(self.predictions.dtype))
+        """Of the members' probabilities, relatively."""
+        return rounding(str(self.predictions.dtype), logits=self.logits)
 
     @property
     def file(self) -> str | None:

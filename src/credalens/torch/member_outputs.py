@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 import torch
 from torch import Tensor
 
-from credalens.arrays import ArrayKind, array_kind_of
+from credalens.arrays import array_kind_of
 from credalens.checks.bad_rows import BadRowError
 from credalens.checks.counted import count_text
 from credalens.checks.doubtful_input import warn_doubtful_logits
@@ -108,8 +108,7 @@ def summary_of_output(output: MemberOutput, kind: str, /) -> MemberSummary:
     with naming_bad_member([output], kind):
         summary = MemberSummary().update(probabilities(output.tensor, kind), member_axis=None)
     array_kind = array_kind_of(output.tensor)
-    dtype = array_kind.result_dtype.name if kind == "logits" else array_kind.dtype
-    summary.array_kind = ArrayKind(array_kind.library, array_kind.device, dtype)
+    summary.array_kind = array_kind.of_softmax() if kind == "logits" else array_kind
     return summary
 
 

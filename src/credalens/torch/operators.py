@@ -62,14 +62,13 @@ def prediction_in_graph(
     if hull:
         returned["_members"] = TensorMembers(torch.stack(in_common_precision(outputs)), logits=kind == "logits")
     classical = ClassicalUncertainty(*results[len(ARRAYS) :])
-    rounding = roughest(outputs) if kind == "probabilities" else 0.0
     return CredalPrediction(
         **returned,
         base=base,
         n_members=len(outputs),
         _classical=classical,
         _threads=budget["threads"],
-        _rounding=rounding,
+        _rounding=roughest(outputs, logits=kind == "logits"),
     )
 
 

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from credalens.arrays import ArrayKind
+from credalens.arrays import ArrayKind, rounding_of_all
 from credalens.checks.member_array import MemberArray
 from credalens.checks.options import check_choice, check_count
 from credalens.core.classical import ClassicalUncertainty
@@ -221,7 +221,7 @@ def _joined(results: list[Arrays], base: float, n_members: int, returns: str) ->
     else:
         classical = ClassicalUncertainty(*(joined(f"classical_{name}") for name in CLASSICAL))
     fields: dict[str, Any] = {name: joined(name) for name in FIELDS}
-    rounding = max(float(arrays.get("rounding", 0.0)) for arrays in results)
+    rounding = rounding_of_all(*(float(arrays.get("rounding", 0.0)) for arrays in results))
     return CredalPrediction(
         **fields, base=base, n_members=n_members, _members=members, _classical=classical, _rounding=rounding
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from functools import reduce
 from typing import Any, final
 
@@ -11,7 +12,7 @@ import torch
 from torch import nn
 
 from credalens.checks.crude_members import warn_of_members
-from credalens.checks.member_array import in_common_precision
+from credalens.checks.member_array import in_common_precision, roughest
 from credalens.checks.options import (
     check_base,
     check_budget,
@@ -130,7 +131,9 @@ class CredalWrapper(nn.Module):
         dtype = reduce(torch.promote_types, (output.tensor.dtype for output in outputs), torch.float32)
         probs = [probabilities(output.tensor, self.outputs) for output in outputs]
         with naming_bad_member(outputs, self.outputs):
-            return credal_prediction(torch.stack(in_common_precision(probs)), dtype=dtype, **self._budget)
+            prediction = credal_prediction(torch.stack(in_common_precision(probs)), dtype=dtype, **self._budget)
+        rounding = roughest([output.tensor for output in outputs], logits=self.outputs == "logits")
+        return replace(prediction, _rounding=rounding)
 
     def predict_batch(self, *args: Any, **kwargs: Any) -> CredalPrediction:
         """The credal prediction for one batch without gradients, whatever the wrapper's options."""
