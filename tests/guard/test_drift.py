@@ -216,6 +216,18 @@ def test_scores_of_a_small_scale_ask_for_a_tolerance():
             DriftAlarm(scores, tolerance=wrong)
 
 
+def test_some_scores_of_a_stream_may_be_rougher_than_the_rest():
+    rng = np.random.default_rng(16)
+    scores = rng.choice([0.3, 0.5, 1.0], 600)
+    alarm = DriftAlarm(scores[:300], method="fixed")
+    alarm.update(scores[300:] + 3e-3, tolerance=4e-3)
+    assert not alarm.alarm
+    alarm.update(scores[300:] + 3e-3)
+    assert alarm.alarm_at > 300
+    with pytest.raises(ValueError, match=r"an online alarm compares all scores on one grid.*tolerance=0\.004"):
+        DriftAlarm(scores).update(scores, tolerance=4e-3)
+
+
 @METHODS
 def test_an_alarm_of_the_first_version_goes_on(method, tmp_path):
     """It had no tolerance, and kept the scores themselves."""

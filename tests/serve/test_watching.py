@@ -110,6 +110,19 @@ def test_drift_is_the_alarm_of_the_guards_scores_whatever_the_batches():
     assert found["drift_alarm", *key] == alarm.alarm == 1
 
 
+def test_requests_in_half_precision_are_no_drift():
+    """Of the same kind as a guard's float64 members, smoothed votes, which have few scores."""
+    rng = np.random.default_rng(0)
+
+    def members(rows):
+        return 0.9 * np.eye(5)[rng.integers(0, 5, (3, rows))] + 0.02
+
+    guard = Guard.fit(wrap(members(2000)), score="mean_total")
+    messages = [request({"probs": members(200).astype(np.float16)}, ["total"]) for _ in range(5)]
+    found = numbers(asyncio.run(served(app(member_outputs(guard), guard), messages)).text)
+    assert found["drift_alarm", ("model", "credal"), ("version", "1")] == 0
+
+
 async def restarted(application):
     """The answer to a call that restarts the drift alarm."""
     async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://test") as client:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from credalens.guard import DriftAlarm, Guard
+from credalens.guard import Decisions, DriftAlarm, Guard
 from credalens.serve.observer import LOG
 
 ALPHA: Final = 0.05
@@ -20,17 +20,26 @@ def drift_alarm(guard: Guard | None, /, *, streams: int = 1) -> DriftAlarm | Non
     if guard is None:
         return None
     try:
-        tolerance = max(vars(guard.signature.slack()).values())
-        return DriftAlarm(guard.scores, alpha=ALPHA / streams, method="fixed", tolerance=tolerance)
+        return DriftAlarm(guard.scores, alpha=ALPHA / streams, method="fixed", tolerance=_tolerance(guard))
     except ValueError as error:
         LOG.warning("drift is not watched: %s", error)
         return None
 
 
-def update(alarm: DriftAlarm, scores: Any, /, **fields: Any) -> None:
+def tolerance_of(decisions: Decisions, /) -> float:
+    """What rounding may change of the scores that were decided about: more, where members come in half precision."""
+    return _tolerance(decisions._guard, decisions._prediction._rounding)
+
+
+def _tolerance(guard: Guard, rounding: float | None = None) -> float:
+    slack = guard.signature.slack(rounding)
+    return max(slack.absolute, slack.relative)
+
+
+def update(alarm: DriftAlarm, scores: Any, /, *, tolerance: float | None = None, **fields: Any) -> None:
     """Show the alarm more scores; the log says when it is raised."""
     before = alarm.alarm
-    alarm.update(scores)
+    alarm.update(scores, tolerance=tolerance)
     if alarm.alarm and not before:
         fields |= {"log_value": alarm.log_value, "log_bound": math.log(alarm.bound), "rows": alarm.alarm_at}
         LOG.warning("drift alarm: scores are higher than those of the calibration data", extra={"fields": fields})

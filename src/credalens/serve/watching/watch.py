@@ -27,7 +27,7 @@ from credalens.guard.decisions import DECISION_BY_REASON, REASONS
 from credalens.prediction import CredalPrediction
 from credalens.serve.observer import LOG, Answered, BatchDone, Observer
 from credalens.serve.watching.collecting import collected, sums
-from credalens.serve.watching.drift import drift_alarm, update
+from credalens.serve.watching.drift import drift_alarm, tolerance_of, update
 from credalens.serve.watching.history import STEP, History
 from credalens.serve.watching.instruments import Instruments, observe_all
 from credalens.serve.watching.page import page_response
@@ -121,9 +121,17 @@ class Watch(Observer):
             if number:
                 self.instruments.decisions.labels(*model, decision, reason).inc(number)
         if self.alarm is not None:
-            scores = _joined([each.scores for each in decided])
-            update(self.alarm, scores[:: math.ceil(len(scores) / DRIFT_ROWS)], model=model[0], version=model[1])
+            self._watch_drift(self.alarm, decided, model)
             self._show_drift(self.alarm, model)
+
+    def _watch_drift(self, alarm: DriftAlarm, decided: Sequence[Decisions], model: tuple[str, str]) -> None:
+        """Show the alarm their scores, those that rounding may change by as much together."""
+        scores_by_tolerance: dict[float, list[NDArray]] = {}
+        for each in decided:
+            scores_by_tolerance.setdefault(tolerance_of(each), []).append(each.scores)
+        for tolerance, parts in scores_by_tolerance.items():
+            scores = _joined(parts)[:: math.ceil(sum(map(np.size, parts)) / DRIFT_ROWS)]
+            update(alarm, scores, tolerance=tolerance, model=model[0], version=model[1])
 
     def _show_drift(self, alarm: DriftAlarm, model: tuple[str, str]) -> None:
         self.instruments.drift.labels(*model).set(alarm.log_value)
