@@ -1,11 +1,12 @@
 """Conformal sets: the promised coverage, with ties too; the same in every batch; MAPIE's and crepes' numbers."""
 
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from credalens import wrap
@@ -13,6 +14,7 @@ from credalens.guard import ConformalSets, Guard, compare_sets
 from credalens.guard.binomial import binomial_interval
 from credalens.guard.nonconformity import NONCONFORMITY, Rows, SetScore, hashed_uniforms
 from credalens.guard.quantile import conformal_quantile, least_samples
+from credalens.guard.saved import SavedFormat
 from tests.strategies import batch_of, ensembles
 
 METHODS = pytest.mark.parametrize("method", NONCONFORMITY)
@@ -76,21 +78,27 @@ def test_by_class_covers_every_class():
         assert high >= 0.88
 
 
+def distinct(p):
+    """Whether no two classes are equal but for rounding."""
+    ordered = np.sort(p)
+    return bool((np.diff(ordered) > 1e-5 * ordered[1:]).all())
+
+
 @METHODS
 @given(ensembles(max_classes=6))
 def test_permuted_classes_give_permuted_scores(method, members):
     p, perm = wrap(members[:, None]), np.random.default_rng(0).permutation(members.shape[1])
     q, theta = wrap(members[:, None, perm]), np.array([0.4])
     compute = NONCONFORMITY[method].compute
-    distinct = len(set(np.round(p.probability[0], 9))) == members.shape[1] == len(set(np.round(p.mean[0], 9)))
-    if distinct or ("cumulative" not in method and "aps" not in method):
+    if distinct(p.probability[0]) and distinct(p.mean[0]) or ("cumulative" not in method and "aps" not in method):
         assert compute(as_rows(q, theta))[0] == pytest.approx(compute(as_rows(p, theta))[0, perm], abs=1e-9)
 
 
 @given(ensembles(max_classes=6))
 def test_cumulative_scores_are_lower_and_upper_probabilities_of_the_likeliest_classes(members):
     p = wrap(members[:, None])
-    low, high, order = p.lower[0], p.upper[0], np.argsort(-p.probability[0], kind="stable")
+    assume(distinct(p.probability[0]))
+    low, high, order = p.lower[0], p.upper[0], np.argsort(-p.probability[0])
     below, above = (
         NONCONFORMITY[m].compute(as_rows(p, np.zeros(1)))[0] for m in ("lower_cumulative", "upper_cumulative")
     )
@@ -155,7 +163,68 @@ def test_uniform_numbers_from_hashes_are_uniform_and_follow_the_seed():
         assert low <= 1 / 20 <= high
     assert abs(np.corrcoef(theta, hashed_uniforms(rows, 1))[0, 1]) < 0.05
     assert abs(np.corrcoef(theta, rows[:, 0])[0, 1]) < 0.05
-    assert (hashed_uniforms(-0.0 * rows, 0) == hashed_uniforms(0.0 * rows, 0)).all()
+    for of_bits in (False, True):
+        zeros = [hashed_uniforms(zero * rows, 0, of_bits=of_bits) for zero in (0.0, -0.0)]
+        assert (zeros[0] == zeros[1]).all()
+
+
+VOTES = {
+    "one-hot": lambda rng: rng.multinomial(5, np.full(3, 1 / 3), 4000) / 5,
+    "tenths": lambda rng: rng.multinomial(50, np.full(4, 0.25), 4000) / 50,
+    "sevenths": lambda rng: rng.multinomial(7, np.full(2, 0.5), 4000) / 7,
+    "smoothed": lambda rng: 0.9 * rng.multinomial(5, np.full(3, 1 / 3), 4000) / 5 + 0.1 / 3,
+    "continuous": lambda rng: rng.dirichlet(np.full(10, 0.2), 4000),
+    "sure": lambda rng: rng.dirichlet([100, *[1e-4] * 9], 4000),
+    "many classes": lambda rng: rng.dirichlet(np.full(1000, 0.5), 400),
+}
+
+
+@pytest.mark.parametrize("kind", VOTES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_uniform_numbers_do_not_depend_on_the_last_digits(kind, seed):
+    rows = VOTES[kind](np.random.default_rng(9))
+    expected = hashed_uniforms(rows, seed)
+    noisy = rows * (1 + 2e-7 * np.random.default_rng(10).uniform(-1, 1, rows.shape))
+    softmaxed = np.exp(np.log(np.maximum(rows, 1e-30)))
+    for same in (rows.astype(np.float32).astype(np.float64), noisy, softmaxed):
+        assert (hashed_uniforms(same, seed) != expected).mean() <= 1e-3
+    if kind in ("one-hot", "tenths", "sevenths", "smoothed"):
+        for dtype, share in ((np.float16, 0.05), (np.float32, 0)):
+            assert (hashed_uniforms(rows.astype(dtype).astype(np.float64), seed) != expected).mean() <= share
+    distinct = len(np.unique(rows.round(9), axis=0))
+    assert len(np.unique(expected)) >= min(0.9 * distinct, 350)
+
+
+def test_sets_of_earlier_versions_draw_as_they_were_fitted(tmp_path):
+    prediction, labels = labelled(400, 4, seed=13, tied=True)
+    older = SetScore("aps", of_bits=True)
+    sets = ConformalSets.fit(prediction, labels, method="aps")
+    own = np.take_along_axis(older.of(prediction), labels[:, None], axis=1)[:, 0]
+    sets = replace(sets, score=older, thresholds=np.full(4, conformal_quantile(own, sets.alpha)))
+    guard = Guard.fit(prediction, sets=sets)
+    for what, made, fields in (("conformal-sets", sets, sets.saved_fields()), ("guard", guard, guard._fields())):
+        of_sets = fields["sets"] if what == "guard" else fields
+        of_sets["score"] = {name: value for name, value in of_sets["score"].items() if name != "of_bits"}
+        SavedFormat(what, 2).write(tmp_path / f"{what}.json", fields)
+        restored = type(made).load(tmp_path / f"{what}.json")
+        read = restored.sets if what == "guard" else restored
+        assert read.score == older
+        assert (read.predict_set(prediction) == sets.predict_set(prediction)).all()
+        restored.save(tmp_path / "again.json")
+        again = type(made).load(tmp_path / "again.json")
+        assert (again.sets if what == "guard" else again).score == older
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_classes_that_tie_but_for_rounding_are_in_the_order_of_their_indices(classes):
+    rng = np.random.default_rng(14)
+    exact = rng.multinomial(6, np.full(classes, 1 / classes), 500) / 6
+    order = np.argsort(-exact.round(6), axis=1, kind="stable")
+    noisy = exact * (1 + 3e-7 * rng.uniform(-1, 1, exact.shape))
+    found = NONCONFORMITY["aps"].compute(Rows(noisy, noisy, noisy, noisy, np.zeros(500), 0.0, 0))
+    sums = np.empty_like(exact)
+    np.put_along_axis(sums, order, np.take_along_axis(exact, order, axis=1).cumsum(axis=1), axis=1)
+    np.testing.assert_allclose(found, sums, atol=1e-5)
 
 
 def test_shapes_and_libraries_come_back():

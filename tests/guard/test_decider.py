@@ -181,7 +181,7 @@ def test_the_file_is_json_with_a_line_for_each_field(tmp_path):
     GUARD.save(tmp_path / "guard.json")
     text = (tmp_path / "guard.json").read_text()
     stored = json.loads(text)
-    assert stored["format"] == "credalens-guard-2"
+    assert stored["format"] == "credalens-guard-3"
     assert stored["promises"]["error rate"]["max_error"] == 0.05
     assert len(text.splitlines()) < 40
 
@@ -203,14 +203,14 @@ def test_guards_that_decide_differently_have_different_digests():
 )
 def test_fields_that_make_no_guard_are_refused(tmp_path, changes, message):
     path = tmp_path / "guard.json"
-    SavedFormat("guard", 2).write(path, {**GUARD._fields(), **changes})
+    SavedFormat("guard", 3).write(path, {**GUARD._fields(), **changes})
     with pytest.raises(
-        ValueError, match=rf"guard.json is not a saved guard \(credalens-guard-2\): .*{re.escape(message)}"
+        ValueError, match=rf"guard.json is not a saved guard \(credalens-guard-3\): .*{re.escape(message)}"
     ):
         Guard.load(path)
 
 
 def test_a_newer_file_says_so(tmp_path):
-    SavedFormat("guard", 3).write(tmp_path / "guard.json", GUARD._fields())
-    with pytest.raises(ValueError, match=r"credalens-guard-3, of a newer credalens. Update credalens"):
+    SavedFormat("guard", 4).write(tmp_path / "guard.json", GUARD._fields())
+    with pytest.raises(ValueError, match=r"credalens-guard-4, of a newer credalens. Update credalens"):
         Guard.load(tmp_path / "guard.json")

@@ -21,7 +21,13 @@ from credalens.guard.saved import SavedFormat, numbers
 from credalens.guard.signature import PredictionKind
 from credalens.prediction import CredalPrediction
 
-SAVED: Final = SavedFormat("conformal-sets", 2, {1: dict})
+
+def of_earlier_version(fields: dict[str, Any], /) -> dict[str, Any]:
+    """The fields of sets of versions 1 and 2: thresholds go with the theta that they were found with."""
+    return {**fields, "score": {**fields["score"], "of_bits": True}}
+
+
+SAVED: Final = SavedFormat("conformal-sets", 3, {1: of_earlier_version, 2: of_earlier_version})
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from credalens.checks.options import check_count, check_fraction
 from credalens.core.scores import DEFAULT, FALLBACK_SCORES, highest_possible
 from credalens.guard.binomial import binomial_interval, conformal_rate_range, most_hits
 from credalens.guard.calibration import CalibrationData
-from credalens.guard.conformal_sets import ConformalSets
+from credalens.guard.conformal_sets import ConformalSets, of_earlier_version
 from credalens.guard.decisions import LIKE, MANY, NONE, RISKY, SEVERAL, UNLIKE, Decisions
 from credalens.guard.false_alarms import PValueTable, alarm_threshold, p_values, share_at_top
 from credalens.guard.observed import PromiseCheck, count_decisions
@@ -335,10 +335,15 @@ def _from_version_1(stored: dict[str, Any]) -> dict[str, Any]:
     """The fields of a guard whose scores were compared to the last digit, and whose limit said where its threshold decides."""
     above = math.nextafter(number(stored["threshold"]), math.inf)
     limit = math.inf if number(stored["limit"]) >= above else stored["limit"]
-    return {**stored, "limit": limit, "rounding": 0.0}
+    return _from_version_2({**stored, "limit": limit, "rounding": 0.0})
 
 
-FORMAT: Final = SavedFormat("guard", 2, {1: _from_version_1})
+def _from_version_2(stored: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a guard whose sets drew theta in another way."""
+    return {**stored, "sets": stored["sets"] and of_earlier_version(stored["sets"])}
+
+
+FORMAT: Final = SavedFormat("guard", 3, {1: _from_version_1, 2: _from_version_2})
 
 
 def guard_in_use(guard: Guard | None, /) -> Guard:

@@ -21,6 +21,9 @@ from credalens.prediction import CredalPrediction
 DIGITS: Final = 2.0**-20
 """Relative to a probability, or to one for sums and differences of some: ten times the rounding of float32."""
 LAST_DIGIT: Final = 2.0**-50
+GRIDS: Final = 4
+CELL: Final = 2.0**-5  # of a factor of two
+LEAST: Final = 2.0**-30  # probabilities below it are nearly zero for theta
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,20 +51,47 @@ class Nonconformity:
     of_one: bool = False  # one minus a probability of the class itself, whose rounding is relative to that
 
 
-def hashed_uniforms(rows: NDArray[np.float64], seed: int, /) -> NDArray[np.float64]:
-    """A number in (0, 1] for each row that looks random and depends on its values and the seed only."""
-    bits = (rows + 0.0).view(np.uint64)  # one zero, not two
-    keys = np.random.default_rng(seed).integers(2**64, size=rows.shape[1] + 1, dtype=np.uint64)
-    mixed = keys[0] + ((bits ^ (bits >> np.uint64(32))) * (keys[1:] | np.uint64(1))).sum(axis=1, dtype=np.uint64)
+def hashed_uniforms(rows: NDArray[np.float64], seed: int, /, *, of_bits: bool = False) -> NDArray[np.float64]:
+    """A number in (0, 1] for each distribution that looks random and depends on it and the seed only, not on its last digits.
+
+    So an input has the same in float32 and float64, which matters where many inputs share one distribution; in half precision
+    one in some dozens gets another. ``of_bits`` gives those that depended on every bit.
+    """
+    words = (rows + 0.0 if of_bits else _cells(rows, seed)).view(np.uint64)  # one zero, not two
+    keys = np.random.default_rng(seed).integers(2**64, size=words.shape[1] + 1, dtype=np.uint64)
+    mixed = keys[0] + ((words ^ (words >> np.uint64(32))) * (keys[1:] | np.uint64(1))).sum(axis=1, dtype=np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # the last steps of SplitMix64
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     mixed ^= mixed >> np.uint64(31)
     return 1 - (mixed >> np.uint64(11)) * 2.0**-53
 
 
-def _ranked(p: NDArray, score: Callable[[NDArray], NDArray]) -> NDArray[np.float64]:
-    """A score of classes in the order of falling ``p``, given that order; among equals the lower index is first."""
+def _cells(rows: NDArray, seed: int) -> NDArray[np.int64]:
+    """In which cells of a few grids distributions lie, (rows, grids).
+
+    Each grid is along a random mixture of the logarithms of the probabilities, and begins at a random place: votes, shares of a
+    few members and zeros, which many inputs have, lie on a border only by chance.
+    """
+    rng, classes = np.random.default_rng([seed, GRIDS]), rows.shape[1]
+    mixtures = rng.normal(size=(classes, GRIDS)) / (CELL * math.sqrt(classes))
+    return np.floor(np.log2(rows + LEAST) @ mixtures + rng.random(GRIDS)).astype(np.int64)
+
+
+def _falling(p: NDArray) -> NDArray[np.intp]:
+    """The classes in the order of falling ``p``; among those equal but for rounding the lower index is first."""
     order = np.argsort(-p, axis=1, kind="stable")
+    ordered = np.take_along_axis(p, order, axis=1)
+    apart = ordered[:, :-1] - ordered[:, 1:] > DIGITS * ordered[:, :-1]
+    tied = ~apart.all(axis=1)
+    places = np.zeros_like(order[tied])
+    np.put_along_axis(places, order[tied][:, 1:], np.cumsum(apart[tied], axis=1), axis=1)
+    order[tied] = np.argsort(places, axis=1, kind="stable")
+    return order
+
+
+def _ranked(p: NDArray, score: Callable[[NDArray], NDArray]) -> NDArray[np.float64]:
+    """A score of classes in the order of falling ``p``, given that order."""
+    order = _falling(p)
     scores = np.empty_like(p)
     np.put_along_axis(scores, order, score(order), axis=1)
     return scores
@@ -149,15 +179,17 @@ NONCONFORMITY: Final = {
 class SetScore:
     """A score of the catalogue with its settings.
 
-    :ivar seed: of theta, a hash of the mean, so that an input has the same in every batch.
+    :ivar seed: of theta, a hash of the mean, so that an input has the same in every batch and precision.
     :ivar penalty: RAPS' lambda.
     :ivar free_classes: how many classes are without penalty.
+    :ivar of_bits: whether theta depends on the last digits, as in files of versions 1 and 2, whose thresholds were found so.
     """
 
     method: str = "lac"
     seed: int = 0
     penalty: float = 0.01
     free_classes: int = 5
+    of_bits: bool = False
 
     def __post_init__(self) -> None:
         check_choice(self.method, NONCONFORMITY, "method")
@@ -175,5 +207,5 @@ class SetScore:
         """How badly each class fits each input, (rows, classes)."""
         arrays = [to_numpy(getattr(prediction, name))[0] for name in ("lower", "upper", "probability", "mean")]
         low, high, p, mean = (np.asarray(x, np.float64).reshape(-1, x.shape[-1]) for x in arrays)
-        theta = hashed_uniforms(mean, self.seed)
+        theta = hashed_uniforms(mean, self.seed, of_bits=self.of_bits)
         return NONCONFORMITY[self.method].compute(Rows(low, high, p, mean, theta, self.penalty, self.free_classes))
