@@ -90,7 +90,7 @@ def test_permuted_classes_give_permuted_scores(method, members):
     p, perm = wrap(members[:, None]), np.random.default_rng(0).permutation(members.shape[1])
     q, theta = wrap(members[:, None, perm]), np.array([0.4])
     compute = NONCONFORMITY[method].compute
-    if distinct(p.probability[0]) and distinct(p.mean[0]) or ("cumulative" not in method and "aps" not in method):
+    if (distinct(p.probability[0]) and distinct(p.mean[0])) or ("cumulative" not in method and "aps" not in method):
         assert compute(as_rows(q, theta))[0] == pytest.approx(compute(as_rows(p, theta))[0, perm], abs=1e-9)
 
 
