@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 import credalens
+from attack import many_rows
 from attack.campaigns import CAMPAIGNS, damaged_runs
 from attack.case import DefectError, expect_close, expect_same
 from attack.running import run_case
-from credalens import prediction
+from credalens import arrays, prediction
 from credalens.core import decomposition
+from credalens.guard import nonconformity
+from credalens.guard.nonconformity import hashed_uniforms
 from credalens.guard.risk import search
 from credalens.guard.rounding import Slack
 from credalens.guard.signature import Signature
@@ -65,6 +68,27 @@ def test_averages_of_other_rows_are_found(monkeypatch):
 def test_promises_that_depend_on_the_precision_are_found(monkeypatch):
     monkeypatch.setattr(Signature, "slack", lambda *args: Slack())
     assert any("precision" in failure.campaign for failure in failures_of("precisions", 60))
+
+
+PRECISION = {
+    "logits count as float32": (arrays, "LOGITS", 0.0),
+    "theta of the last digits": (
+        nonconformity,
+        "hashed_uniforms",
+        lambda *args, **_: hashed_uniforms(*args, of_bits=True),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("defect", PRECISION)
+def test_a_precision_that_breaks_a_promise_is_found(monkeypatch, defect):
+    """Sooner where inputs tie, as they do in some cases of the campaign."""
+    module, name, wrong = PRECISION[defect]
+    monkeypatch.setattr(many_rows, "KINDS", ("one_hot", "tenths", "mixed"))
+    assert not failures_of("precisions", 30)
+    monkeypatch.setattr(module, name, wrong)
+    assert any(run_case(CAMPAIGNS["precisions"], 1, number) for number in range(200))
 
 
 def test_a_search_that_goes_on_after_a_failure_is_found(monkeypatch):

@@ -229,8 +229,10 @@ def test_scores_that_half_precision_changes_are_not_compared_with_others(score):
     members = batch_of("peaked", 5, 300, 4)
     half, single = KINDS["float16"](members), KINDS["float32"](members)
     guard = Guard.fit(single, score=score)
-    with pytest.raises(ValueError, match="not both of calibration data and prediction are in half precision"):
+    with pytest.raises(ValueError, match="not both of calibration data and prediction are in the same half precision"):
         guard.decide(half)
+    with pytest.raises(ValueError, match="in the same half precision"):
+        Guard.fit(half, score=score).decide(KINDS["float16 logits"](members))
     assert len(Guard.fit(half, score=score).decide(half)) == 300
     guard.decide(KINDS["float64"](members))
 

@@ -22,7 +22,7 @@ DIGITS: Final = 2.0**-20
 """Relative to a probability, or to one for sums and differences of some: ten times the rounding of float32."""
 LAST_DIGIT: Final = 2.0**-50
 GRIDS: Final = 4
-CELL: Final = 2.0**-5  # of a factor of two
+CELL: Final = 2.0**-4  # of a factor of two
 LEAST: Final = 2.0**-30  # probabilities below it are nearly zero for theta
 
 
@@ -54,8 +54,8 @@ class Nonconformity:
 def hashed_uniforms(rows: NDArray[np.float64], seed: int, /, *, of_bits: bool = False) -> NDArray[np.float64]:
     """A number in (0, 1] for each distribution that looks random and depends on it and the seed only, not on its last digits.
 
-    So an input has the same in float32 and float64, which matters where many inputs share one distribution; in half precision
-    one in some dozens gets another. ``of_bits`` gives those that depended on every bit.
+    So an input has the same in float32 and float64, which matters where many inputs share one distribution. Half precision,
+    which changes more than last digits, gives some inputs another. ``of_bits`` lets it depend on every bit.
     """
     words = (rows + 0.0 if of_bits else _cells(rows, seed)).view(np.uint64)  # one zero, not two
     keys = np.random.default_rng(seed).integers(2**64, size=words.shape[1] + 1, dtype=np.uint64)

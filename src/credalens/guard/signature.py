@@ -109,11 +109,12 @@ class Signature:
         self.kind.check(kind)
         if SCORES[self.score].unit == "information":
             check_same_base(base, self.base, f"this guard is for {self.score!r}")
-        if self.score in CHANGED_BY_HALF and is_half(kind.rounding) != is_half(self.kind.rounding):
+        differ = kind.rounding != self.kind.rounding and is_half(max(kind.rounding, self.kind.rounding))
+        if self.score in CHANGED_BY_HALF and differ:
             raise ValueError(
                 f"this guard is for {self.score!r}, which half precision changes, and not both of calibration data and "
-                "prediction are in half precision. Give it members of the precision that it was fitted on, or fit it again, by "
-                "another score or on such members."
+                "prediction are in the same half precision. Give it members of the precision that it was fitted on, or fit it "
+                "again, by another score or on such members."
             )
 
     def slack(self, rounding: float | None = None, /) -> Slack:
