@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import NUMPY, ArrayKind, array_kind_of, entries, gpu_tensor, places_of, rounding, to_numpy, top_class
+from credalens.arrays import (
+    NUMPY,
+    ArrayKind,
+    array_kind_of,
+    entries,
+    gpu_tensor,
+    places_of,
+    rounding,
+    to_numpy,
+    top_class,
+)
 from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.counted import count_text
 from credalens.checks.doubtful_input import warn_doubtful_logits, warn_many_members
