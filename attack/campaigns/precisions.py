@@ -44,8 +44,8 @@ def attack(case: Case) -> None:
                 _check_coverage(sets, other, truth, f"{method}, {kinds}")
                 if not (_is_half(fitted) or _is_half(used) or method in RANDOMISED):
                     _check_sets(sets, same, other)
-            method = case.choose("online", "fixed")
-            alarm = DriftAlarm(calibration.score(score), alpha=1e-6, method=method, tolerance=slack)
+            known = calibration.score(score)
+            alarm = DriftAlarm(known, alpha=1e-6, method=case.choose("online", "fixed"), tolerance=slack)
             alarm.update(np.asarray(other.score(score)))
             expect(not alarm.alarm, f"{score}, {kinds}: a drift alarm for the same kind of inputs")
 
