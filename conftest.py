@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from credalens.checks.packages import TELEMETRY, switch_off_telemetry
+from credalens.checks.options import TELEMETRY, switch_off_telemetry
 from tests.platforms import reason_to_skip
 
 # Two test processes share the cores: with more threads each, small networks mostly wait for one another.

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from credalens.storage.targets import check_file
+from credalens.storage.atomic import check_file
 
 __all__ = ["app", "bench"]
 

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from benchmarks.provenance import provenance
-from credalens.demo.real_networks import evaluate_real_networks
+from credalens.demo.run import evaluate_real_networks
 from credalens.evaluation import Evaluation
 from credalens.report.page import render_html
 from tests.report.chromium import Chromium

@@ -97,3 +97,38 @@ print(credalens.lower_entropy(lower=low, upper=high), credalens.generalized_hart
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.split() == ["1.0", "1", "CredalClassifier", "1.0", "0.0"]
+
+
+# Where a module names another one that needs it: results whose methods call a later room, or types of the object they serve.
+BACKWARD = {
+    ("credalens.core.members", "credalens.prediction"),
+    ("credalens.prediction", "credalens.storage.prediction_file"),
+    ("credalens.evaluation.outcome", "credalens.evaluation.sentences"),
+    ("credalens.evaluation.outcome", "credalens.report.page"),
+    ("credalens.evaluation.outcome", "credalens.report.terminal"),
+    ("credalens.guard.decisions", "credalens.guard.decider"),
+    ("credalens.checks.bad_rows", "credalens.checks.members"),
+    ("credalens.torch.predicting", "credalens.torch.wrapper"),
+}
+
+
+def imported_modules(path: Path) -> set[str]:
+    """The modules of the library that a file imports at any depth, also lazily and for types."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found
+
+
+def test_there_is_no_knot_of_imports():
+    """Nor would there be one if what is imported late were imported at once."""
+    names = {".".join(p.relative_to(SOURCE.parent).with_suffix("").parts): p for p in FILES if p.name != "__init__.py"}
+    edges = {name: (imported_modules(path) & names.keys()) - {name} for name, path in names.items()}
+    assert all(target in edges[source] for source, target in BACKWARD), "an entry of BACKWARD is no longer needed"
+    edges = {name: {to for to in targets if (name, to) not in BACKWARD} for name, targets in edges.items()}
+    while free := [name for name, targets in edges.items() if not targets]:
+        edges = {name: targets.difference(free) for name, targets in edges.items() if name not in free}
+    assert not edges, f"these import one another, directly or by others: {sorted(edges)}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from credalens.core.hartley import EXACT_CLASSES
 from credalens.core.scores import SCORES
-from credalens.evaluation.advice.which_score import SPLITS
+from credalens.evaluation.which_score import SPLITS
 
 ROOT = Path(__file__).parents[1]
 GUIDE = (ROOT / "docs" / "scores.md").read_text()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from credalens.checks.packages import TELEMETRY
+from credalens.checks.options import TELEMETRY
 
 ROOT = Path(__file__).parents[1]
 SOURCES = [

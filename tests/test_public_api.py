@@ -107,9 +107,9 @@ def test_parts_are_imported_by_name():
         credalens.nothing  # noqa: B018
 
 
-EVALUATION = ("evaluate", *(f"metrics.{name}" for name in ("calibration", "ood", "selective", "sets", "threshold")))
-STATISTICS = ("statistics.bootstrap", "statistics.delong", "single_inputs.three_class_geometry")
-PLOTS = ("axes", "distributions", "member_bars", "saving", "simplex.panels", "style", "trends")
+EVALUATION = ("evaluate", *(f"metrics.{name}" for name in ("calibration", "ood", "selective", "threshold")))
+STATISTICS = ("statistics.bootstrap", "statistics.comparisons", "three_class_geometry")
+PLOTS = ("axes", "distributions", "member_bars", "saving", "simplex", "trends")
 
 
 @pytest.mark.parametrize(

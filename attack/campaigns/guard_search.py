@@ -12,7 +12,7 @@ from attack.case import Case, expect
 from credalens.guard import Guard
 from credalens.guard.binomial import binomial_tail
 from credalens.guard.calibration import CalibrationData
-from credalens.guard.risk.promise import Promise, Risk
+from credalens.guard.risk import Promise, Risk
 from credalens.guard.signature import PredictionKind, Signature
 
 DRAWS = 40

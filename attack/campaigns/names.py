@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from attack.case import Case, expect
-from credalens.checks.control_characters import UNSAFE, escaped
+from credalens.checks.options import UNSAFE, escaped
 
 SECONDS = 300
 PIECES = (

@@ -28,7 +28,7 @@ from benchmarks.serve.networks import demo_network, resnet18, write_members
 from benchmarks.serve.publish import publish
 from benchmarks.serve.servers import Server, timed_credalens
 from credalens import wrap
-from credalens.checks.member_array import read_members
+from credalens.checks.members import read_members
 from credalens.core.decomposition import Decomposition
 from credalens.core.options import Options
 from credalens.guard import Guard

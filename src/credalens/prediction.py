@@ -25,33 +25,30 @@ from credalens.arrays import (
     top_class,
 )
 from credalens.checks.bad_rows import raise_bad_rows
-from credalens.checks.counted import count_text
-from credalens.checks.doubtful_input import warn_doubtful_logits, warn_many_members
+from credalens.checks.doubtful_members import warn_doubtful_logits, warn_many_members
 from credalens.checks.intervals import computed_intervals, trusted_intervals
-from credalens.checks.member_array import (
+from credalens.checks.members import (
     MemberArray,
     batch_index,
+    check_not_empty,
     classes_last,
     in_common_precision,
     read_logits,
     read_members,
     roughest,
 )
-from credalens.checks.options import check_choice
-from credalens.checks.summaries import check_not_empty
+from credalens.checks.options import check_choice, count_text
 from credalens.core.batches import for_each_chunk
-from credalens.core.classical import ClassicalUncertainty, classical_of, from_bits
+from credalens.core.classical import ClassicalUncertainty, classical_of, from_bits, pairwise_kl_of
 from credalens.core.decisions import decide
 from credalens.core.decomposition import Decomposition
 from credalens.core.entropy import shannon_entropy
 from credalens.core.hartley import hartley_of
 from credalens.core.hull import ConvexHull
-from credalens.core.intervals import ProbabilityIntervals
+from credalens.core.intervals import ProbabilityIntervals, left_out, trimmed_between, trimmed_bounds
 from credalens.core.members import MemberSummary
 from credalens.core.options import MAX_NODES, TOLERANCE, Options
-from credalens.core.pairwise_kl import pairwise_kl_of
 from credalens.core.scores import SCORES
-from credalens.core.trimming import left_out, trimmed_between, trimmed_bounds
 
 if TYPE_CHECKING:
     from credalens.cuda import GpuMembers

@@ -15,9 +15,8 @@ from attack.case import DefectError, expect_close, expect_same
 from attack.running import run_case
 from credalens import arrays, prediction
 from credalens.core import decomposition
-from credalens.guard import nonconformity
+from credalens.guard import limit_search, nonconformity
 from credalens.guard.nonconformity import hashed_uniforms
-from credalens.guard.risk import search
 from credalens.guard.rounding import Slack
 from credalens.guard.signature import Signature
 
@@ -95,7 +94,7 @@ def test_a_search_that_goes_on_after_a_failure_is_found(monkeypatch):
     def last(tested, limits, plan):
         return len(limits.counts) - 1 if plan else None
 
-    monkeypatch.setattr(search, "last_passed", last)
+    monkeypatch.setattr(limit_search, "last_passed", last)
     assert failures_of("guard_search")
 
 

@@ -8,7 +8,7 @@ import unicodedata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from credalens.checks.control_characters import escaped
+from credalens.checks.options import escaped
 
 BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 ANY_TEXT = st.text(st.characters(codec=None) | st.sampled_from("\x1b\x9b\r\n\t\x07\x7f" + BIDIRECTIONAL))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from credalens.checks.crude_members import warn_crude_members, warn_single_member
+from credalens.checks.doubtful_members import warn_crude_members, warn_single_member
 from credalens.datasets import cifar10_ensemble
 
 

@@ -12,7 +12,7 @@ import pytest
 from credalens import wrap
 from credalens.datasets import cifar10_ensemble
 from credalens.demo import digits, ood_images, run_demo
-from credalens.demo.real_networks import evaluate_real_networks
+from credalens.demo.run import evaluate_real_networks
 from credalens.evaluation import ood_metrics
 from tests.cli.running import run
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from credalens.cli import engine
+from credalens.cli import shared_options
 from tests.cli.running import run
 from tests.scoring.tables import spoil_row, write_model, write_table
 from tests.strategies import batch_of
@@ -105,11 +105,11 @@ TRAIN = ("train", "--data", "digits", "--schedule", "smoke")
     ],
 )
 def test_bad_calls_are_refused_on_one_line(capsys, monkeypatch, args, message):
-    monkeypatch.setattr(engine, "find_spec", lambda name: object())
+    monkeypatch.setattr(shared_options, "find_spec", lambda name: object())
     assert message in refused(capsys, *args)
 
 
 @pytest.mark.parametrize("args", [("score", "x", "-o", "y"), TRAIN, ("reproduce", "PIA")], ids=lambda args: args[0])
 def test_without_ray_it_says_how_to_get_it(capsys, monkeypatch, args):
-    monkeypatch.setattr(engine, "find_spec", lambda name: None)
+    monkeypatch.setattr(shared_options, "find_spec", lambda name: None)
     assert "--engine ray needs Ray: pip install 'credalens[ray]'" in refused(capsys, *args, "--engine", "ray")

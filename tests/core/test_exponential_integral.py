@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import exp1
 
-from credalens.core.exponential_integral import exponential_integrals
+from credalens.core.hartley import exponential_integrals
 
 S = np.concatenate([np.geomspace(1e-6, 40.0, 4001), [np.nextafter(1.0, 0), 1.0, np.nextafter(1.0, 2)]])
 

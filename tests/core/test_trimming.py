@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credalens import MemberSummary, ProbabilityIntervals, lower_entropy, upper_entropy, wrap, wrap_logits
-from credalens.core.trimming import left_out
+from credalens.core.intervals import left_out
 from tests.strategies import batch_of, ensembles
 
 few_members_are_fine = pytest.mark.filterwarnings("ignore:trim=.* leaves out none")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
+from credalens.evaluation.data_sets import open_sources
 from credalens.evaluation.members_needed import members_needed, subset_sizes, subsets
-from credalens.evaluation.sources import open_sources
 from tests.evaluation.small_data import CLASSES, scores
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from credalens.checks.control_characters import escaped, escaped_names
+from credalens.checks.options import escaped, escaped_names
 from credalens.evaluation import compare_models, evaluate
 from credalens.storage import open_predictions, save_predictions
 from tests.strategies import batch_of

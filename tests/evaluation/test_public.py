@@ -15,12 +15,21 @@ MODULES = (
     "metrics.calibration",
     "metrics.ood",
     "metrics.selective",
-    "metrics.sets",
     "metrics.threshold",
     "statistics.bootstrap",
-    "statistics.delong",
+    "statistics.comparisons",
 )
-NOT_EXPORTED = {"confidence_bins", "joined_bins", "resample", "bootstrap_p_value", "threshold_for_rate"}
+NOT_EXPORTED = {
+    "confidence_bins",
+    "joined_bins",
+    "resample",
+    "bootstrap_p_value",
+    "threshold_for_rate",
+    "thin",
+    "holm",
+    "paired_mean",
+    "paired_share",
+}
 
 
 def public_functions(module):

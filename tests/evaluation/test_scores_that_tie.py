@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from credalens.evaluation import evaluate
-from credalens.evaluation.advice.which_score import DEFAULTS, recommend
-from credalens.evaluation.words.verdicts import alarm_sentence, summary
+from credalens.evaluation.sentences import alarm_sentence, summary
+from credalens.evaluation.which_score import DEFAULTS, recommend
 from tests.strategies import batch_of
 
 

@@ -17,7 +17,7 @@ from credalens.evaluation import (
     compare_auroc,
     ood_metrics,
 )
-from credalens.evaluation.statistics.paired_mean import paired_share
+from credalens.evaluation.statistics.comparisons import paired_share
 
 lawful = settings(derandomize=True, deadline=None, max_examples=60)
 samples = st.lists(st.integers(-4, 4).map(float), min_size=2, max_size=15)

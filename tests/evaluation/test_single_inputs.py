@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from credalens import wrap
-from credalens.evaluation.single_inputs.samples import MOST_CLASSES, view_members
+from credalens.evaluation.single_inputs import MOST_CLASSES, view_members
 from tests.strategies import make_members
 
 

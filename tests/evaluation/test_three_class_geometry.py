@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from scipy.spatial import ConvexHull
 
 from credalens.core.intervals import intersection_probability
-from credalens.evaluation.single_inputs.three_class_geometry import CORNERS, convex_hull, credal_polygon, to_plane
+from credalens.evaluation.three_class_geometry import CORNERS, convex_hull, credal_polygon, to_plane
 from tests.plots.drawing import members
 
 WEATHER = np.array([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])

@@ -9,15 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from credalens.evaluation import Comparison, Interval, evaluate
-from credalens.evaluation.advice.which_point import choose_point
-from credalens.evaluation.judged_rows import JudgedRows
+from credalens.evaluation import Comparison, Interval, evaluate, remarks, sentences, words
 from credalens.evaluation.members_needed import Trend
-from credalens.evaluation.prediction_quality import Calibration
+from credalens.evaluation.prediction_quality import Calibration, JudgedRows, choose_point
 from credalens.evaluation.results import ByMethod
 from credalens.evaluation.statistics.bootstrap import Resampling
-from credalens.evaluation.words import numbers, remarks, verdicts
-from credalens.evaluation.words.glossary import GLOSSARY
+from credalens.evaluation.words import GLOSSARY
 from credalens.report.charts.detection import ranking_chart
 from credalens.report.footer import facts
 from tests.strategies import batch_of
@@ -76,11 +73,11 @@ def recommending(result, score, *numbers, p_value=0.001):
     ],
 )
 def test_a_verdict_needs_an_interval_on_one_side_of_zero(numbers, expected):
-    assert verdicts.verdict(comparison(*numbers)) == expected
+    assert sentences.verdict(comparison(*numbers)) == expected
 
 
 def test_a_loss_is_said_as_a_loss(result):
-    said = verdicts.summary(with_gain(with_gain(result, -0.03, -0.02, -0.01), 0.01, 0.02, 0.03, place=1))
+    said = sentences.summary(with_gain(with_gain(result, -0.03, -0.02, -0.01), 0.01, 0.02, 0.03, place=1))
     lost, won = said.detection
     assert (lost.verdict, won.verdict) == ("worse", "better")
     assert lost.total.endswith("2.00 points worse than averaging (−3.00 to −1.00).")
@@ -88,22 +85,22 @@ def test_a_loss_is_said_as_a_loss(result):
 
 
 def test_no_clear_difference_is_said_as_such(result):
-    said = verdicts.summary(with_gain(result, -0.01, 0.02, 0.05))
+    said = sentences.summary(with_gain(result, -0.01, 0.02, 0.05))
     assert said.detection[0].total.endswith("no clear difference from averaging (−1.00 to +5.00).")
-    same = verdicts.summary(with_gain(result, 0.0, 0.0, 0.0))
+    same = sentences.summary(with_gain(result, 0.0, 0.0, 0.0))
     assert same.detection[0].total.endswith("the same as averaging.")
 
 
 def test_the_headline_names_the_recommended_score_and_says_where_averaging_is_better(result):
-    said = verdicts.summary(recommending(result, "mean_total", 0.01, 0.02, 0.03)).headline
+    said = sentences.summary(recommending(result, "mean_total", 0.01, 0.02, 0.03)).headline
     assert said.startswith("Use entropy of the mean to find")
     assert "clearly better than credal total (+10.00 points of AUROC)" in said
     assert "here credal sets do not find more" in said
-    stays = verdicts.summary(recommending(result, "total", 0.01, 0.02, 0.03)).headline
+    stays = sentences.summary(recommending(result, "total", 0.01, 0.02, 0.03)).headline
     assert "Credal total is 2.00 points worse than the entropy of the averaged prediction" in stays
-    wins = verdicts.summary(recommending(result, "total", -0.03, -0.02, -0.01)).headline
+    wins = sentences.summary(recommending(result, "total", -0.03, -0.02, -0.01)).headline
     assert "2.00 points better than the entropy of the averaged prediction" in wins
-    unclear = verdicts.summary(recommending(result, "total", -0.03, -0.02, -0.01, p_value=0.4)).headline
+    unclear = sentences.summary(recommending(result, "total", -0.03, -0.02, -0.01, p_value=0.4)).headline
     assert unclear.endswith("The entropy of the averaged prediction is not clearly different.")
 
 
@@ -117,17 +114,17 @@ def test_the_headline_names_the_recommended_score_and_says_where_averaging_is_be
 )
 def test_the_headline_says_why_a_score_that_is_ahead_is_not_recommended(result, gain, reason):
     stays = recommending(result, "total", 0.01, 0.02, 0.03)
-    said = verdicts.summary(changed(stays, "recommended.gain", gain)).headline
+    said = sentences.summary(changed(stays, "recommended.gain", gain)).headline
     assert re.search(r"By mean AUROC [a-z0-9 *-]+ is 2\.00 points ahead of it, but " + re.escape(reason), said)
     within_chance = recommending(result, "total", 0.01, 0.02, 0.03, p_value=0.4)
-    assert "No score is clearly better over all data sets. " in verdicts.summary(within_chance).headline
+    assert "No score is clearly better over all data sets. " in sentences.summary(within_chance).headline
 
 
 def test_the_headline_says_what_choosing_was_worth_elsewhere(result):
     chosen = recommending(result, "mean_total", 0.01, 0.02, 0.03)
-    said = verdicts.summary(changed(chosen, "recommended.gain", 0.0123)).headline
+    said = sentences.summary(changed(chosen, "recommended.gain", 0.0123)).headline
     assert "measured on other data sets, the gain is +1.23 points. It belongs" in said
-    assert "the gain is" not in verdicts.summary(changed(chosen, "recommended.gain", None)).headline
+    assert "the gain is" not in sentences.summary(changed(chosen, "recommended.gain", None)).headline
 
 
 @pytest.mark.parametrize(
@@ -140,39 +137,41 @@ def test_without_ood_data_the_default_has_its_reason(result, score, reason):
 
 
 def test_the_threshold_is_that_of_the_recommended_score(result):
-    said = verdicts.summary(recommending(result, "mean_least_confidence", 0.01, 0.02, 0.03)).threshold
+    said = sentences.summary(recommending(result, "mean_least_confidence", 0.01, 0.02, 0.03)).threshold
     assert "flag 1 - max of the mean above" in said
     assert "bits" not in said
-    assert "bits" in verdicts.summary(recommending(result, "epistemic", 0.01, 0.02, 0.03)).threshold
+    assert "bits" in sentences.summary(recommending(result, "epistemic", 0.01, 0.02, 0.03)).threshold
 
 
 def test_worse_than_chance_is_said(result):
-    assert verdicts.summary(result).detection[0].remark == ""
+    assert sentences.summary(result).detection[0].remark == ""
     below = Interval(0.25, 0.2, 0.3, 0.95, "delong", 60, 40)
     worse = changed(result, "ood.0.epistemic.credal.auroc_interval", below)
     assert (
-        verdicts.summary(worse).detection[0].remark.startswith("Credal epistemic uncertainty is worse than chance here")
+        sentences.summary(worse)
+        .detection[0]
+        .remark.startswith("Credal epistemic uncertainty is worse than chance here")
     )
 
 
 def test_the_headline_gives_the_mean_auroc_of_data_not_used_to_choose(result):
     mean = np.mean([one.auroc for one in result.recommended.held_out])
-    said = verdicts.summary(recommending(result, "mean_total", 0.01, 0.02, 0.03))
-    assert f"AUROC {numbers.percent(mean)} (mean of 2 data sets), measured on data" in said.headline
-    assert "measured on data" not in verdicts.summary(recommending(result, "total", 0.01, 0.02, 0.03)).headline
+    said = sentences.summary(recommending(result, "mean_total", 0.01, 0.02, 0.03))
+    assert f"AUROC {words.percent(mean)} (mean of 2 data sets), measured on data" in said.headline
+    assert "measured on data" not in sentences.summary(recommending(result, "total", 0.01, 0.02, 0.03)).headline
     assert f"in {100 * mean:.0f} of 100 cases" in said.plainly
 
 
 def test_who_is_ahead_in_what(result):
     ours = replace(result.calibration.intersection, accuracy=0.9, ece=0.03, nll=0.5)
     theirs = replace(result.calibration.averaged, accuracy=0.8, ece=0.02, nll=0.5)
-    said = verdicts.summary(replace(result, calibration=Calibration(ours, theirs))).prediction
+    said = sentences.summary(replace(result, calibration=Calibration(ours, theirs))).prediction
     assert "Credal prediction is ahead in accuracy; averaging is ahead in ECE; they are equal in NLL." in said
     ours = replace(ours, accuracy=0.7, nll=0.6)
-    said = verdicts.summary(replace(result, calibration=Calibration(ours, theirs))).prediction
+    said = sentences.summary(replace(result, calibration=Calibration(ours, theirs))).prediction
     assert "Averaging is ahead in accuracy, ECE and NLL." in said
     for prediction, advice in (("mean", "use the mean as"), ("intersection", "use the intersection probability as")):
-        assert advice in verdicts.summary(changed(result, "point.prediction", prediction)).prediction
+        assert advice in sentences.summary(changed(result, "point.prediction", prediction)).prediction
 
 
 def test_clearly_is_said_of_what_the_intervals_and_the_size_of_a_difference_say(result):
@@ -183,7 +182,7 @@ def test_clearly_is_said_of_what_the_intervals_and_the_size_of_a_difference_say(
             metric: replace(getattr(point, metric), difference=difference, p_value=p_value)
             for metric, (difference, p_value) in {"nll": nll, "ece": ece}.items()
         }
-        return verdicts.summary(changed(result, "point", replace(point, prediction="mean", **parts))).prediction
+        return sentences.summary(changed(result, "point", replace(point, prediction="mean", **parts))).prediction
 
     assert "Averaging is clearly better in NLL: use the mean" in said((0.01, 0.001), (0.0004, 0.001))
     assert "Averaging is clearly better in ECE: use the mean" in said((0.01, 0.2), (0.004, 0.001))
@@ -206,7 +205,7 @@ def test_a_difference_of_half_a_thousandth_changes_no_advice():
 
 def test_one_member_has_one_prediction():
     probs = batch_of("peaked", 1, 60, 3, seed=5)
-    said = verdicts.summary(evaluate(probs, labels=np.arange(60) % 3, replicates=60)).prediction
+    said = sentences.summary(evaluate(probs, labels=np.arange(60) % 3, replicates=60)).prediction
     assert "the right class is named for" in said
     assert not re.search("intersection|averaging|mean", said)
 
@@ -224,11 +223,11 @@ def with_auroc_by_size(result, mean):
 
 
 def test_enough_members_are_named(result):
-    said = verdicts.summary(with_auroc_by_size(result, [0.5, 0.8, 0.896, 0.9])).members
+    said = sentences.summary(with_auroc_by_size(result, [0.5, 0.8, 0.896, 0.9])).members
     assert "From 3 to 4 members" in said
     assert "changes by +0.40 points" in said
     assert "With 3 of 4 members it is within 0.5 points" in said
-    said = verdicts.summary(with_auroc_by_size(result, [0.5, 0.7, 0.8, 0.9])).members
+    said = sentences.summary(with_auroc_by_size(result, [0.5, 0.7, 0.8, 0.9])).members
     assert said.endswith("More members may well help.")
 
 
@@ -242,11 +241,11 @@ def test_enough_members_are_named(result):
     ],
 )
 def test_members_are_enough_only_where_it_stays_close(result, curve, end):
-    assert verdicts.summary(with_auroc_by_size(result, curve)).members.endswith(end)
+    assert sentences.summary(with_auroc_by_size(result, curve)).members.endswith(end)
 
 
 def test_remarks_say_what_to_know_before_believing(result):
-    assert verdicts.summary(result).remarks == []
+    assert sentences.summary(result).remarks == []
     doubtful = changed(
         changed(replace(result, calibration=None), "data.members", 1), "ood.1.epistemic.difference.auroc.n_ood", 29
     )
@@ -271,11 +270,11 @@ def test_too_few_inputs_are_not_compared_anywhere(result):
 
 
 def test_numbers_in_words():
-    assert numbers.percent(0.12345, 2).split() == ["12.35", "%"]
-    assert numbers.percent(-0.5)[0] == "−"
-    assert numbers.number(math.nan) == "–"
-    assert numbers.joined(["one"]) == "one"
-    assert numbers.unit(10.0) == "units of log 10"
+    assert words.percent(0.12345, 2).split() == ["12.35", "%"]
+    assert words.percent(-0.5)[0] == "−"
+    assert words.number(math.nan) == "–"
+    assert words.joined(["one"]) == "one"
+    assert words.unit(10.0) == "units of log 10"
 
 
 def test_every_word_is_explained_in_one_sentence():

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from credalens import wrap
 from credalens.guard import CoveringIntervals
-from credalens.guard.binomial import binomial_interval
+from credalens.guard.binomial import binomial_interval, conformal_quantile
 from credalens.guard.covering_intervals import largest_violations
-from credalens.guard.quantile import conformal_quantile
 from tests.strategies import ensembles
 
 

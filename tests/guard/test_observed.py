@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from credalens import wrap
 from credalens.guard import ConformalSets, Guard
 from credalens.guard.binomial import binomial_interval, conformal_excess
-from credalens.guard.observed import DecisionCounts, count_decisions
+from credalens.guard.decisions import DecisionCounts, count_decisions
 from tests.strategies import batch_of
 
 

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from credalens.guard.binomial import binomial_interval, binomial_tail
 from credalens.guard.calibration import CalibrationData
 from credalens.guard.decider import Guard
-from credalens.guard.risk.control import Plan, last_passed, limits_of, plan_of, risks_at
-from credalens.guard.risk.promise import Risk, read_risks
-from credalens.guard.risk.search import refused_share
-from credalens.guard.risk.shortfall import _smooth_errors
+from credalens.guard.limit_search import _smooth_errors, refused_share
+from credalens.guard.risk import Plan, Risk, last_passed, limits_of, plan_of, read_risks, risks_at
 from credalens.guard.signature import PredictionKind, Signature
 from tests import strategies  # noqa: F401 - its profile of hypothesis
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from credalens import lower_entropy, wrap
 from credalens.core.options import MAX_NODES, TOLERANCE
 from credalens.kernels.lower.branch import CLASSES_A_NODE, branch_and_bound_rows
-from credalens.kernels.lower.open_rows import NEAR, first_share, merge_near
+from credalens.kernels.lower.solve import NEAR, first_share, merge_near
 from credalens.kernels.simd.phi import phi_pair
 from tests import oracles
 from tests.strategies import batch_of

@@ -11,8 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from credalens import wrap_logits
 from credalens.guard import Guard
 from credalens.mlflow import load_model
-from credalens.mlflow.folder import Description
-from credalens.mlflow.installed import Wheel
+from credalens.mlflow.folder import Description, Wheel
 from credalens.mlflow.saving import write_files
 from credalens.storage.formats.onnx import external_files
 from tests.serve.onnx_files import write_linear
@@ -242,7 +241,7 @@ class TestWheel:
 
         def install(direct_url):
             recorded = type("Distribution", (), {"read_text": lambda self, name: direct_url})
-            monkeypatch.setattr("credalens.mlflow.installed.metadata.distribution", lambda name: recorded())
+            monkeypatch.setattr("credalens.mlflow.folder.metadata.distribution", lambda name: recorded())
 
         return install
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credalens.core.intervals import intersection_probability, probability_intervals
-from credalens.evaluation.single_inputs.merged_classes import MOST_BARS
+from credalens.evaluation.single_inputs import MOST_BARS
 from credalens.plots import plot_member_bars
 from tests.plots.drawing import ensemble, law, legend_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from credalens import look
 from credalens.core.scores import SCORES
-from credalens.plots import plot_against_severity, style
+from credalens.plots import axes, plot_against_severity
 
 PROTAN = [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
 DEUTAN = [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
@@ -48,7 +48,7 @@ def test_colours_differ_for_every_eye(theme, vision):
 
 
 def test_series_differ_without_colour():
-    assert len({(style.dash(k), style.marker(k)) for k in range(35)}) == 35
+    assert len({(axes.dash(k), axes.marker(k)) for k in range(35)}) == 35
     ax = plot_against_severity({str(k): ([k], [0]) for k in range(7)}, "ECE")
     assert len({line.get_marker() for line in ax.lines if line.get_marker() in look.MARKERS}) == 7
 

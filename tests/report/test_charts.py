@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from credalens.evaluation import evaluate
-from credalens.evaluation.single_inputs.samples import view_members
+from credalens.evaluation.single_inputs import view_members
 from credalens.look import DARK, LIGHT, PAGE, STROKES
 from credalens.report.charts.all import Charts, input_charts
 from credalens.report.charts.detection import pr_chart, roc_chart
 from credalens.report.charts.one_input import bars_chart, simplex_chart
-from credalens.report.charts.values import values_table
-from credalens.report.drawing import to_png, to_svg
+from credalens.report.figures import to_png, to_svg, values_table
 from tests.strategies import batch_of, make_members
 
 

@@ -15,13 +15,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from credalens.checks.control_characters import escaped
+from credalens.checks.options import escaped
 from credalens.evaluation import evaluate
-from credalens.evaluation.single_inputs.images import read_images
+from credalens.evaluation.images import read_images
 from credalens.look import DARK, LIGHT
 from credalens.report import figures
-from credalens.report.drawing import interactive_script
-from credalens.report.images import png_uri
+from credalens.report.figures import interactive_script, png_uri
 from credalens.report.page import _pictures as pictures_of_page
 from credalens.report.page import render_html
 from tests.report.large import large_evaluation

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from credalens.core.scores import SCORES
 from credalens.evaluation import evaluate
-from credalens.evaluation.words.glossary import GLOSSARY
+from credalens.evaluation.words import GLOSSARY
 from credalens.report import tables
 from credalens.report.tables import Cell, Column, Table, mark_best
 from credalens.report.terminal import print_result, to_rich

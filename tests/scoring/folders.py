@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from credalens.scoring import column_names
-from credalens.scoring.columns import score_columns
+from credalens.scoring.settings import score_columns
 from tests.scoring.tables import read_columns
 from tests.strategies import batch_of
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from credalens import wrap
 from credalens.scoring import join_tables, score_folder
-from credalens.scoring.columns import score_columns
+from credalens.scoring.settings import score_columns
 from tests.arrow_features import can_write_null_lists
 from tests.scoring.folders import parts
 from tests.scoring.tables import read_columns, write_model, write_part

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from credalens.storage import open_predictions, read_labels, save_predictions
-from credalens.storage.formats.limits import check_unfolded
-from credalens.storage.formats.suffixes import UnsuitableError
+from credalens.storage.formats.files import UnsuitableError, check_unfolded
 from tests.arrow_features import can_write_null_lists
 from tests.memory_use import with_peak
 from tests.strategies import batch_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from credalens.storage.targets import check_file, check_folder, check_no_input
+from credalens.storage.atomic import check_file, check_folder, check_no_input
 
 
 def test_a_folder_is_there_or_can_be_made(tmp_path):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from credalens.torch import CredalWrapper
-from credalens.torch.digest import digest
+from credalens.torch.result_folder import digest
 from tests.torch.agreement import assert_same
 
 Point = namedtuple("Point", "x y")

@@ -31,14 +31,13 @@ torch.Size([10, 16, 3])
 MC-dropout is such a posterior as well: :func:`activate_dropout` switches its layers on, and nothing else.
 """
 
-from credalens.checks.packages import needing
+from credalens.checks.options import needing
 
 with needing("torch", part="credalens.bayes", extra="torch"):
     from credalens.bayes.conversion import to_bayesian
     from credalens.bayes.divergence import elbo_loss, kl
-    from credalens.bayes.dropout import activate_dropout
     from credalens.bayes.layers import BayesianLayer
-    from credalens.bayes.switches import Switch, mean_network, use_generator
+    from credalens.bayes.switches import Switch, activate_dropout, mean_network, use_generator
 
 __all__ = [
     "BayesianLayer",

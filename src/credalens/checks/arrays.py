@@ -1,4 +1,4 @@
-"""What every array must be, whatever it stands for."""
+"""What every array must be, whatever it stands for, and errors about its values: how many, the first, what to do."""
 
 from __future__ import annotations
 
@@ -79,3 +79,12 @@ def row_tolerance(dtype: str, /) -> float:
 def index_in(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Where a row, counted over the whole batch, is in it; () for one without a batch."""
     return tuple(int(i) for i in np.unravel_index(flat, shape))
+
+
+def refuse_values(bad: NDArray, values: NDArray, name: str, fault: str, remedy: str) -> None:
+    """Raise an error for the ``values`` that are ``bad``, if there are any."""
+    if bad.any():
+        where = index_in(int(bad.argmax()), bad.shape)
+        raise ValueError(
+            f"{int(bad.sum())} of {bad.size} {name} are {fault}, the first at index {where}: {values[where]:.6g}. {remedy}"
+        )

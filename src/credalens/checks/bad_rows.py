@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from credalens.checks.arrays import index_in, row_tolerance
 
 if TYPE_CHECKING:
-    from credalens.checks.member_array import MemberArray
+    from credalens.checks.members import MemberArray
 
 LOOK_FOR_OVERFLOW = "Look for overflow or a division by zero in the model."
 NOT_PROBABILITIES = (

@@ -1,4 +1,4 @@
-"""What is compared with the true classes: one distribution for each sample, and the labels."""
+"""What is compared with the true classes: distributions, scores and sets, one for each sample, and the labels."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.arrays import as_array
+from credalens.arrays import ArrayKind
+from credalens.checks.arrays import as_array, refuse_values
 from credalens.checks.bad_rows import raise_bad_rows
-from credalens.checks.bad_values import refuse_values
-from credalens.checks.member_array import one_member
+from credalens.checks.members import one_member
+from credalens.checks.options import count_text
 
 INDICES: Final = (
     "Labels are class indices from 0; for a model with classes_ use np.searchsorted(model.classes_, labels)."
@@ -84,3 +85,77 @@ def check_samples_and_classes(array: NDArray, name: str, /) -> None:
         raise ValueError(
             f"{name} must have shape (*samples, classes), at least 1 sample and 2 classes; got {array.shape}."
         )
+
+
+def read_scores(x: Any, name: str, /) -> NDArray[np.float64]:
+    """Real scores of any shape; NaN is refused, since it has no rank."""
+    array = as_array(x, name)[0].astype(np.float64)
+    remedy = "A missing score has no rank: find its cause, or drop the sample."
+    refuse_values(np.isnan(array), array, name, "NaN", remedy)
+    return array
+
+
+def read_sample_scores(x: Any, name: str, /, *, least: int = 1) -> NDArray[np.float64]:
+    """One real score for each of at least ``least`` samples."""
+    array = read_scores(x, name)
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} must be one-dimensional, one score for each sample; got shape {array.shape}. "
+            "Did you pass probabilities instead of an uncertainty? Flatten batches with .ravel()."
+        )
+    if array.size < least:
+        raise ValueError(f"{name} holds {count_text(array.size, 'sample')}; this evaluation needs at least {least}.")
+    return array
+
+
+def read_paired_scores(id_a: Any, ood_a: Any, id_b: Any, ood_b: Any, /) -> list[NDArray[np.float64]]:
+    """Two scores, a and b, of the same ID and the same OOD samples."""
+    given = {"id_a": id_a, "ood_a": ood_a, "id_b": id_b, "ood_b": ood_b}
+    scores = {name: read_sample_scores(x, name, least=2) for name, x in given.items()}
+    check_same_samples(scores["id_a"], scores["id_b"], "id_a and id_b")
+    check_same_samples(scores["ood_a"], scores["ood_b"], "ood_a and ood_b")
+    return list(scores.values())
+
+
+def check_same_samples(a: NDArray, b: NDArray, names: str, /) -> None:
+    """Refuse two arrays that cannot belong to the same samples."""
+    if a.shape != b.shape:
+        raise ValueError(f"{names} must belong to the same samples in one order; got {a.shape} and {b.shape}.")
+
+
+def read_sets(size: Any, correct: Any, /) -> tuple[NDArray[np.float64], NDArray[np.bool_], ArrayKind]:
+    """Whole numbers of at least one, and as many truths, or one of either for all; results go to the library of either."""
+    sizes, array_kind = as_array(size, "size")
+    truths, other = as_array(correct, "correct")
+    if sizes.dtype.kind == "b":
+        raise TypeError(
+            "size holds the number of classes in each set; got booleans. Sum a mask over its classes first."
+        )
+    if sizes.ndim and truths.ndim and sizes.shape != truths.shape:
+        raise ValueError(
+            f"size and correct must have the same shape, one entry for each set; got {sizes.shape} and {truths.shape}."
+        )
+    bad = ~((sizes >= 1) & (sizes < np.inf) & (sizes == np.floor(sizes)))
+    remedy = "A set holds at least one class and a whole number of them; an empty decision has no utility."
+    refuse_values(bad, sizes, "values of size", "no number of classes", remedy)
+    remedy = "It says whether the set holds the true class."
+    refuse_values(~((truths == 0) | (truths == 1)), truths, "values of correct", "neither true nor false", remedy)
+    return sizes.astype(np.float64), truths.astype(bool), other if array_kind.library == "numpy" else array_kind
+
+
+def read_class_sets(x: Any, name: str, /) -> NDArray[np.bool_]:
+    """Sets of classes as masks (*samples, classes), none of them empty."""
+    masks = read_truths(x, name, "True where the class is in the set")
+    check_samples_and_classes(masks, name)
+    size = masks.sum(axis=-1)
+    remedy = "A prediction names at least one class; 'unknown' is all of them."
+    refuse_values(size == 0, size, f"set sizes of {name}", "0", remedy)
+    return masks
+
+
+def read_truths(x: Any, name: str, meaning: str, /) -> NDArray[np.bool_]:
+    """Booleans only: 0/1 integers could as well be labels."""
+    array, _ = as_array(x, name)
+    if array.dtype.kind != "b":
+        raise TypeError(f"{name} must be boolean, {meaning}; got {array.dtype} of shape {array.shape}.")
+    return array

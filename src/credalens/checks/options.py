@@ -1,14 +1,96 @@
-"""Options: numbers, names and budgets that callers choose."""
+"""What callers choose: numbers, names, budgets and packages; and how messages show what came."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any, Final
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from credalens.checks.arrays import as_array
+
+
+def count_text(number: int, word: str, plural: str = "", /) -> str:
+    """A number of things; ``plural`` where it is not the word and an s.
+
+    >>> count_text(1, "run"), count_text(3000, "run"), count_text(0, "class", "classes")
+    ('1 run', '3,000 runs', '0 classes')
+    """
+    return f"{number:,} {word if number == 1 else plural or f'{word}s'}"
+
+
+T = TypeVar("T")
+# Control characters, marks that reverse the direction of text, line separators, and halves of characters, which are what
+# Python makes of bytes in a file's name that are no text; and what XML forbids, on which the drawing of a chart aborts.
+UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+def escaped(text: object, /, *, keep: str = "") -> str:
+    r"""``text`` with every character that would steer a terminal, but those of ``keep``, written out as in JSON.
+
+    >>> print(escaped("red \x1b[31m"))
+    red \u001b[31m
+    """
+    return UNSAFE.sub(lambda found: _written_out(found[0], keep), str(text))
+
+
+def _written_out(character: str, keep: str) -> str:
+    return character if character in keep else f"\\u{ord(character):04x}"
+
+
+def escaped_names(named: Mapping[Any, T], what: str, /) -> dict[str, T]:
+    r"""The same under names that are ``escaped``; an error where two names then are one.
+
+    >>> escaped_names({"a\x00": 1, "b": 2}, "a data set")
+    {'a\\u0000': 1, 'b': 2}
+    """
+    names: dict[str, T] = {}
+    for name, value in named.items():
+        text = escaped(name)
+        if text in names:
+            raise ValueError(
+                f"{text!r} is the name of {what} twice, once control characters are written out; rename one."
+            )
+        names[text] = value
+    return names
+
+
+TELEMETRY: Final = {"mlflow": ("MLFLOW_DISABLE_TELEMETRY", "true"), "onnxruntime": ("ORT_DISABLE_TELEMETRY", "1")}
+"""The environment variable that stops a package from sending statistics, and its value; read when the package is imported."""
+
+
+@contextmanager
+def needing(package: str, /, *, part: str, extra: str) -> Iterator[None]:
+    """Reword the error of an import inside the block that fails because ``package``, or a module of it, does not exist.
+
+    The telemetry of the package is switched off before the import.
+
+    >>> with needing("no_such_package", part="credalens.example", extra="example"):
+    ...     import no_such_package
+    Traceback (most recent call last):
+    ImportError: credalens.example needs no_such_package, which is missing or too old: pip install 'credalens[example]'
+    """
+    switch_off_telemetry(package)
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        raise ImportError(
+            f"{part} needs {package}, which is missing or too old: pip install 'credalens[{extra}]'"
+        ) from error
+
+
+def switch_off_telemetry(package: str, /) -> None:
+    """Set the variable that keeps a package from sending statistics, for this process and those that it starts."""
+    if package in TELEMETRY:
+        name, value = TELEMETRY[package]
+        os.environ[name] = value
+
 
 MOST_BINS: Final = 10_000
 LARGEST = 2**63 - 1  # what kernels count to

@@ -13,8 +13,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from credalens.cli.errors import exit_code_of, warnings_as_lines
-from credalens.cli.interrupts import noting_interrupts
+from credalens.cli.errors import exit_code_of, noting_interrupts, warnings_as_lines
 
 COMMANDS: Final[dict[str, str]] = {
     "demo": "Start here",

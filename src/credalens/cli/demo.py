@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from credalens.checks.control_characters import escaped
+from credalens.checks.options import escaped
 from credalens.cli.evaluate import print_evaluation
-from credalens.cli.progress import progress_bar
+from credalens.cli.shared_options import progress_bar
 
 
 def demo(
@@ -33,7 +33,7 @@ def demo(
     from credalens.cli.side_files import made_by
     from credalens.demo import run_demo
     from credalens.demo.run import check_seed
-    from credalens.storage.targets import check_folder
+    from credalens.storage.atomic import check_folder
 
     check_folder(output, option="--output")
     check_seed(seed)

@@ -1,17 +1,39 @@
-"""What an error or a warning means on the command line: one clear line on stderr, and an exit code for an error."""
+"""What an error, a warning or Ctrl-C means on the command line: one clear line on stderr, and an exit code."""
 
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import typer
 
-from credalens.checks.control_characters import escaped
+from credalens.checks.options import escaped
 
-__all__ = ["BAD_INPUT", "DEFECT", "exit_code_of", "warnings_as_lines"]
+
+@contextmanager
+def noting_interrupts() -> Iterator[list[int]]:
+    """Gives a list that is empty until Ctrl-C is pressed. Another handler than Python's own is left in place."""
+    noted: list[int] = []
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not ours or threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        noted.append(number)
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 BAD_INPUT, DEFECT = 2, 1
 OUT_OF_MEMORY = (

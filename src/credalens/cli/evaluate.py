@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from credalens.checks.control_characters import escaped
-from credalens.cli.engine import MaxBytes, MemberAxis
-from credalens.cli.progress import progress_bar
+from credalens.checks.options import escaped
 from credalens.cli.score import parse_base
+from credalens.cli.shared_options import MaxBytes, MemberAxis, progress_bar
 
 if TYPE_CHECKING:
     from credalens.evaluation import Evaluation, ModelComparison
@@ -141,7 +140,7 @@ def evaluate(
     from credalens.evaluation import evaluate as evaluate_members
     from credalens.report.files import NAMES, older_report, write_report
     from credalens.storage import open_predictions
-    from credalens.storage.targets import check_folder, check_no_input
+    from credalens.storage.atomic import check_folder, check_no_input
 
     check_folder(output, option="--output")
     ood_files, models = _named_files("--ood", ood or []), _named_files("--model", model or [])

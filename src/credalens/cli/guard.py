@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from credalens.checks.control_characters import escaped
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text, escaped
 from credalens.cli.app import OneCommand, OneGroup
-from credalens.cli.engine import MaxBytes, MemberAxis
 from credalens.cli.evaluate import labels_of
 from credalens.cli.score import parse_base
+from credalens.cli.shared_options import MaxBytes, MemberAxis
 
 if TYPE_CHECKING:
     from credalens.guard import Guard
-    from credalens.guard.observed import DecisionCounts
-    from credalens.guard.risk.promise import Promise
+    from credalens.guard.decisions import DecisionCounts
+    from credalens.guard.risk import Promise
 
 BROKEN: Final = 3
 guard = typer.Typer(cls=OneGroup, add_completion=False, rich_markup_mode="markdown")
@@ -132,7 +131,7 @@ def fit(
     """
     from credalens.guard.from_file import count_predictions, fit_predictions
     from credalens.storage import open_predictions
-    from credalens.storage.targets import check_file, check_no_input
+    from credalens.storage.atomic import check_file, check_no_input
 
     check_no_input([check_file(output)], [predictions, labels])
     source = open_predictions(predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from credalens.checks.control_characters import escaped
-from credalens.checks.counted import count_text
-from credalens.cli.engine import PANEL, Address, Engine, MaxBytes, MemberAxis, check_engine
-from credalens.cli.progress import progress_bar
+from credalens.checks.options import count_text, escaped
+from credalens.cli.shared_options import PANEL, Address, Engine, MaxBytes, MemberAxis, check_engine, progress_bar
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -163,7 +161,7 @@ def score(
         options["scores"] = [name.strip() for name in scores.split(",")]
     if guard is not None:
         from credalens.guard import Guard
-        from credalens.storage.targets import check_no_input
+        from credalens.storage.atomic import check_no_input
 
         check_no_input([] if "://" in output else [output], [guard])
         options["guard"] = Guard.load(guard)

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from credalens.checks.packages import needing
-from credalens.cli.engine import Address, Engine, check_engine
+from credalens.checks.options import needing
 from credalens.cli.score import parse_base
+from credalens.cli.shared_options import Address, Engine, check_engine
 
 LOAD, SEEN, ACCESS = "Under load", "Seen from outside", "Who may ask"
 

@@ -13,11 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from credalens.checks.counted import count_text
-from credalens.storage.formats.limits import check_unfolded
+from credalens.checks.options import count_text
+from credalens.storage.formats.files import UnsuitableError, check_unfolded, readable
 from credalens.storage.formats.npy import npy_arrays, npz_arrays
 from credalens.storage.formats.stored_array import Stored
-from credalens.storage.formats.suffixes import UnsuitableError, readable
 
 VALUE_BYTES: Final = 64  # of one value of a column as a Python object, about
 TEXTS: Final = ("--title", "--name")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from credalens.checks.intervals import IntervalArray, read_unrepaired_intervals
+from credalens.checks.labels import read_sets
 from credalens.checks.options import check_choice, check_real
-from credalens.checks.sets import read_sets
 from credalens.core.batches import for_each_chunk
 
 

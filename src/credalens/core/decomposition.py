@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.member_array import MemberArray
+from credalens.checks.members import MemberArray
 from credalens.core.open_rows import warn_open_rows
 from credalens.core.options import Options
 from credalens.kernels.buffers import aligned_arrays
@@ -23,7 +23,6 @@ class _Kernels(NamedTuple):
 
     decompose: ModuleType
     enumeration: ModuleType
-    open_rows: ModuleType
     records: ModuleType
     solve: ModuleType
     write_results: ModuleType
@@ -32,9 +31,9 @@ class _Kernels(NamedTuple):
 @cache
 def _kernels() -> _Kernels:
     from credalens.kernels import decompose, write_results
-    from credalens.kernels.lower import enumeration, open_rows, records, solve
+    from credalens.kernels.lower import enumeration, records, solve
 
-    return _Kernels(decompose, enumeration, open_rows, records, solve, write_results)
+    return _Kernels(decompose, enumeration, records, solve, write_results)
 
 
 class _Scratch:
@@ -130,7 +129,7 @@ class Decomposition:
         if size == 0 or self.options.max_nodes == 0:
             return open_rows[:0]
         _, lowest, bound = entropies
-        share = _kernels().open_rows.first_share(self.options.max_nodes)
+        share = _kernels().solve.first_share(self.options.max_nodes)
         number = _kernels().records.enumerate_records(
             scratch.records, size, self.options.tolerance, share, lowest, bound, open_rows, scratch.flips
         )
@@ -140,7 +139,7 @@ class Decomposition:
         """Search on for the given bounds, whose results are in these rows of ``entropies``."""
         _, lowest, bound = entropies
         nowhere = np.empty((entropies.shape[1], 0))
-        _kernels().open_rows.solve_open_rows(
+        _kernels().solve.solve_open_rows(
             low, high, self.options.tolerance, self.options.max_nodes, rows, lowest, bound, nowhere
         )
         self._gaps.append(lowest[rows] - bound[rows])

@@ -130,7 +130,7 @@ def lower_entropy_bits(lower: NDArray, upper: NDArray, options: Options, /) -> t
 
 def _check_inside(lower: NDArray, upper: NDArray, p: NDArray, start: int) -> None:
     """Refuse minimisers that lie outside their credal set: no input may lead there."""
-    from credalens.kernels.lower.feasible import first_outside
+    from credalens.kernels.lower.solve import first_outside
 
     row = int(first_outside(lower, upper, p, OUTSIDE))
     if row >= 0:

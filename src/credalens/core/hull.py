@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.counted import count_text
-from credalens.checks.doubtful_input import warn_many_members
-from credalens.checks.member_array import MemberArray, read_valid_members
-from credalens.checks.options import check_base, check_count, check_few_classes, check_subset
+from credalens.checks.doubtful_members import warn_many_members
+from credalens.checks.members import MemberArray, read_valid_members
+from credalens.checks.options import check_base, check_count, check_few_classes, check_subset, count_text
 from credalens.core.batches import for_each_chunk
 from credalens.core.entropy import shannon_entropy
 from credalens.core.hartley import subset_weights

@@ -1,4 +1,7 @@
-"""Probability intervals: from members, from users, tightened, reduced, and the one distribution they agree on."""
+"""Probability intervals: from members, from users, tightened, reduced, and the one distribution they agree on.
+
+Trimmed intervals leave out the most extreme members of each class, which many members always have.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ from numpy.typing import NDArray
 
 from credalens.checks.arrays import as_array, read_array, row_tolerance
 from credalens.checks.bad_rows import raise_bad_rows
-from credalens.checks.doubtful_input import warn_many_members
+from credalens.checks.doubtful_members import warn_many_members
 from credalens.checks.intervals import IntervalArray, check_same_classes, read_intervals, trusted_intervals
-from credalens.checks.member_array import read_members
+from credalens.checks.members import read_members
 from credalens.checks.options import check_count, check_few_classes
 from credalens.core.batches import for_each_chunk
 from credalens.short_repr import short_repr
@@ -211,3 +214,27 @@ def _merge_rest(low: NDArray, high: NDArray, count: int) -> tuple[NDArray, NDArr
     merged_high = np.minimum(1 - kept_low.sum(-1), rest_high.sum(-1))
     merged_high = np.maximum(merged_low, merged_high)  # equal up to rounding where all widths vanish
     return np.c_[kept_low, merged_low], np.c_[kept_high, merged_high]
+
+
+def left_out(trim: float, members: int, /) -> int:
+    """How many members are left out at each end.
+
+    >>> left_out(0.1, 40), left_out(0.1, 5), left_out(0.29, 100)
+    (4, 0, 29)
+    """
+    count = int(trim * members)
+    return count + 1 if (count + 1) / members <= trim else count
+
+
+def trimmed_bounds(p: NDArray[np.float64], out: int, /) -> tuple[NDArray, NDArray, NDArray]:
+    """Reachable bounds and mean, (rows, classes), of members (N, rows, classes) without ``out`` of them at each end."""
+    ordered = np.partition(p, (out, len(p) - 1 - out), axis=0)
+    return trimmed_between(ordered[out], ordered[len(p) - 1 - out], p.mean(axis=0))
+
+
+def trimmed_between(low: NDArray, high: NDArray, mean: NDArray, /) -> tuple[NDArray, NDArray, NDArray]:
+    """Reachable bounds around the (k + 1)-th lowest and highest values.
+
+    They are widened to hold the mean, so that the set is never empty, and then tightened.
+    """
+    return *tightened(np.minimum(low, mean), np.maximum(high, mean)), mean

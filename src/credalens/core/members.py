@@ -20,10 +20,18 @@ from credalens.arrays import (
     to_float64,
 )
 from credalens.checks.arrays import check_classes, read_array, row_tolerance
-from credalens.checks.doubtful_input import warn_many_members
-from credalens.checks.member_array import check_member_axis, in_common_precision, raise_no_members, roughest
+from credalens.checks.doubtful_members import warn_many_members
+from credalens.checks.members import (
+    check_continues,
+    check_kept,
+    check_member_axis,
+    check_merge,
+    in_common_precision,
+    raise_bad_members,
+    raise_no_members,
+    roughest,
+)
 from credalens.checks.options import check_count
-from credalens.checks.summaries import check_continues, check_kept, check_merge, raise_bad_members
 from credalens.core.options import MAX_NODES, TOLERANCE, Options
 from credalens.short_repr import short_repr
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 
 OPEN: Final = 1e-9
 """Between value and bound: from here on a row is not certified."""

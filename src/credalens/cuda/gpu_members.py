@@ -14,12 +14,11 @@ from torch import Tensor
 
 from credalens.arrays import take_inputs
 from credalens.checks.arrays import row_tolerance
-from credalens.checks.member_array import MemberArray, read_logits, read_members
+from credalens.checks.members import MemberArray, read_logits, read_members
 from credalens.core.batches import for_each_chunk
-from credalens.core.classical import ClassicalUncertainty
+from credalens.core.classical import ClassicalUncertainty, pairwise_kl
 from credalens.core.decomposition import Decomposition
 from credalens.core.options import Options
-from credalens.core.pairwise_kl import pairwise_kl
 from credalens.cuda.decomposition import GpuDecomposition, decompose
 from credalens.cuda.layout import MOST_CLASSES
 from credalens.cuda.self_check import agrees_with_cpu

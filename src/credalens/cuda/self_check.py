@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from credalens.checks.arrays import row_tolerance
-from credalens.checks.member_array import read_logits, read_members
+from credalens.checks.members import read_logits, read_members
 from credalens.core.decomposition import Decomposition
 from credalens.core.options import Options
 from credalens.cuda.decomposition import GpuDecomposition, decompose

@@ -12,13 +12,24 @@ from pathlib import Path
 
 import numpy as np
 
-from credalens.checks.packages import needing
+from credalens.checks.options import needing
+from credalens.datasets import cifar10_ensemble
 from credalens.demo import digits, ood_images
-from credalens.demo.real_networks import ROWS, evaluate_real_networks
 from credalens.evaluation import Evaluation, evaluate
 from credalens.storage import save_predictions
 from credalens.storage.atomic_folder import atomic_folder
 from credalens.storage.source import Progress
+
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+ROWS = 3000
+
+
+def evaluate_real_networks(*, rows: int = ROWS, progress: Progress | None = None) -> Evaluation:
+    """How well their uncertainty finds SVHN and Tiny-ImageNet, on the first ``rows`` images of each test set."""
+    shipped = cifar10_ensemble()
+    ood = {"SVHN": shipped.svhn[:, :rows], "Tiny-ImageNet": shipped.tiny_imagenet[:, :rows]}
+    return evaluate(shipped.cifar10[:, :rows], ood, id_name="CIFAR-10", class_names=CLASSES, progress=progress)
+
 
 TITLE = "Credal report: five small networks on digits"
 REAL_TITLE = "Credal report: five ResNet-18 on CIFAR-10"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
-from credalens.checks.packages import needing
+from credalens.checks.options import needing
 
 LOCAL: Final = "local"
 LOOPBACK: Final = "127.0.0.1"

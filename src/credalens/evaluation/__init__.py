@@ -16,16 +16,17 @@ from credalens.evaluation.metrics.ood import OODMetrics, PRCurve, ROCCurve, ood_
 from credalens.evaluation.metrics.selective import (
     RejectionCurve,
     SelectiveMetrics,
+    SetMetrics,
     accuracy_rejection_curve,
     selective_metrics,
+    set_metrics,
 )
-from credalens.evaluation.metrics.sets import SetMetrics, set_metrics
 from credalens.evaluation.metrics.threshold import Threshold, select_threshold
 from credalens.evaluation.model_comparison import ModelComparison, compare_models
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.results import Comparison, Interval
 from credalens.evaluation.statistics.bootstrap import bootstrap_difference, bootstrap_interval
-from credalens.evaluation.statistics.delong import auroc_interval, compare_auroc
+from credalens.evaluation.statistics.comparisons import auroc_interval, compare_auroc
 
 __all__ = [
     "CalibrationMetrics",

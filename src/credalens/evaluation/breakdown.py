@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.control_characters import escaped_names
-from credalens.evaluation.alarms import Alarm
-from credalens.evaluation.judged_rows import JudgedRows
+from credalens.checks.options import escaped_names
+from credalens.evaluation.guarded import Alarm
+from credalens.evaluation.prediction_quality import JudgedRows
 from credalens.evaluation.results import Result
 from credalens.guard.binomial import binomial_interval
 

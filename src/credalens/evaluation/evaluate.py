@@ -11,26 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credalens import __version__
-from credalens.checks.control_characters import escaped, escaped_names
 from credalens.checks.labels import read_labels
-from credalens.checks.options import check_base, check_bins, check_count, check_fraction
+from credalens.checks.options import check_base, check_bins, check_count, check_fraction, escaped, escaped_names
 from credalens.core.scores import highest_possible
-from credalens.evaluation.advice.which_score import Recommendation, recommend
-from credalens.evaluation.alarms import alarms
 from credalens.evaluation.breakdown import TRUE_CLASS, RowOutcomes, break_down, read_columns
-from credalens.evaluation.detection import detect
-from credalens.evaluation.detection_curves import detection_curves
-from credalens.evaluation.guarded import guard_of, guard_outcomes
-from credalens.evaluation.judged_rows import JudgedRows
+from credalens.evaluation.data_sets import ScoredSet, open_sources, score_names, score_source
+from credalens.evaluation.detection import detect, detection_curves, score_qualities, scores_of_mistakes
+from credalens.evaluation.guarded import alarms, guard_of, guard_outcomes
+from credalens.evaluation.images import check_images
 from credalens.evaluation.members_needed import members_needed
 from credalens.evaluation.outcome import ID_NAME, DataSet, DataSets, Evaluation, IDData, Settings
-from credalens.evaluation.prediction_quality import PredictionQuality, prediction_quality
-from credalens.evaluation.score_quality import score_qualities, scores_of_mistakes
-from credalens.evaluation.scored_set import ScoredSet, score_names, score_source
-from credalens.evaluation.single_inputs.images import check_images
-from credalens.evaluation.single_inputs.samples import worst_samples
-from credalens.evaluation.sources import open_sources
+from credalens.evaluation.prediction_quality import JudgedRows, PredictionQuality, prediction_quality
+from credalens.evaluation.single_inputs import worst_samples
 from credalens.evaluation.statistics.bootstrap import Resampling
+from credalens.evaluation.which_score import Recommendation, recommend
 from credalens.storage.source import Progress, Source
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})

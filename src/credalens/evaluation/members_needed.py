@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.evaluation.data_sets import score_name
 from credalens.evaluation.metrics.calibration import calibration_metrics
 from credalens.evaluation.metrics.ood import ood_metrics
 from credalens.evaluation.results import DETECTORS, METHODS, ByDetector, ByMethod, Result
-from credalens.evaluation.scored_set import score_name
 from credalens.guard.signature import read_score
 from credalens.prediction import CredalPrediction
 from credalens.storage.source import Source

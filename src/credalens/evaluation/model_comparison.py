@@ -12,15 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.control_characters import escaped_names
-from credalens.evaluation.judged_rows import JudgedRows, paired_accuracy, paired_ece, paired_nll
+from credalens.checks.options import escaped_names
 from credalens.evaluation.metrics.calibration import NLL_FLOOR
 from credalens.evaluation.outcome import Evaluation, Settings
-from credalens.evaluation.prediction_quality import PointQuality
+from credalens.evaluation.prediction_quality import JudgedRows, PointQuality, paired_accuracy, paired_ece, paired_nll
 from credalens.evaluation.results import TOO_FEW, Comparison, Result
 from credalens.evaluation.statistics.bootstrap import Resampling
-from credalens.evaluation.statistics.delong import compare_auroc
-from credalens.evaluation.statistics.paired_mean import PairedMean
+from credalens.evaluation.statistics.comparisons import PairedMean, compare_auroc
 
 FEWEST = 20
 """Inputs below which point predictions are not compared."""

@@ -12,26 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.evaluation.advice.which_point import PointChoice
-from credalens.evaluation.advice.which_score import Recommendation
-from credalens.evaluation.alarms import Alarm
 from credalens.evaluation.breakdown import Breakdown
-from credalens.evaluation.detection import Detection
-from credalens.evaluation.detection_curves import Curves
-from credalens.evaluation.guarded import GuardOutcome
-from credalens.evaluation.judged_rows import JudgedRows
+from credalens.evaluation.detection import Curves, Detection, ScoreQuality
+from credalens.evaluation.guarded import Alarm, GuardOutcome
 from credalens.evaluation.members_needed import MembersNeeded
-from credalens.evaluation.metrics.selective import RejectionCurve
-from credalens.evaluation.metrics.sets import SetMetrics
+from credalens.evaluation.metrics.selective import RejectionCurve, SetMetrics
 from credalens.evaluation.metrics.threshold import Threshold
-from credalens.evaluation.prediction_quality import Calibration
+from credalens.evaluation.prediction_quality import Calibration, JudgedRows, PointChoice
 from credalens.evaluation.results import ByMeasure, ByMethod, Result, plain_value
-from credalens.evaluation.score_quality import ScoreQuality
-from credalens.evaluation.single_inputs.samples import Sample
+from credalens.evaluation.single_inputs import Sample
+from credalens.evaluation.which_score import Recommendation
 from credalens.guard import Guard
 
 if TYPE_CHECKING:
-    from credalens.evaluation.words.verdicts import Summary
+    from credalens.evaluation.sentences import Summary
 
 FORMAT: Final = "credalens-report-2"
 ID_NAME: Final = "in-distribution"
@@ -131,7 +125,7 @@ class Evaluation(Result):
     @cached_property
     def words(self) -> Summary:
         """The result in sentences."""
-        from credalens.evaluation.words.verdicts import summary
+        from credalens.evaluation.sentences import summary
 
         return summary(self)
 
@@ -174,6 +168,6 @@ class Evaluation(Result):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the sentences and the table of all scores."""
-        from credalens.report.notebook import to_notebook
+        from credalens.report.page import to_notebook
 
         return to_notebook(self)

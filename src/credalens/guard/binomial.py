@@ -1,4 +1,7 @@
-"""Exact statements about a share: its interval (Clopper and Pearson 1934), tails, and what calibration leaves open."""
+"""Exact statements about a share: its interval (Clopper and Pearson 1934), tails, and what calibration leaves open.
+
+The conformal quantile is a bound that a new score exceeds with at most a given probability.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def binomial_interval(hits: int, n: int, /, *, level: float = 0.95) -> tuple[float, float]:
@@ -111,3 +115,23 @@ def _root(rising: Callable[[float], float]) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if rising(middle) < 0 else (low, middle)
     return 0.5 * (low + high)
+
+
+def conformal_quantile(scores: NDArray[np.float64], alpha: float, /) -> float:
+    r"""The :math:`\lceil (n + 1)(1 - \alpha) \rceil`-th smallest of n scores; infinite where n is smaller than that.
+
+    A new score, exchangeable with these, is above it with probability at most ``alpha``, ties included.
+
+    >>> conformal_quantile(np.arange(1.0, 10.0), 0.2), conformal_quantile(np.arange(1.0, 9.0), 0.1)
+    (8.0, inf)
+    """
+    above = most_hits(alpha, len(scores) + 1)
+    return float(np.partition(scores, len(scores) - above)[len(scores) - above]) if above else math.inf
+
+
+def least_samples(alpha: float, /) -> int:
+    """How many samples a finite quantile needs."""
+    n = max(1, math.floor(1 / alpha) - 2)
+    while not most_hits(alpha, n + 1):
+        n += 1
+    return n

@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
-from credalens.checks.arrays import as_array
-from credalens.checks.bad_values import refuse_values
-from credalens.checks.counted import count_text
+from credalens.checks.arrays import as_array, refuse_values
 from credalens.checks.intervals import trusted_intervals
-from credalens.checks.options import check_fraction
+from credalens.checks.options import check_fraction, count_text
 from credalens.core.intervals import ProbabilityIntervals, tightened
-from credalens.guard.quantile import conformal_quantile, least_samples
+from credalens.guard.binomial import conformal_quantile, least_samples
 from credalens.guard.saved import SavedFormat
 from credalens.guard.signature import PredictionKind
 from credalens.prediction import CredalPrediction

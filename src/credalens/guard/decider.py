@@ -20,11 +20,10 @@ from credalens.core.scores import DEFAULT, FALLBACK_SCORES, highest_possible
 from credalens.guard.binomial import binomial_interval, conformal_rate_range, most_hits
 from credalens.guard.calibration import CalibrationData
 from credalens.guard.conformal_sets import ConformalSets, of_earlier_version
-from credalens.guard.decisions import LIKE, MANY, NONE, RISKY, SEVERAL, UNLIKE, Decisions
+from credalens.guard.decisions import LIKE, MANY, NONE, RISKY, SEVERAL, UNLIKE, Decisions, PromiseCheck, count_decisions
 from credalens.guard.false_alarms import PValueTable, alarm_threshold, p_values, share_at_top
-from credalens.guard.observed import PromiseCheck, count_decisions
-from credalens.guard.risk.promise import Promise, Risk, read_risks
-from credalens.guard.risk.search import promised_limit
+from credalens.guard.limit_search import promised_limit
+from credalens.guard.risk import Promise, Risk, read_risks
 from credalens.guard.rounding import Slack
 from credalens.guard.saved import SavedFormat, checksum, number, numbers, plain_fields
 from credalens.guard.signature import PredictionKind, Signature, check_prediction

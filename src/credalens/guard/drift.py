@@ -11,13 +11,11 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.counted import count_text
-from credalens.checks.options import check_choice, check_count, check_fraction, check_tolerance
-from credalens.checks.scores import read_sample_scores, read_scores
+from credalens.checks.labels import read_sample_scores, read_scores
+from credalens.checks.options import check_choice, check_count, check_fraction, check_tolerance, count_text
 from credalens.guard.rounding import DIGITS
 from credalens.guard.saved import SavedFormat, number, numbers
-from credalens.guard.stream.martingale import Wealth
-from credalens.guard.stream.p_values import FixedReference, RankedScores
+from credalens.guard.stream import FixedReference, RankedScores, Wealth
 
 LARGEST: Final = math.log(np.finfo(np.float64).max)
 METHODS: Final = {"online": RankedScores, "fixed": FixedReference}

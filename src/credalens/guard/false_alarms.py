@@ -9,9 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.counted import count_text
-from credalens.guard.binomial import most_hits
-from credalens.guard.quantile import conformal_quantile, least_samples
+from credalens.checks.options import count_text
+from credalens.guard.binomial import conformal_quantile, least_samples, most_hits
 from credalens.guard.rounding import ORDINARY, Slack
 
 SHIFT: Final = 39  # 8192 steps for every factor of two

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from credalens.core.open_rows import collecting_open_rows, warn_of_all
 from credalens.guard.conformal_sets import ConformalSets
 from credalens.guard.decider import Guard
-from credalens.guard.observed import DecisionCounts, count_decisions
+from credalens.guard.decisions import DecisionCounts, count_decisions
 from credalens.storage.reading import Predictions
 from credalens.storage.source import Source
 

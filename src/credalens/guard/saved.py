@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.storage.atomic import atomic_file
-from credalens.storage.formats.suffixes import restoring
-from credalens.storage.targets import check_file
+from credalens.storage.atomic import atomic_file, check_file
+from credalens.storage.formats.files import restoring
 
 T = TypeVar("T")
 Fields = Mapping[str, Any]

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy, top_class
-from credalens.checks.bad_values import refuse_values
-from credalens.checks.counted import count_text
+from credalens.checks.arrays import refuse_values
 from credalens.checks.options import (
     check_base,
     check_choice,
@@ -18,6 +17,7 @@ from credalens.checks.options import (
     check_same_base,
     check_tolerance,
     check_trim,
+    count_text,
 )
 from credalens.core.scores import SCORES
 from credalens.guard.rounding import Slack, difference, is_half, slack_of

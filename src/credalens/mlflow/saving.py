@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import signature
@@ -11,14 +12,38 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from credalens import __version__
-from credalens.checks.options import check_choice
-from credalens.checks.packages import needing
+from credalens.checks.options import check_choice, needing
 from credalens.core.scores import SCORES
 from credalens.guard import Guard
 from credalens.mlflow.factories import import_factory
 from credalens.mlflow.folder import GUARD, Description
 from credalens.mlflow.loading import load_model
-from credalens.mlflow.onnx_files import copy_onnx
+from credalens.storage.formats.onnx import external_files, is_beside
+
+
+def copy_onnx(source: str | os.PathLike[str], target: Path, /) -> None:
+    """Copy an ONNX file, and the files of its external data to where it will look for them."""
+    source = Path(source)
+    target.parent.mkdir(parents=True)
+    shutil.copyfile(source, target)
+    try:
+        locations = sorted(external_files(source.read_bytes()))
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from error
+    for location in locations:
+        copied = target.parent / location
+        if not is_beside(location) or copied.exists():
+            raise ValueError(
+                f"{source}: its external data are in {location!r}. A model is saved with data in the folder of the ONNX file "
+                f"or below it, in files that are not named {target.name!r}."
+            )
+        if not (source.parent / location).is_file():
+            raise FileNotFoundError(
+                2, f"No such file, the external data of {source.name}", str(source.parent / location)
+            )
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source.parent / location, copied)
+
 
 LOADER: Final = "credalens.mlflow"
 

@@ -14,7 +14,7 @@ from torch import nn
 
 from credalens.mlflow.folder import DESCRIPTION, OPTIONS, WEIGHTS, Description
 from credalens.torch import CredalWrapper
-from credalens.torch.modules import CallableModule, member_name
+from credalens.torch.calling import CallableModule, member_name
 
 
 def describe(model: Any, scores: tuple[str, ...], factory: str, factory_options: dict[str, Any], /) -> Description:

@@ -13,9 +13,17 @@ from numpy.typing import NDArray
 
 from credalens.checks.options import check_bins
 from credalens.look import Theme
-from credalens.plots.arguments import as_mapping, as_numbers
-from credalens.plots.axes import ABOVE, add_legend, add_legend_above, name_axes, open_axes
-from credalens.plots.style import dash, marker
+from credalens.plots.axes import (
+    ABOVE,
+    add_legend,
+    add_legend_above,
+    as_mapping,
+    as_numbers,
+    dash,
+    marker,
+    name_axes,
+    open_axes,
+)
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 

@@ -12,10 +12,9 @@ from matplotlib.colors import to_rgba
 from matplotlib.container import Container
 from numpy.typing import NDArray
 
-from credalens.evaluation.single_inputs.merged_classes import MOST_BARS, FewClasses, few_classes
+from credalens.evaluation.single_inputs import MOST_BARS, FewClasses, few_classes
 from credalens.look import Theme
-from credalens.plots.arguments import as_members, as_names
-from credalens.plots.axes import ABOVE, add_legend_above, name_axes, open_axes, plain
+from credalens.plots.axes import ABOVE, add_legend_above, as_members, as_names, name_axes, open_axes, plain
 
 Array = NDArray[np.float64]
 Entries = dict[str, Artist | Container]

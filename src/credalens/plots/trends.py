@@ -11,12 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from numpy.typing import NDArray
 
-from credalens.checks.bad_values import refuse_values
-from credalens.checks.counted import count_text
+from credalens.checks.arrays import refuse_values
+from credalens.checks.options import count_text
 from credalens.look import Theme
-from credalens.plots.arguments import as_mapping, as_numbers, as_pair
-from credalens.plots.axes import add_legend, name_axes, open_axes
-from credalens.plots.style import dash, marker
+from credalens.plots.axes import add_legend, as_mapping, as_numbers, as_pair, dash, marker, name_axes, open_axes
 
 Array = NDArray[np.float64]
 Bands = dict[str, tuple[Array, Array]]

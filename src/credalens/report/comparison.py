@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 from credalens.core.scores import SCORES
 from credalens.evaluation.model_comparison import ModelComparison, ModelDifference, recommended_point
 from credalens.evaluation.results import TOO_FEW, Comparison
-from credalens.evaluation.words.names import SIGNS
-from credalens.evaluation.words.numbers import MINUS, joined, number, percent, points
-from credalens.evaluation.words.verdicts import verdict
+from credalens.evaluation.sentences import verdict
+from credalens.evaluation.words import MINUS, SIGNS, joined, number, percent, points
 from credalens.look import DASHES, PAGE, Theme
 from credalens.report.charts.chart import HIDDEN, SQUARE, Chart, Spec, by_series, frame, percent_axis, shown
 from credalens.report.charts.detection import X_AXES, gain_row, gains

@@ -1,22 +1,110 @@
-"""Charts in a page, each drawn once and alive where scripts run, and charts as files."""
+"""Charts in a page, each drawn once and alive where scripts run, and charts as files.
+
+vl-convert draws them as SVG and PNG, and gives the script that brings them to life, without a network.
+"""
 
 from __future__ import annotations
 
+import base64
+import io
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
+from credalens.checks.options import needing
 from credalens.evaluation.outcome import Evaluation
-from credalens.look import PAGE
+from credalens.look import LIGHT, PAGE, Theme
 from credalens.report.charts.all import Charts, input_charts
 from credalens.report.charts.chart import Chart
-from credalens.report.charts.values import values_table
-from credalens.report.drawing import to_png, to_svg
-from credalens.report.tables import Table
+from credalens.report.tables import Cell, Column, Table
+
+with needing("vl_convert", part="the report", extra="report"):
+    import vl_convert
+
+PIXELS = 2.0
+"""Of a PNG, for each unit of its chart."""
+
+
+def to_svg(chart: Chart, theme: Theme = LIGHT, /) -> str:
+    """A chart as SVG, with words for those who cannot see it."""
+    svg: str = vl_convert.vegalite_to_svg(_titled(chart, theme))
+    return svg
+
+
+def to_png(chart: Chart, theme: Theme = LIGHT, /) -> bytes:
+    """A chart as PNG."""
+    png: bytes = vl_convert.vegalite_to_png(_titled(chart, theme), scale=PIXELS)
+    return png
+
+
+def _titled(chart: Chart, theme: Theme) -> dict[str, Any]:
+    """With its title, unless the page writes it above."""
+    spec = chart.spec(theme)
+    title = {"text": chart.title, "color": theme.text, "anchor": "start", "fontSize": 13}
+    return spec if theme is PAGE else {**spec, "title": title, "padding": 8}
+
+
+@cache
+def interactive_script() -> str:
+    """The script that draws specifications in the browser, as one function that sets ``vegaEmbed``.
+
+    What it is made of has authors, who are named in ``assets/NOTICE.txt``.
+    """
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return f"(()=>{{{bundle}}})();".replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def png_uri(image: NDArray[np.uint8], /) -> str:
+    """An image (height, width) or (height, width, 3 or 4) of bytes as a ``data:`` address.
+
+    >>> png_uri(np.zeros((2, 2), np.uint8))[:22]
+    'data:image/png;base64,'
+    """
+    with needing("PIL", part="pictures in the report", extra="report"):
+        from PIL import Image
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, "png", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+SHARES: Final = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
+
+
+def values_table(chart: Chart, /) -> Table:
+    """One column for each series at a few places of x, or one row in words for each mark."""
+    readout = chart.draw(PAGE)["usermeta"]
+    if readout["kind"] == "items":
+        texts = tuple((Cell(row["text"]),) for row in chart.values if "text" in row)
+        return Table(f"Values: {chart.title}", (Column("Value", text=True),), texts)
+    names: dict[str, str] = readout["names"]
+    lines = {name: _line(chart, name) for name in names}
+    x = SHARES if readout["x"] == "%" else _places(next(iter(lines.values()))[0])
+    columns = (Column(readout["at"]), *(Column(name) for name in names.values()))
+    read = [np.interp(x, *line, right=np.nan) for line in lines.values()]
+    written = [f"{100 * at:g} %" if readout["x"] == "%" else f"{at:.3g}" for at in x]
+    rows = tuple(
+        (Cell(at), *(Cell("–" if np.isnan(y) else f"{100 * y:.1f} %") for y in of_place))
+        for at, of_place in zip(written, np.transpose(read), strict=True)
+    )
+    return Table(f"Values: {chart.title}", columns, rows)
+
+
+def _line(chart: Chart, name: str) -> tuple[list[float], list[float]]:
+    score = chart.params.get("score")
+    rows = [row for row in chart.values if row["series"] == name and row.get("score") == score]
+    return [row["x"] for row in rows], [row["y"] for row in rows]
+
+
+def _places(x: list[float]) -> list[float]:
+    return x[:: max(1, len(x) // 10)]
+
 
 MARK: Final = b"\n<!-- of a credalens report -->\n"
 """By it the next report knows the pictures that it takes the place of."""

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 from credalens.evaluation.outcome import ID_NAME, DataSets, Evaluation
-from credalens.evaluation.words.numbers import percent, unit
+from credalens.evaluation.words import percent, unit
 
 MOST_NAMED = 4
 

@@ -1,4 +1,7 @@
-"""The report: one HTML file with everything inside, that opens without a network."""
+"""The report: one HTML file with everything inside, that opens without a network.
+
+In a notebook an evaluation shows its sentences and the table of all scores.
+"""
 
 from __future__ import annotations
 
@@ -8,34 +11,66 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from credalens.checks.control_characters import escaped
-from credalens.checks.packages import needing
+from credalens.checks.options import escaped, needing
+from credalens.evaluation.data_sets import score_name
+from credalens.evaluation.guarded import Alarm
+from credalens.evaluation.images import check_images
 from credalens.evaluation.outcome import ID_NAME, Evaluation
+from credalens.evaluation.remarks import NO_LABELS, ONE_MEMBER
 from credalens.evaluation.results import MEASURES, METHODS
-from credalens.evaluation.scored_set import score_name
-from credalens.evaluation.single_inputs.images import check_images
-from credalens.evaluation.single_inputs.samples import Sample
-from credalens.evaluation.words.glossary import GLOSSARY
-from credalens.evaluation.words.names import GROUP_MEANINGS, GROUPS
-from credalens.evaluation.words.numbers import unit
-from credalens.evaluation.words.remarks import NO_LABELS, ONE_MEMBER
-from credalens.evaluation.words.verdicts import Finding
+from credalens.evaluation.sentences import Finding, alarm_sentence
+from credalens.evaluation.single_inputs import Sample
+from credalens.evaluation.words import GLOSSARY, GROUP_MEANINGS, GROUPS, unit
 from credalens.look import PAGE, STROKES, css_variables
 from credalens.report import tables
 from credalens.report.charts.all import Charts, input_charts
 from credalens.report.charts.chart import Chart, names_of
 from credalens.report.charts.detection import X_AXES
+from credalens.report.figures import png_uri
 from credalens.report.footer import facts, footer, promise
-from credalens.report.images import png_uri
-from credalens.report.live import alarm_rates, live_texts
-from credalens.report.tables import Table
+from credalens.report.tables import Table, groups_table, outcome_table, threshold_table
+
+
+def live_texts(evaluation: Evaluation, /) -> list[dict[str, Any]]:
+    """For each rate, rising: the texts, the rate itself, and the thresholds of all scores for the charts."""
+    return [_texts(evaluation, rate) for rate in alarm_rates(evaluation)]
+
+
+def alarm_rates(evaluation: Evaluation, /) -> list[float]:
+    """The false-alarm rates that the slider offers."""
+    return sorted({alarm.threshold.false_alarm_rate for alarm in evaluation.thresholds})
+
+
+def _texts(evaluation: Evaluation, rate: float) -> dict[str, Any]:
+    alarms = {alarm.score: alarm for alarm in evaluation.thresholds if alarm.threshold.false_alarm_rate == rate}
+    chosen: Alarm = alarms[evaluation.recommended.score]
+    texts = {"rate": f"{100 * rate:g} %", "sentence": alarm_sentence(evaluation, chosen)}
+    place = alarm_rates(evaluation).index(rate)
+    groups = [groups_table(evaluation, one, place) for one in evaluation.groups]
+    for table in (threshold_table(evaluation, rate), outcome_table(evaluation, chosen), *groups):
+        texts |= _cells(table)
+    return {"rate": rate, "thresholds": {name: a.threshold.value for name, a in alarms.items()}, "texts": texts}
+
+
+def _cells(table: Table) -> dict[str, str]:
+    return {cell.live: cell.text for row in table.rows for cell in row if cell.live}
+
+
+def to_notebook(evaluation: Evaluation, /) -> str:
+    """A fragment of HTML without scripts and styles of its own."""
+    words = evaluation.words
+    lines = (words.headline, words.prediction, words.rejection, words.threshold, words.members, *words.remarks)
+    shown = [tables.scores_table(evaluation)] if evaluation.ood else []
+    if evaluation.calibration:
+        shown.append(tables.calibration_table(evaluation.calibration, evaluation.data.id.name))
+    return templates().get_template("notebook.html").render(lines=[line for line in lines if line], tables=shown)
+
 
 with needing("jinja2", part="the report", extra="report"):
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    from credalens.report.drawing import interactive_script
-    from credalens.report.figures import Figures
+    from credalens.report.figures import Figures, interactive_script
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 """Tells the browser to load nothing from anywhere, and to make no code of text."""

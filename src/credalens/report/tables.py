@@ -8,21 +8,18 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from credalens.core.scores import SCORES
-from credalens.evaluation.alarms import Alarm
 from credalens.evaluation.breakdown import Breakdown, Group
 from credalens.evaluation.detection import Detector
-from credalens.evaluation.guarded import GuardOutcome
+from credalens.evaluation.guarded import Alarm, GuardOutcome
 from credalens.evaluation.members_needed import MembersNeeded
 from credalens.evaluation.metrics.ood import OODMetrics
-from credalens.evaluation.metrics.selective import RejectionCurve, SelectiveMetrics
-from credalens.evaluation.metrics.sets import SetMetrics
+from credalens.evaluation.metrics.selective import RejectionCurve, SelectiveMetrics, SetMetrics
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.prediction_quality import Calibration
 from credalens.evaluation.results import TOO_FEW, ByMeasure, ByMethod, Interval
-from credalens.evaluation.single_inputs.samples import MemberView
-from credalens.evaluation.words.names import METHOD_NAMES, RULE_NAMES, SHORT, SIGNS
-from credalens.evaluation.words.numbers import number, percent, points, unit
-from credalens.evaluation.words.verdicts import verdict
+from credalens.evaluation.sentences import verdict
+from credalens.evaluation.single_inputs import MemberView
+from credalens.evaluation.words import METHOD_NAMES, RULE_NAMES, SHORT, SIGNS, number, percent, points, unit
 
 METRICS: Final = {"auroc": "AUROC", "auprc": "AUPRC", "fpr95": "FPR95"}
 

@@ -6,10 +6,9 @@ import io
 from collections.abc import Callable
 from typing import Literal
 
-from credalens.checks.control_characters import escaped
-from credalens.checks.packages import needing
+from credalens.checks.options import escaped, needing
 from credalens.evaluation.outcome import Evaluation
-from credalens.evaluation.words.verdicts import Summary
+from credalens.evaluation.sentences import Summary
 from credalens.report.tables import Cell, Table, calibration_table, narrow_detection_table, scores_table
 
 with needing("rich", part="a table for the terminal", extra="cli"):

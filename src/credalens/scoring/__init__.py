@@ -1,10 +1,10 @@
 """Scoring saved predictions of any size: one job, part by part, resumable, by any executor, never half written."""
 
-from credalens.checks.packages import needing
+from credalens.checks.options import needing
 
 with needing("pyarrow", part="credalens.scoring", extra="cli"):
-    from credalens.scoring.columns import DEFAULT_SCORES, column_names
     from credalens.scoring.score import score_file, score_folder
+    from credalens.scoring.settings import DEFAULT_SCORES, column_names
     from credalens.scoring.summary import FolderSummary, ScoreSummary, SkippedPart
 
 __all__ = [

@@ -18,16 +18,15 @@ from numpy.typing import NDArray
 
 from credalens.arrays import rounding
 from credalens.checks.bad_rows import naming_bad_row
-from credalens.checks.crude_members import warn_of_members
+from credalens.checks.doubtful_members import warn_of_members
 from credalens.core.open_rows import OpenRows, collecting_open_rows, totals_of, warn_of_all
 from credalens.guard import Guard
 from credalens.guard.signature import PredictionKind
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
-from credalens.scoring.columns import score_columns, sums_of, table_of
 from credalens.scoring.inputs import Chunk, FileInput
 from credalens.scoring.join_tables import TableInput
 from credalens.scoring.outputs import FileOutput, FolderOutput, ScoredChunk, error_reason
-from credalens.scoring.settings import ScoringSettings, same_code
+from credalens.scoring.settings import ScoringSettings, same_code, score_columns, sums_of, table_of
 from credalens.storage.lock import Lock
 
 FOOTERS: Final = 16  # parts of an object store that are looked at at a time

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.lib import format as npy
 
-from credalens.scoring.columns import ENCODED, values_of
-from credalens.scoring.settings import ScoringSettings
+from credalens.scoring.settings import ENCODED, ScoringSettings, values_of
 
 GROUP_ROWS: Final = 1 << 16
 Written = Callable[[int], None]

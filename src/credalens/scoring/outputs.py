@@ -16,10 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from credalens.checks.counted import count_text
-from credalens.scoring.columns import ENCODED, values_of
+from credalens.checks.options import count_text
 from credalens.scoring.merge_parts import Merger
-from credalens.scoring.settings import ScoringSettings
+from credalens.scoring.settings import ENCODED, ScoringSettings, values_of
 from credalens.storage.arrow_path import ArrowPath
 from credalens.storage.atomic import atomic_file, side_name
 from credalens.storage.lock import Lock

@@ -10,19 +10,17 @@ from typing import Any
 from credalens.checks.options import check_choice, check_threads
 from credalens.core.scores import SCORES
 from credalens.guard import Guard
-from credalens.scoring.columns import DEFAULT_SCORES, FIXED, GUARD
-from credalens.scoring.compare_ids import JOINS, compare_ids
 from credalens.scoring.inputs import FileInput, fingerprint
 from credalens.scoring.job import Executor, Progress, ScoringJob, in_this_process, run_job
 from credalens.scoring.join_tables import TableInput
 from credalens.scoring.outputs import FileOutput, FolderOutput
-from credalens.scoring.parquet_folders import ParquetTable, columns_of_all, open_table
-from credalens.scoring.settings import make_settings, rows_at_a_time
+from credalens.scoring.parquet_folders import JOINS, ParquetTable, columns_of_all, compare_ids, open_table
+from credalens.scoring.settings import DEFAULT_SCORES, FIXED, GUARD, make_settings, rows_at_a_time
 from credalens.scoring.summary import FolderSummary, ScoreSummary, summarise, summarise_folder
 from credalens.storage import open_predictions
 from credalens.storage.arrow_path import ArrowPath, arrow_path
-from credalens.storage.formats.suffixes import format_of
-from credalens.storage.targets import check_file, check_no_input
+from credalens.storage.atomic import check_file, check_no_input
+from credalens.storage.formats.files import format_of
 
 OUTPUTS = (".parquet", ".npz")
 ON_ERROR = ("fail", "skip")

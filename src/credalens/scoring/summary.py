@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 from credalens.guard.decisions import DECISIONS
-from credalens.scoring.compare_ids import IdDifferences
 from credalens.scoring.job import PartReport, ScoringJob
+from credalens.scoring.parquet_folders import IdDifferences
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@
 >>> application = app(members)  # uvicorn my_module:application
 """
 
-from credalens.checks.packages import needing
+from credalens.checks.options import needing
 
 with needing("starlette", part="credalens.serve", extra="serve"):
     from credalens.serve.app import app

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from starlette.applications import Starlette
 
-from credalens.checks.packages import needing
+from credalens.checks.options import needing
 from credalens.engines.cluster import LOOPBACK, is_ours, ray_cluster
 from credalens.serve.content import Content
 from credalens.serve.running import make_app

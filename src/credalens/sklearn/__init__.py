@@ -11,7 +11,7 @@
 ((1, 3), (150,))
 """
 
-from credalens.checks.packages import needing
+from credalens.checks.options import needing
 
 with needing("sklearn", part="credalens.sklearn", extra="sklearn"):
     from credalens.sklearn.classifier import CredalClassifier, CredalUncertainty

@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from credalens.arrays import top_class
-from credalens.checks.crude_members import warn_crude_members, warn_single_member
+from credalens.checks.doubtful_members import warn_crude_members, warn_single_member
 from credalens.checks.labels import check_label_kind
 from credalens.checks.options import check_base
 from credalens.core.classical import ClassicalUncertainty

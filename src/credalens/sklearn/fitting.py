@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from credalens.checks.bad_values import refuse_values
+from credalens.checks.arrays import refuse_values
 from credalens.checks.options import check_choice, check_count
 
 RESAMPLE = ("auto", "bootstrap", "reseed")

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 from credalens.sklearn.committee import Committee, FittedModel, fitted_model
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)

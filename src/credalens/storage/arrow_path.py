@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from credalens.checks.control_characters import escaped
+from credalens.checks.options import escaped
 from credalens.storage.atomic import PARTIAL, atomic_file, side_name
 
 

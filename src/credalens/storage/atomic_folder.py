@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from credalens.storage.atomic import PARTIAL, keep_mode, side_name
+from credalens.storage.atomic import PARTIAL, check_folder, keep_mode, side_name
 from credalens.storage.lock import LOCK, locked
-from credalens.storage.targets import check_folder
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from credalens.checks.control_characters import escaped
+from credalens.checks.options import escaped
 from credalens.storage.atomic import PARTIAL, atomic_file, naming_full_disk
 
 if TYPE_CHECKING:

@@ -12,15 +12,12 @@ from typing import Any, Final
 import numpy as np
 
 from credalens.arrays import to_numpy
-from credalens.checks.options import check_base, check_count, check_tolerance, check_trim
-from credalens.checks.packages import needing
+from credalens.checks.options import check_base, check_count, check_tolerance, check_trim, needing
 from credalens.core.classical import ClassicalUncertainty
 from credalens.prediction import ARRAYS, CredalPrediction
-from credalens.storage.atomic import atomic_file
-from credalens.storage.formats.limits import check_unfolded
+from credalens.storage.atomic import atomic_file, check_file
+from credalens.storage.formats.files import check_unfolded, restoring
 from credalens.storage.formats.npy import npz_arrays
-from credalens.storage.formats.suffixes import restoring
-from credalens.storage.targets import check_file
 
 FORMAT: Final = "credalens-prediction-1"
 CLASSICAL: Final = ("total", "aleatoric", "epistemic")

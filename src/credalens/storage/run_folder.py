@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, final
 
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 from credalens.storage.atomic import DISK_FULL, PARTIAL, atomic_file
 from credalens.storage.lock import LOCK, Lock, locked
 

@@ -9,15 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
-from credalens.checks.counted import count_text
-from credalens.checks.doubtful_input import are_distributions, few_rows
-from credalens.checks.packages import needing
-from credalens.storage.arrays_in_file import LABELS
-from credalens.storage.atomic import atomic_file
+from credalens.checks.doubtful_members import are_distributions, few_rows
+from credalens.checks.options import count_text, needing
+from credalens.storage.atomic import atomic_file, check_file
+from credalens.storage.formats.files import format_of
 from credalens.storage.formats.stored_array import BFLOAT16
-from credalens.storage.formats.suffixes import format_of
-from credalens.storage.reading import check_predictions, renormalised
-from credalens.storage.targets import check_file
+from credalens.storage.reading import LABELS, check_predictions, renormalised
 
 
 def save_predictions(path: str | os.PathLike[str], probs: Any, /, labels: Any = None, *, logits: bool = False) -> None:

@@ -14,7 +14,7 @@ A network with dropout, or a Bayesian one, is sampled:
 CredalPrediction(members=50, batch=(8,), classes=3, base=2)
 """
 
-from credalens.checks.packages import needing
+from credalens.checks.options import needing
 
 with needing("torch", part="credalens.torch", extra="torch"):
     from credalens.torch.gradients import credal_prediction

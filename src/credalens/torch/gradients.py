@@ -13,12 +13,11 @@ import torch
 from torch import Tensor
 
 from credalens.arrays import array_kind_of
-from credalens.checks.member_array import MemberArray, check_member_axis, read_distributions
+from credalens.checks.members import MemberArray, check_member_axis, read_distributions
 from credalens.core.options import MAX_NODES, TOLERANCE, Options
 from credalens.prediction import CredalPrediction
-from credalens.torch.member_outputs import in_float64
+from credalens.torch.member_outputs import TensorMembers, in_float64, in_precision
 from credalens.torch.operators import extremes
-from credalens.torch.tensor_members import TensorMembers, in_precision
 
 AT_BOUND = 1e-12  # a probability this close to its bound, relatively, is at it
 NO_WIDTH = 1e-15  # sums of widths below this are rounding: the members agree

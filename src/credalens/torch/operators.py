@@ -14,16 +14,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from credalens.checks.crude_members import warn_of_members
-from credalens.checks.member_array import in_common_precision, read_valid_members, roughest
+from credalens.checks.doubtful_members import warn_of_members
+from credalens.checks.members import in_common_precision, read_valid_members, roughest
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.entropy import lower_entropy_bits, upper_entropy_bits
 from credalens.core.members import MemberSummary
 from credalens.core.open_rows import warn_open_rows
 from credalens.core.options import Options
 from credalens.prediction import ARRAYS, CredalPrediction, wrap, wrap_logits
-from credalens.torch.member_outputs import MemberOutput, naming_bad_member, summary_of_output, warn_doubtful_output
-from credalens.torch.tensor_members import TensorMembers
+from credalens.torch.member_outputs import (
+    MemberOutput,
+    TensorMembers,
+    naming_bad_member,
+    summary_of_output,
+    warn_doubtful_output,
+)
 
 BUDGET = "int max_nodes, float tolerance, int? threads"
 

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from credalens.arrays import ArrayKind, rounding_of_all
-from credalens.checks.member_array import MemberArray
+from credalens.checks.members import MemberArray
 from credalens.checks.options import check_choice, check_count
 from credalens.core.classical import ClassicalUncertainty
 from credalens.prediction import CredalPrediction
 from credalens.torch.calling import args_of_batch, moved
-from credalens.torch.digest import VERSION, digest
-from credalens.torch.result_folder import Arrays, read_results, result_folder
+from credalens.torch.result_folder import VERSION, Arrays, digest, read_results, result_folder
 
 if TYPE_CHECKING:
     from credalens.torch.wrapper import CredalWrapper

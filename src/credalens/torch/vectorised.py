@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, nn
 
-from credalens.torch.calling import Call, member_call
-from credalens.torch.modules import CallableModule
+from credalens.torch.calling import Call, CallableModule, member_call
 
 NO_SETTINGS = ("training", "name_or_path")  # checked at every call; where a Hugging Face model was loaded from
 PLAIN = (bool, int, float, str, tuple, type(None), torch.dtype)

@@ -11,8 +11,8 @@ from typing import Any, final
 import torch
 from torch import nn
 
-from credalens.checks.crude_members import warn_of_members
-from credalens.checks.member_array import in_common_precision, roughest
+from credalens.checks.doubtful_members import warn_of_members
+from credalens.checks.members import in_common_precision, roughest
 from credalens.checks.options import (
     check_base,
     check_budget,
@@ -25,7 +25,7 @@ from credalens.core.options import MAX_NODES, TOLERANCE
 from credalens.guard import Decisions, Guard
 from credalens.guard.decider import guard_in_use
 from credalens.prediction import CredalPrediction
-from credalens.torch.calling import Call, input_device, member_call, naming_member
+from credalens.torch.calling import Call, input_device, member_call, member_modules, member_name, naming_member
 from credalens.torch.gradients import credal_prediction
 from credalens.torch.member_outputs import (
     OUTPUTS,
@@ -37,11 +37,9 @@ from credalens.torch.member_outputs import (
     summary_of_output,
     warn_doubtful_output,
 )
-from credalens.torch.modes import check_device, check_mode
-from credalens.torch.modules import member_modules, member_name
+from credalens.torch.modes import SampleWatch, check_device, check_mode, sampling
 from credalens.torch.operators import prediction_in_graph, wrap_outputs
 from credalens.torch.predicting import predict
-from credalens.torch.sampling import SampleWatch, sampling
 from credalens.torch.vectorised import check_same_architecture, stacked_bytes, vectorised_pass
 
 FEW = 8  # members whose outputs need no more memory than a summary; on a GPU they take less time together

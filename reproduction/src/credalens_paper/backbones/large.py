@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from torch import Tensor, nn
 
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 from credalens_paper.backbones.depthwise import use_own_depthwise
 from credalens_paper.backbones.pretrained import FAMILIES, read_configuration
 

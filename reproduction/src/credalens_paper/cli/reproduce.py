@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from credalens.cli.engine import Address, Cpus, Device, Engine, Gpus, SideBySide, check_engine
+from credalens.cli.shared_options import Address, Cpus, Device, Engine, Gpus, SideBySide, check_engine
 
 if TYPE_CHECKING:
     from credalens_paper.pipeline.torch_engine import TorchEngine
@@ -125,7 +125,7 @@ def reproduce(
         credalens reproduce OODMain --from-results results/fast --add-runs later/fast/results --out combined
         credalens reproduce all --preset fast --data-folder /shared/data --out /shared/runs --engine ray
     """
-    from credalens.storage.targets import check_file, check_folder, check_no_input
+    from credalens.storage.atomic import check_file, check_folder, check_no_input
     from credalens_paper.experiments.index import check_labels
     from credalens_paper.experiments.presets import get_preset
     from credalens_paper.pipeline import measure_entries as pipeline

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from credalens.checks.counted import count_text
-from credalens.cli.engine import Address, Cpus, Device, Engine, Gpus, SideBySide, check_engine
+from credalens.checks.options import count_text
+from credalens.cli.shared_options import Address, Cpus, Device, Engine, Gpus, SideBySide, check_engine
 from credalens.storage import save_predictions
-from credalens.storage.targets import check_file, check_folder, check_no_input
+from credalens.storage.atomic import check_file, check_folder, check_no_input
 
 if TYPE_CHECKING:
     from credalens_paper.data import ImageSet

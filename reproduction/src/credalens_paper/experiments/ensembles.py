@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 from credalens_paper.backbones import LITE
 from credalens_paper.backbones.pretrained import Pretrained
 from credalens_paper.data import DATA_SETS

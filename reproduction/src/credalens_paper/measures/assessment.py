@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from credalens.core.classical import ClassicalUncertainty, classical_uncertainty
 from credalens.core.entropy import lower_entropy, upper_entropy
 from credalens.core.hartley import generalized_hartley
-from credalens.core.intervals import approximate_intervals, intersection_probability, probability_intervals
+from credalens.core.intervals import approximate_intervals, intersection_probability, left_out, probability_intervals
 from credalens.core.members import MemberSummary
 from credalens.core.scores import SCORES
-from credalens.core.trimming import left_out
 from credalens.evaluation import calibration_metrics, ood_metrics
 from credalens.prediction import CredalPrediction, wrap
 from credalens_paper.experiments.cell_keys import ALARM_METRICS, ERROR_METRICS, SET_METRICS, TURNED_AWAY

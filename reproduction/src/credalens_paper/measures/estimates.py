@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.evaluation.statistics.wins import quantile, wins
+from credalens.evaluation.statistics.counts import quantile, wins
 
 Array = NDArray[Any]
 Scores = Mapping[str, Array]

@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 
 from credalens.arrays import top_class
 from credalens.core.scores import SCORES
+from credalens.guard.binomial import conformal_quantile
 from credalens.guard.calibration import Outcomes
 from credalens.guard.false_alarms import alarm_threshold
 from credalens.guard.nonconformity import SetScore
-from credalens.guard.quantile import conformal_quantile
-from credalens.guard.risk.control import last_passed, limits_of, plan_of, risks_at
-from credalens.guard.risk.promise import Risk
+from credalens.guard.risk import Risk, last_passed, limits_of, plan_of, risks_at
 from credalens.guard.rounding import Slack, slack_of
 from credalens_paper.measures.assessment import Assessment
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import NUMPY
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 from credalens.core.members import MemberSummary
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet, spec_key
 from credalens_paper.pipeline.job import Job

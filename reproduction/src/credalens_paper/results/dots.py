@@ -11,8 +11,7 @@ import numpy as np
 
 from credalens.look import Theme
 from credalens.plots import new_figure, themed
-from credalens.plots.axes import add_legend, name_axes, open_axes
-from credalens.plots.style import marker
+from credalens.plots.axes import add_legend, marker, name_axes, open_axes
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from credalens.plots import new_figure, themed
-from credalens.plots.axes import add_legend, name_axes, open_axes
-from credalens.plots.style import dash, marker
+from credalens.plots.axes import add_legend, dash, marker, name_axes, open_axes
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

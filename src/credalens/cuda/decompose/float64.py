@@ -3,7 +3,7 @@
 
 A program holds ROWS rows in registers and reads each value once, as a tile (rows, blocks of classes, classes of a block),
 so that a sum over the classes of a row crosses few threads. The arithmetic is that of ``kernels/bounds.py``,
-``kernels/upper.py`` and ``kernels/lower/knapsack.py``; root searches start in float32 where that costs no exactness.
+``kernels/upper.py`` and ``kernels/lower/open_classes.py``; root searches start in float32 where that costs no exactness.
 """
 
 import triton

@@ -95,7 +95,7 @@ def _middle(a, b):
 
 @triton.jit
 def threshold_range(low, high, width, need, t):
-    """A range that contains the value of the class between its bounds (``kernels/lower/knapsack.py``).
+    """A range that contains the value of the class between its bounds (``kernels/lower/open_classes.py``).
 
     In float32: sums are trusted to ``ROUNDED_SUM`` and the range is widened by what rounding may have moved. The search begins
     near the water level t; only what a sum has shown becomes an end of the range.

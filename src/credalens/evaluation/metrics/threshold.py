@@ -12,16 +12,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.counted import count_text
-from credalens.checks.options import check_base, check_choice, check_count, check_fraction, check_same_base
-from credalens.checks.scores import read_sample_scores, read_scores
+from credalens.checks.labels import read_sample_scores, read_scores
+from credalens.checks.options import check_base, check_choice, check_count, check_fraction, check_same_base, count_text
 from credalens.core.scores import SCORES
 from credalens.evaluation.results import Result
-from credalens.guard.binomial import most_hits
-from credalens.guard.quantile import least_samples
+from credalens.guard.binomial import least_samples, most_hits
 from credalens.prediction import CredalPrediction
 from credalens.storage import atomic_file
-from credalens.storage.formats.suffixes import restoring
+from credalens.storage.formats.files import restoring
 
 FORMAT = "credalens-threshold-1"
 

@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.checks.labels import read_paired_scores, read_sample_scores
 from credalens.checks.options import check_count, check_fraction
-from credalens.checks.scores import read_paired_scores, read_sample_scores
 from credalens.evaluation.results import Comparison, Interval
-from credalens.evaluation.statistics.tally import METRICS, encode
+from credalens.evaluation.statistics.counts import METRICS, encode
 
 Scores = NDArray[np.float64]
 Metric = Literal["auroc", "auprc", "auprc_id", "fpr95", "fpr95_id"] | Callable[[Scores, Scores], float]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.kernels.lower.knapsack import ROUNDING
+from credalens.kernels.lower.open_classes import ROUNDING
 from credalens.kernels.lower.single_flip import FAR, chord_slope, precedes
 from credalens.kernels.simd.jit import NOBODY, NONE, inlined, kernel
 from credalens.kernels.simd.phi import phi

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from credalens.evaluation.outcome import Evaluation
-from credalens.evaluation.single_inputs.samples import Sample
+from credalens.evaluation.single_inputs import Sample
 from credalens.report.charts.chart import Chart
 from credalens.report.charts.detection import histogram_chart, pr_chart, ranking_chart, roc_chart
 from credalens.report.charts.one_input import bars_chart, simplex_chart

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 from credalens.core.scores import SCORES
-from credalens.evaluation.advice.which_score import Recommendation
-from credalens.evaluation.detection_curves import DetectionLines, Line
+from credalens.evaluation.detection import DetectionLines, Line
 from credalens.evaluation.outcome import Evaluation
 from credalens.evaluation.results import TOO_FEW, Comparison
-from credalens.evaluation.words.numbers import percent, points
-from credalens.evaluation.words.verdicts import verdict
+from credalens.evaluation.sentences import verdict
+from credalens.evaluation.which_score import Recommendation
+from credalens.evaluation.words import percent, points
 from credalens.look import STROKES, Theme
 from credalens.report.charts.chart import (
     HIDDEN,

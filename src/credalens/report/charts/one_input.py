@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.evaluation.single_inputs.samples import MemberView, ThreeClasses
-from credalens.evaluation.single_inputs.three_class_geometry import CORNERS, Triangle, level_ends, to_plane
+from credalens.evaluation.single_inputs import MemberView, ThreeClasses
+from credalens.evaluation.three_class_geometry import CORNERS, Triangle, level_ends, to_plane
 from credalens.look import Theme
 from credalens.report.charts.chart import Chart, Row, Spec, frame, name_axis, percent_axis, row_name, wrapped
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
+from credalens.evaluation.data_sets import score_name
 from credalens.evaluation.members_needed import Trend
 from credalens.evaluation.metrics.calibration import FIRM, ReliabilityCurve, joined_bins
 from credalens.evaluation.metrics.selective import RejectionCurve
 from credalens.evaluation.prediction_quality import Calibration
 from credalens.evaluation.results import ByMeasure, ByMethod
-from credalens.evaluation.scored_set import score_name
-from credalens.evaluation.words.numbers import percent
+from credalens.evaluation.words import percent
 from credalens.look import Theme
 from credalens.report.charts.chart import (
     HIDDEN,

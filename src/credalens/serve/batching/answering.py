@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.bad_rows import BadRowError
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 from credalens.guard import Decisions, Guard
 from credalens.guard.signature import PredictionKind
 from credalens.prediction import CredalPrediction

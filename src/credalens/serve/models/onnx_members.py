@@ -10,8 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.counted import count_text
-from credalens.checks.packages import needing
+from credalens.checks.options import count_text, needing
 from credalens.guard import Guard
 from credalens.prediction import CredalPrediction
 from credalens.serve.models.member_outputs import wrap_members, wrap_options

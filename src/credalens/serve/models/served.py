@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from numpy.typing import NDArray
 
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 from credalens.guard import Guard
 from credalens.prediction import CredalPrediction
 from credalens.serve.limits import Limits

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 from credalens.serve.protocol.datatypes import BYTES, DTYPES, datatype_of
 from credalens.serve.protocol.errors import RequestError
 

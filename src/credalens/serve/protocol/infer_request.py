@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from numpy.typing import NDArray
 
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 from credalens.serve.protocol.binary_tensors import tensor_from_bytes
 from credalens.serve.protocol.datatypes import check_datatype
 from credalens.serve.protocol.errors import RequestError

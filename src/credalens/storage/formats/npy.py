@@ -18,9 +18,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from credalens.storage.formats.checksums import check_crc
+from credalens.storage.formats.files import UnsuitableError, check_crc
 from credalens.storage.formats.stored_array import Order, Stored, loaded, mapped, refuse_objects
-from credalens.storage.formats.suffixes import UnsuitableError
 
 LOCAL_HEADER = struct.Struct("<4s5H3I2H")  # ZIP: the fixed part in front of an entry's name, extra field and bytes
 LONGEST_HEADER = 1 << 14  # NumPy refuses descriptions of more than 10,000 bytes, but reads them first

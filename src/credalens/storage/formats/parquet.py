@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from credalens.storage.formats.files import UnsuitableError, readable
 from credalens.storage.formats.stored_array import STREAMED, Stored
-from credalens.storage.formats.suffixes import UnsuitableError, readable
 
 SIDE_BY_SIDE: Final = "member_*"
 SCORED: Final = {"probability", "lower", "upper", "set"}

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.storage.formats.files import UnsuitableError
 from credalens.storage.formats.stored_array import BFLOAT16, Stored, mapped
-from credalens.storage.formats.suffixes import UnsuitableError
 
 LENGTH = struct.Struct("<Q")
 LONGEST_HEADER = 100_000_000  # the format's own limit

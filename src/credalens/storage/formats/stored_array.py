@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.storage.formats.suffixes import UnsuitableError, readable
+from credalens.storage.formats.files import UnsuitableError, readable
 
 BFLOAT16 = "bfloat16"
 MAPPED, STREAMED, LOADED = "memory-mapped", "streamed", "loaded whole"

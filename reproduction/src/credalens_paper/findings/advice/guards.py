@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.findings.advice.ranking import catalogue, ranking
 from credalens_paper.findings.advice.sentence import Advice, Network, ends, listed, page, section

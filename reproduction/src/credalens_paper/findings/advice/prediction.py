@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final
 
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.tables import BAYESIAN
 from credalens_paper.findings.advice.sentence import Advice, listed, section

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from credalens.core.scores import SCORES
-from credalens.evaluation.advice.which_score import mean_ranks
+from credalens.evaluation.which_score import mean_ranks
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.tables import C10, C100

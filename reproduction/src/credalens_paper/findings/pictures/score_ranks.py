@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from credalens.core.scores import SCORES
-from credalens.evaluation.advice.which_score import mean_ranks
+from credalens.evaluation.which_score import mean_ranks
 from credalens_paper.findings.advice.ranking import DATA, DISTANCES, Group, catalogue, ranking
 from credalens_paper.results.dots import DotPanel, draw_dots
 from credalens_paper.results.records import Result

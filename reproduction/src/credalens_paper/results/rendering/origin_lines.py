@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from credalens.checks.counted import count_text
+from credalens.checks.options import count_text
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.display_names import display_name
 from credalens_paper.experiments.index import LABELS, file_name

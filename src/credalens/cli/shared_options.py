@@ -1,0 +1,114 @@
+"""Options that several commands share, most of them about where the work is done, and their progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Annotated, Any, Final
+
+import typer
+
+PANEL: Final = "Other machines"
+ENGINES: Final = ("local", "ray")
+
+Device = Annotated[
+    str | None, typer.Option(help="cpu, cuda, ...", show_default="CUDA if there is one", rich_help_panel="Run")
+]
+SideBySide = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Networks trained at once on the device.", rich_help_panel="Run")
+]
+MaxBytes = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Most bytes that a compressed file may unfold to.",
+        show_default="1 GiB, or 100 times its size",
+        rich_help_panel="Run",
+    ),
+]
+MemberAxis = Annotated[
+    int | None,
+    typer.Option(
+        metavar="0|1",
+        min=0,
+        max=1,
+        help="Which axis of an array holds the members: 1 for (rows, members, classes).",
+        show_default="0",
+    ),
+]
+Engine = Annotated[
+    str,
+    typer.Option(
+        metavar="local|ray", help="Where to work: in this process, or on a Ray cluster.", rich_help_panel=PANEL
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="Address of a running Ray cluster; by default $RAY_ADDRESS, or a new Ray on this machine.",
+        show_default=False,
+        rich_help_panel=PANEL,
+    ),
+]
+Cpus = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="CPUs and threads of each network.",
+        show_default="as many threads as torch has here; 1 with a GPU",
+        rich_help_panel=PANEL,
+    ),
+]
+Gpus = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        min=0,
+        help="Share of a GPU for each network.",
+        show_default="1 if the cluster has one",
+        rich_help_panel=PANEL,
+    ),
+]
+
+
+def check_engine(engine: str, /, **only_ray: Any) -> bool:
+    """Whether Ray is asked for; refuses its options without it, and Ray where it is not installed."""
+    if engine not in ENGINES:
+        raise typer.BadParameter(f"--engine is {' or '.join(ENGINES)}, got {engine!r}.")
+    if engine == "local":
+        for name, value in only_ray.items():
+            if value is not None:
+                raise typer.BadParameter(f"--{name} is for --engine ray.")
+        return False
+    if find_spec("ray") is None:
+        raise typer.BadParameter("--engine ray needs Ray: pip install 'credalens[ray]'.")
+    return True
+
+
+@contextmanager
+def progress_bar(*, hidden: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """Gives a function to call with what is being done, how much of it is done, and how much there is.
+
+    A new ``what`` begins a new bar. Hidden on request, and if stderr is not a terminal.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if hidden or not console.is_terminal:
+        yield lambda what, done, of: None
+        return
+    columns = (TextColumn("{task.description:>8}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    tasks = {}
+    with Progress(*columns, console=console) as progress:
+
+        def show(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=of)
+            progress.update(tasks[what], completed=done)
+
+        yield show

@@ -1,1 +1,0 @@
-"""Advice from measurements: which score, which point prediction."""

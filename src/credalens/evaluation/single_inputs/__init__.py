@@ -1,1 +1,0 @@
-"""Single inputs: which ones are worth a look, what their members say, and how to show it with few classes."""

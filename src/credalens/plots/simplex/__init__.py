@@ -1,1 +1,0 @@
-"""Three classes in the triangle."""
