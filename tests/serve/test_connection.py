@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from credalens.serve import Limits, app, connection, member_outputs
+from credalens.serve import Limits, app, connection, member_outputs, places
 from credalens.serve.server import Server
 from tests.serve.messages import request
 from tests.serve.test_processes import SECONDS, eventually
@@ -209,7 +209,7 @@ def is_reset(client):
 
 
 def test_silent_connections_make_room_for_those_that_ask():
-    """One that is being answered stays; of the others the one goes that was never heard of."""
+    """One that is being answered stays; of the others the one goes that was silent for longest."""
     opened, begun = threading.Event(), threading.Event()
 
     def members(x):
@@ -224,12 +224,51 @@ def test_silent_connections_make_room_for_those_that_ask():
         asked = connect(HEAD + b"\r\n")
         assert answer(asked)[0] == 200
         silent = [connect() for _ in range(20)]
-        eventually(lambda: sum(has_closed(client) for client in silent) == 18)
-        asked.sendall(HEAD + b"\r\n")
-        assert answer(asked)[0] == 200
+        eventually(lambda: sum(has_closed(client) for client in silent) == 17)
+        assert has_closed(asked)
+        assert [n for n, client in enumerate(silent) if not has_closed(client)] == [17, 18, 19]
         assert answer(connect(HEAD + b"\r\n"))[0] == 200
         opened.set()
         assert answer(busy)[0] == 200
+
+
+def test_connections_that_have_asked_keep_nobody_out():
+    """Whoever is new has not asked yet, and is not the one to go for that."""
+    with serving(most=4) as connect:
+        asked = [connect(HEAD + b"\r\n") for _ in range(4)]
+        assert [answer(client)[0] for client in asked] == [200] * 4
+        for _ in range(3):
+            client = connect()
+            time.sleep(0.1)  # else its request may arrive with the connection
+            client.sendall(HEAD + b"\r\n")
+            assert answer(client)[0] == 200
+
+
+@pytest.mark.parametrize("queue", [4, 100], ids=["more connections than places", "more places than connections"])
+def test_bodies_that_hardly_arrive_keep_nobody_out(queue):
+    """Nor do they where they hold all connections."""
+    with serving(app(member_outputs(), limits=Limits(queue=queue), observers=[]), most=8) as connect:
+        stalled = [connect(POST + b"Content-Length: 1000\r\n\r\nx") for _ in range(8)]
+        time.sleep(places.GRACE + 0.2)
+        for _ in range(3):
+            client = connect()
+            time.sleep(0.1)
+            client.sendall(BODY)
+            assert answer(client)[0] == 200
+        assert sum(has_closed(client) for client in stalled) >= 3
+
+
+def test_who_reads_slowly_makes_room():
+    """Connections on which answers are read go where there are no silent ones."""
+    large = request({"probs": np.full((2, 10_000, 40), 1 / 40)}, ["probability", "lower", "upper"])
+    asked = POST + b"Content-Length: %d\r\n\r\n" % len(large.content) + large.content
+    with serving(most=2) as connect:
+        reading = [connect(asked) for _ in range(2)]
+        assert all(client.recv(1) for client in reading)
+        client = connect()
+        time.sleep(0.1)
+        client.sendall(HEAD + b"\r\n")
+        assert answer(client)[0] == 200
 
 
 def test_as_many_as_there_are_descriptors_for():
@@ -237,10 +276,11 @@ def test_as_many_as_there_are_descriptors_for():
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, allowed[1]))
-        assert connection.most_connections() == 256 - connection.RESERVED
+        assert places.most_connections() == 256 - places.RESERVED
+        assert (places.most_requests(128), places.most_requests(9)) == (96, 9)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, allowed)
-    assert connection.most_connections() <= connection.MOST
+    assert places.most_connections() <= places.MOST
 
 
 def test_bodies_that_hardly_arrive_give_way():

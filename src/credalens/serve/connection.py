@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Collection
 from http import HTTPStatus
+from itertools import count
 from typing import Any, Final
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from credalens.serve.places import MOST, hardly_arrives
 
 HEAD_BYTES: Final = 64 << 10
 """Most bytes of a request line and its headers; as many again may frame a body that comes in chunks."""
@@ -17,27 +19,22 @@ HEAD_BYTES: Final = 64 << 10
 SILENCE: Final = 10.0
 """Seconds in which the headers of a request must arrive, and in which a client must read something of its answer."""
 
-MOST: Final = 4096
-"""Most connections of a process, where the system allows it as many."""
-
-RESERVED: Final = 64
-"""Descriptors that are kept for everything else."""
-
 
 class Connection(HttpToolsProtocol):
     """uvicorn's connection with limits, which uvicorn has for none of these."""
 
     most = MOST
+    _numbers = count()
 
     def connection_made(self, transport: Any) -> None:
-        """Take it; where there are too many, the one that has been silent for longest goes."""
+        """Take it; where there are too many, another one goes that does nothing."""
         super().connection_made(transport)
-        self._framing = self._unread = 0
-        self._begun = False
-        self._since = self.loop.time()
+        self._framing = self._unread = self._received = 0
+        self._begun, self._number = False, next(self._numbers)
+        self._since = self._asked = self.loop.time()
         self._refusal: tuple[HTTPStatus, str] | None = None
         if len(self.connections) > self.most:
-            gone = _longest_silent(self.connections)
+            gone = _to_give_up(self, self.connections, self.loop.time())
             self.connections.discard(gone)
             gone.transport.abort()
 
@@ -59,12 +56,14 @@ class Connection(HttpToolsProtocol):
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES:
             self._refusal = _too_large()
             raise httptools.HttpParserError  # uvicorn sends its refusal then
-        self._since, self._begun = self.loop.time(), False
+        self._since = self._asked = self.loop.time()
+        self._begun, self._received = False, 0
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """A part of a body. It pays for as many bytes that frame it: sizes of chunks, but no endless trailer."""
         self._framing = max(self._framing - 2 * len(body), -HEAD_BYTES)
+        self._received += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -76,13 +75,13 @@ class Connection(HttpToolsProtocol):
         """Whether no request is being answered."""
         return self.cycle is None or self.cycle.response_complete
 
-    def has_asked(self) -> bool:
-        """Whether there was a request."""
-        return self.cycle is not None
-
-    def silent_since(self) -> float:
-        """When it was last busy, by the clock of the event loop."""
-        return self._since
+    def claim(self, now: float) -> tuple[int, float, int]:
+        """What it stays for: nothing, an answer that is read, one that is made; since when; and its number, for equal times."""
+        if self.is_silent():
+            return 0, self._since, self._number
+        if self.cycle.more_body and hardly_arrives(self._received, now - self._asked):
+            return 0, self._asked, self._number
+        return (1 if self.cycle.response_started else 2), self._asked, self._number
 
     def look(self, now: float) -> None:
         """Called every second: end it where its client has sent no whole headers, or has read nothing, for too long."""
@@ -111,19 +110,14 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
 
-def most_connections() -> int:
-    """How many connections this process may have, so that its descriptors suffice for them."""
-    if sys.platform == "win32":
-        return MOST
-    import resource
+def _to_give_up(new: Any, connections: Collection[Any], now: float) -> Any:
+    """The connection to give up: the one silent for longest, else the oldest that reads its answer.
 
-    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST if allowed == resource.RLIM_INFINITY else max(min(MOST, allowed - RESERVED), 1)
-
-
-def _longest_silent(connections: Collection[Any]) -> Any:
-    """The connection to give up: one without a request, before one that may ask again, before one that is being answered."""
-    return min(connections, key=lambda x: (not x.is_silent(), x.has_asked(), x.silent_since()))
+    The new one goes only where all others wait for answers, which fewer may than may connect.
+    """
+    if not (others := [x for x in connections if x is not new and x.claim(now)[0] < 2]):
+        return new
+    return min(others, key=lambda x: x.claim(now))
 
 
 def _too_large() -> tuple[HTTPStatus, str]:

@@ -1,14 +1,21 @@
-"""Places: how many requests are taken at once, and whose body has to give way when there are no more."""
+"""Places: how many connections and requests are taken at once, and whose body has to give way when there are no more."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 from credalens.serve.protocol.errors import RequestError
+
+MOST: Final = 4096
+"""Most connections of a process, where the system allows it as many."""
+
+RESERVED: Final = 64
+"""Descriptors that are kept for everything else."""
 
 GRACE: Final = 1.0
 """Seconds until a body may be called slow."""
@@ -32,7 +39,7 @@ class Place:
     def is_slow(self, now: float) -> bool:
         """Whether a body is awaited that hardly arrives."""
         age = now - self.since
-        return self.limit is not None and not self.limit.expired() and age > GRACE and self.received < SLOW * age
+        return self.limit is not None and not self.limit.expired() and hardly_arrives(self.received, age)
 
 
 class Places:
@@ -65,3 +72,23 @@ class Places:
         place.limit.reschedule(now)
         del self._taken[place]
         return True
+
+
+def hardly_arrives(received: int, age: float) -> bool:
+    """Whether a body is slow that has been awaited for so many seconds."""
+    return age > GRACE and received < SLOW * age
+
+
+def most_connections() -> int:
+    """How many connections this process may have, so that its descriptors suffice for them."""
+    if sys.platform == "win32":
+        return MOST
+    import resource
+
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST if allowed == resource.RLIM_INFINITY else max(min(MOST, allowed - RESERVED), 1)
+
+
+def most_requests(queue: int) -> int:
+    """How many may wait for answers: at most half of the connections, so that there is always one to give up for a new one."""
+    return max(min(queue, most_connections() // 2), 1)

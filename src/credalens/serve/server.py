@@ -15,8 +15,9 @@ from typing import Any, Final
 import uvicorn
 from starlette.responses import JSONResponse
 
-from credalens.serve.connection import SILENCE, Connection, most_connections
+from credalens.serve.connection import SILENCE, Connection
 from credalens.serve.listening import any_waiting, refuse_new
+from credalens.serve.places import most_connections
 
 LOG: Final = logging.getLogger("uvicorn.error")
 

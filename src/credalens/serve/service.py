@@ -24,7 +24,7 @@ from credalens.serve.limits import Limits
 from credalens.serve.models.served import ServedModel
 from credalens.serve.observer import Answered, Observer, tell
 from credalens.serve.outputs import available_outputs, check_output, default_outputs
-from credalens.serve.places import Place, Places
+from credalens.serve.places import Place, Places, most_requests
 from credalens.serve.protocol.errors import RequestError
 from credalens.serve.protocol.infer_request import WantedOutput, read_request
 from credalens.serve.protocol.infer_response import HEADER_LENGTH, InferResponse
@@ -51,7 +51,7 @@ class Service:
     ) -> None:
         self.model, self.guard, self.limits, self.observers = model, guard, limits, observers
         self.outputs = available_outputs(guard, has_members=model.has_members)
-        self._places = Places(limits.queue)
+        self._places = Places(most_requests(limits.queue))
         self._reader = ThreadPoolExecutor(
             1, thread_name_prefix="credalens-read"
         )  # one: JSON unfolds to many times its size
