@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import select
 import socket
@@ -303,3 +304,64 @@ def test_bodies_that_arrive_keep_their_place(monkeypatch):
         for client in begun:
             client.sendall(body[50_000:])
             assert answer(client)[0] == 200
+
+
+LARGE = request({"probs": np.full((2, 10_000, 40), 1 / 40)}, ["probability", "lower", "upper"])
+ASKING = POST + b"Content-Length: %d\r\n\r\n" % len(LARGE.content) + LARGE.content
+
+
+ROOM = 26 * 3 * 10_000 * 40
+"""For one of them: it takes less once it is written, but two do not begin together."""
+
+
+def test_unread_answers_have_a_limit(monkeypatch):
+    """Who does not read keeps nobody from short answers, and from long ones only for as long as it may."""
+    monkeypatch.setattr(places, "UNREAD", ROOM)
+    with serving() as connect:
+        reading = connect(ASKING)
+        assert reading.recv(1)
+        status, headers, content = answer(connect(ASKING))
+        assert (status, headers.get("retry-after")) == (503, "1")
+        assert content == {"error": "other clients have not read their long answers yet; try again."}
+        assert answer(connect(BODY))[0] == 200
+        reading.close()
+        eventually(lambda: answer(connect(ASKING))[0] == 200)
+
+
+def test_who_reads_slowly_gives_way_to_another_answer(monkeypatch):
+    monkeypatch.setattr(places, "UNREAD", ROOM)
+    monkeypatch.setattr(places, "READING", 0.2)
+    monkeypatch.setattr(places, "SLOW_READING", 1 << 40)
+    with serving() as connect:
+        reading = connect(ASKING)
+        assert reading.recv(1)
+        time.sleep(0.3)
+        assert answer(connect(ASKING))[0] == 200
+        with reading.makefile("rb") as file:
+            size = sum(map(len, iter(lambda: file.read(1 << 20), b"")))
+        assert 0 < size < 6 * 3 * 10_000 * 40  # the beginning of an answer, whose numbers take 7 bytes each
+
+
+@pytest.mark.parametrize("size", [0, 1, places.PIECE - 1, places.PIECE, places.PIECE + 1, 3 * places.PIECE])
+def test_an_answer_is_handed_over_in_pieces(size):
+    body, sent = bytes(range(256)) * (size // 256) + bytes(size % 256), []
+
+    async def sending(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        await send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def keep(message):
+        sent.append(message)
+
+    async def run():
+        unread = places.Unread()
+        held = unread.take(places.UNREAD)
+        await places.Sending(sending, held, unread)({}, None, keep)
+        assert held.read == 2 * size
+        unread.take(places.UNREAD)
+
+    asyncio.run(run())
+    assert b"".join(message.get("body", b"") for message in sent) == 2 * body
+    assert all(len(message.get("body", b"")) <= places.PIECE for message in sent)
+    assert [message["more_body"] for message in sent[1:]] == [True] * (len(sent) - 2) + [False]

@@ -15,7 +15,8 @@ LONGEST: Final = 1e9  # seconds that clocks and timers of servers take
 class Limits:
     """How much one worker accepts, for ``app(..., limits=)``.
 
-    Its requests need at most ``queue`` times ``body_bytes`` of memory, and a few copies of the largest request.
+    Its requests need at most ``queue`` times ``body_bytes`` of memory, and a few copies of the largest request and answer.
+    Long answers that clients have not read yet take 512 MiB at most, or one of them more; short ones (128 KiB) do not count.
 
     :ivar body_bytes: most bytes in a request.
     :ivar rows: most rows in a request.

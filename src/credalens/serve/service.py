@@ -13,6 +13,7 @@ from typing import Any, Final
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from credalens import __version__
 from credalens.guard import Guard
@@ -24,12 +25,13 @@ from credalens.serve.limits import Limits
 from credalens.serve.models.served import ServedModel
 from credalens.serve.observer import Answered, Observer, tell
 from credalens.serve.outputs import available_outputs, check_output, default_outputs
-from credalens.serve.places import Place, Places, most_requests
+from credalens.serve.places import SHORT, Place, Places, Sending, Unread, most_requests
 from credalens.serve.protocol.errors import RequestError
 from credalens.serve.protocol.infer_request import WantedOutput, read_request
-from credalens.serve.protocol.infer_response import HEADER_LENGTH, InferResponse
+from credalens.serve.protocol.infer_response import HEADER_LENGTH, Answer, InferResponse
 
 LARGE: Final = 1 << 16  # bytes of a body that are read in a thread, so that the event loop goes on
+NUMBER: Final = 26  # bytes that a number and what is between two of them take at most as text
 GONE: Final = 499  # the client has left: nobody reads this
 SERVER: Final = {"name": "credalens", "version": __version__, "extensions": ["binary_tensor_data"]}
 
@@ -52,6 +54,7 @@ class Service:
         self.model, self.guard, self.limits, self.observers = model, guard, limits, observers
         self.outputs = available_outputs(guard, has_members=model.has_members)
         self._places = Places(most_requests(limits.queue))
+        self._unread = Unread()
         self._reader = ThreadPoolExecutor(
             1, thread_name_prefix="credalens-read"
         )  # one: JSON unfolds to many times its size
@@ -107,7 +110,7 @@ class Service:
         self._check_model(request)
         return JSONResponse({"name": self.model.name, "ready": True})
 
-    async def infer(self, request: Request) -> Response:
+    async def infer(self, request: Request) -> ASGIApp:
         """The outputs for the rows of a request; the observers are told."""
         arrival = Arrival()
         try:
@@ -118,7 +121,7 @@ class Service:
         self._tell(arrival, 200, None)
         return response
 
-    async def _infer(self, request: Request, arrival: Arrival) -> InferResponse:
+    async def _infer(self, request: Request, arrival: Arrival) -> ASGIApp:
         self._check_model(request)
         with self._places.take() as place:
             reading = self._read_job(request, arrival, place)
@@ -126,9 +129,21 @@ class Service:
             rest = arrival.since + self.limits.timeout - time.perf_counter()
             return await self._within_time(self._answer(job), 504, "there is no answer in time.", rest)
 
-    async def _answer(self, job: Job) -> InferResponse:
-        """Written in a thread where it is long; whoever gives up waiting ends that."""
+    async def _answer(self, job: Job) -> ASGIApp:
         answer = await self._batcher.submit(job)
+        if (most := _most_bytes(answer)) <= SHORT:
+            return answer.written()
+        held = self._unread.take(most)
+        try:
+            response = await self._written(answer)
+        except BaseException:
+            self._unread.give_back(held)
+            raise
+        held.size = int(response.headers["Content-Length"])
+        return Sending(response, held, self._unread)
+
+    async def _written(self, answer: Answer) -> InferResponse:
+        """Written in a thread where it is long; whoever gives up waiting ends that."""
         if answer.is_short:
             return answer.written()
         left = Event()
@@ -184,6 +199,12 @@ class Service:
         seconds = time.perf_counter() - arrival.since
         event = Answered(self.model.name, self.model.version, status, arrival.id, arrival.rows, seconds, error)
         tell(self.observers, lambda observer: observer.answered, event)
+
+
+def _most_bytes(answer: Answer) -> int:
+    """About what an answer takes, before it is written."""
+    arrays = ((answer.arrays[output.name], output.binary) for output in answer.outputs)
+    return sum(array.nbytes if binary else NUMBER * array.size for array, binary in arrays)
 
 
 def _reply(content: dict[str, Any]) -> Callable[[Request], Awaitable[Response]]:
