@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,14 +15,14 @@ from hypothesis import strategies as st
 
 from credalens import wrap
 from credalens.serve import Limits, ServedModel, app, member_outputs
-from credalens.serve.batching.answering import FIRST_VALUES, Answering
+from credalens.serve.batching.answering import FIRST_VALUES, LONG_CLASSES, LONG_VALUES, Answering
 from credalens.serve.batching.batcher import Batcher
 from credalens.serve.batching.jobs import Job
 from credalens.serve.outputs import available_outputs
 from credalens.serve.protocol.errors import RequestError
 from credalens.serve.protocol.infer_request import WantedOutput
 from credalens.serve.protocol.infer_response import AT_ONCE, HEADER_LENGTH, Answer
-from tests.serve.messages import answers, infer, request
+from tests.serve.messages import answers, ask, infer, request
 from tests.strategies import batch_of
 
 
@@ -89,7 +90,7 @@ def test_many_classes_are_predicted_in_parts_that_others_can_wait_for():
     probs = np.full((2, 60, 5000), 1 / 5000)
     model, rows = watched(member_outputs())
     count, (reply,) = turns_of(answering(model).replies([job(probs, "total")], 0, lambda: False))
-    assert rows[0] == FIRST_VALUES // 5000
+    assert rows[0] == FIRST_VALUES // (2 * 5000)
     assert (sum(rows), count) == (60, len(rows) - 1)
     assert all(later <= 4 * before for before, later in pairwise(rows))
     np.testing.assert_array_equal(reply.arrays["total"], wrap(probs).total)
@@ -193,3 +194,45 @@ def test_a_large_answer_arrives_whole(binary):
     found = answers(infer(app(member_outputs()), request({"probs": probs}, ["lower", "total"], binary=binary)))
     np.testing.assert_array_equal(found["lower"], wrap(probs).lower)
     np.testing.assert_array_equal(found["total"], wrap(probs).total)
+
+
+@pytest.mark.parametrize(("members", "name", "first"), [(2, "total", 5), (5, "total", 2), (2, "hartley", 1)])
+def test_a_first_part_counts_members_and_is_one_row_of_what_may_take_long(members, name, first):
+    model, rows = watched(member_outputs())
+    turns_of(answering(model).replies([job(batch_of("flat", members, 9, 5000), name)], 0, lambda: False))
+    assert rows[0] == first
+
+
+def test_the_number_of_members_has_a_limit():
+    server = app(member_outputs(), limits=Limits(members=3))
+    assert infer(server, request({"probs": batch_of("flat", 3, 2, 5)}, ["total"])).status_code == 200
+    refused = infer(server, request({"probs": batch_of("flat", 4, 2, 5)}, ["total"]))
+    assert (refused.status_code, refused.json()) == (
+        400,
+        {"error": "input 'probs' has 4 members; at most 3 are accepted."},
+    )
+
+
+@pytest.mark.parametrize(
+    "shape", [(2, 1, LONG_CLASSES + 1), (LONG_VALUES // 50 + 1, 1, 50)], ids=["classes", "members"]
+)
+def test_others_are_answered_while_one_row_takes_long(shape):
+    """Nothing interrupts a row: it has a thread of its own."""
+    entered, opened, model = threading.Event(), threading.Event(), member_outputs()
+
+    def predict(inputs):
+        if inputs["probs"].shape == shape:
+            entered.set()
+            assert opened.wait(60)
+        return model.predict(inputs)
+
+    async def run():
+        server = app(replace(model, predict=predict, quick_values=0), observers=[])
+        long = asyncio.create_task(ask(server, request({"probs": np.full(shape, 1 / shape[2])}, ["total"])))
+        await asyncio.to_thread(entered.wait, 60)
+        other = asyncio.create_task(ask(server, request({"probs": batch_of("flat", 2, 3, 4)}, ["hartley"])))
+        done, _ = await asyncio.wait([other], timeout=30)
+        opened.set()
+        return bool(done), (await other).status_code, (await long).status_code
+
+    assert asyncio.run(run()) == (True, 200, 200)

@@ -21,6 +21,7 @@ class Limits:
     :ivar body_bytes: most bytes in a request.
     :ivar rows: most rows in a request.
     :ivar classes: most classes in members' outputs.
+    :ivar members: most members in members' outputs that a request brings.
     :ivar queue: most requests that are accepted and not yet answered; others get 503 with ``Retry-After``.
     :ivar batch_rows: most rows in a batch: small requests are joined, large ones are split.
     :ivar batch_delay: seconds that an idle worker waits for more requests. While it is busy they gather anyway.
@@ -39,9 +40,10 @@ class Limits:
     batch_delay: float = 0.0
     timeout: float = 60.0
     values: int = 10_000_000
+    members: int = 10_000
 
     def __post_init__(self) -> None:
-        for name in ("body_bytes", "rows", "classes", "queue", "batch_rows", "values"):
+        for name in ("body_bytes", "rows", "classes", "queue", "batch_rows", "values", "members"):
             check_count(getattr(self, name), name)
         if not 0 <= check_real(self.batch_delay, "batch_delay", "a number of seconds") < math.inf:
             raise ValueError(f"batch_delay must be finite and at least 0; got {self.batch_delay!r}.")

@@ -60,11 +60,14 @@ class Service:
         )  # one: JSON unfolds to many times its size
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="credalens-write")
         self._answering = Answering(model, guard, self.outputs, observers, limits)
-        self._batcher = Batcher(
+        self._batcher, self._batcher_of_long = self._make_batcher(), self._make_batcher()
+
+    def _make_batcher(self) -> Batcher:
+        return Batcher(
             self._answering.replies,
-            rows=limits.batch_rows,
-            delay=limits.batch_delay,
-            row_axis=model.row_axis,
+            rows=self.limits.batch_rows,
+            delay=self.limits.batch_delay,
+            row_axis=self.model.row_axis,
             quick=self._answering.is_quick,
         )
 
@@ -130,7 +133,8 @@ class Service:
             return await self._within_time(self._answer(job), 504, "there is no answer in time.", rest)
 
     async def _answer(self, job: Job) -> ASGIApp:
-        answer = await self._batcher.submit(job)
+        batcher = self._batcher_of_long if self._answering.is_long(job) else self._batcher
+        answer = await batcher.submit(job)
         if (most := _most_bytes(answer)) <= SHORT:
             return answer.written()
         held = self._unread.take(most)
@@ -184,6 +188,7 @@ class Service:
         for output in wanted:
             check_output(output.name, self.outputs)
         job = Job(request.id, request.inputs, rows, wanted)
+        self._answering.check_members(job)
         self._answering.check_size(job)
         return job
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Final
 
 import numpy as np
@@ -31,7 +32,12 @@ Turns = Generator[None, None, list[Reply]]
 
 QUICK_CLASSES: Final = 20
 FIRST_VALUES: Final = 50_000
-"""Rows times classes of the first part of a batch: bounds of the entropy take up to 10 us for each, half a second in all."""
+"""Members times rows times classes of the first part of a batch that wants outputs of `DEFAULT` only; else it is one row."""
+LONG_CLASSES: Final = 2000
+"""Above them one row may take long, and nothing interrupts it: bounds of the entropy, or `hartley`, of one row of 10,000
+classes took up to four seconds on two busy cores, `hartley` of 3,000 a tenth of one."""
+LONG_VALUES: Final = 200_000
+"""Members times classes above which the same is so."""
 PART_SECONDS: Final = 0.25
 """What the parts after it are to take."""
 
@@ -49,6 +55,7 @@ class Answering:
     def __post_init__(self) -> None:
         """Without a declared number of classes the last prediction tells it."""
         self._classes = self.model.classes
+        self._telling = Lock()  # observers need not know that there are two threads
 
     def is_quick(self, jobs: Sequence[Job], /) -> bool:
         """Whether the answers take less time than to hand the jobs to a thread."""
@@ -76,6 +83,26 @@ class Answering:
         axis = self.model.class_axis
         return self._classes if axis is None else max(array.shape[axis] for array in job.inputs.values())
 
+    def is_long(self, job: Job, /) -> bool:
+        """Whether one row may take long, of a model that may be asked in two threads: one that only does the credal part."""
+        classes, values = self._row_of(job)
+        return self.model.class_axis is not None and (classes > LONG_CLASSES or values > LONG_VALUES)
+
+    def _row_of(self, job: Job) -> tuple[int, int]:
+        """Classes, and values in all members, of a row."""
+        classes = self._classes_of(job) or self.limits.classes
+        return classes, max(classes, sum(array.size for array in job.inputs.values()) // job.rows)
+
+    def check_members(self, job: Job, /) -> None:
+        """Refuse members' outputs of too many members, which no row can be computed without."""
+        if self.model.class_axis is None:
+            return
+        for name, array in job.inputs.items():
+            if (members := array.size // (array.shape[self.model.class_axis] * job.rows)) > self.limits.members:
+                raise RequestError(
+                    f"input {name!r} has {members:,} members; at most {self.limits.members:,} are accepted."
+                )
+
     def replies(self, jobs: Sequence[Job], waiting: int, given_up: Callable[[], bool], /) -> Turns:
         """A reply for each job. Where a batch fails, each job is tried alone: only the bad one fails.
 
@@ -99,8 +126,9 @@ class Answering:
         self, joined: JoinedJobs, waiting: int, given_up: Callable[[], bool]
     ) -> Generator[None, None, list[Part]]:
         """The outputs of all rows, and what observers are told: no more rows at a time than others can wait for."""
-        classes = self._classes_of(joined.jobs[0]) or self.limits.classes
-        start, most, parts = 0, FIRST_VALUES // classes, list[Part]()
+        first = joined.jobs[0]
+        most = FIRST_VALUES // self._row_of(first)[1] if {*first.names}.issubset(DEFAULT) else 1
+        start, parts = 0, list[Part]()
         while start < joined.rows:
             if parts:
                 yield
@@ -111,8 +139,9 @@ class Answering:
         return parts
 
     def _told(self, joined: JoinedJobs, parts: Sequence[Part]) -> list[Reply]:
-        for _, event in parts:  # only now: rows of a request that is refused count for nothing
-            tell(self.observers, lambda observer: observer.batch_done, event)
+        with self._telling:
+            for _, event in parts:  # only now: rows of a request that is refused count for nothing
+                tell(self.observers, lambda observer: observer.batch_done, event)
         arrays = parts[0][0] if len(parts) == 1 else _joined([arrays for arrays, _ in parts])
         return [self._reply(job, arrays, rows) for job, rows in zip(joined.jobs, joined.slices, strict=True)]
 
