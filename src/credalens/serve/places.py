@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from credalens.serve.protocol.errors import RequestError
 
@@ -146,7 +146,7 @@ class Sending:
         """Send it. Where it has to give way it ends early, and the server closes the connection."""
         self._held.since = asyncio.get_running_loop().time()
 
-        async def send_pieces(message: Message) -> None:
+        async def send_pieces(message: Any) -> None:
             body = message.get("body", b"")
             for start in range(PIECE, len(body), PIECE):
                 await send(message | {"body": body[start - PIECE : start], "more_body": True})
