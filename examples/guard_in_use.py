@@ -35,7 +35,7 @@ guard = Guard.fit(
     y_calibration,
     false_alarm_rate=0.05,
     max_error=0.02,
-    members="a forest of 100 trees",
+    note="a forest of 100 trees",
 )
 promise = guard.promises[0]
 print(guard)

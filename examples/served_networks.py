@@ -28,7 +28,7 @@ classifier = CredalClassifier.from_fitted(networks)
 # Half of the test digits calibrate the guard: at most 10 % of such digits are turned away. The server is an ASGI
 # application that any ASGI server runs; ``credalens serve a.onnx b.onnx --guard guard.json`` does the same for files.
 calibration, known = np.split(data.test_images.reshape(-1, 64), [450])
-guard = Guard.fit(classifier.credal_predict(calibration), false_alarm_rate=0.1, members="five networks")
+guard = Guard.fit(classifier.credal_predict(calibration), false_alarm_rate=0.1, note="five networks")
 server = uvicorn.Server(uvicorn.Config(app(classifier, guard, name="digits"), port=0, log_level="warning"))
 thread = threading.Thread(target=server.run, daemon=True)
 thread.start()

@@ -46,7 +46,7 @@ def test_fit_writes_the_guard_that_python_fits(capsys, folder):
     assert "calls at most 0.05 of new inputs like these unlike the calibration data, on average" in out
     prediction = wrap(VALUES)
     expected = Guard.fit(
-        prediction, LABELS, max_error=0.02, sets=ConformalSets.fit(prediction, LABELS), members="three networks"
+        prediction, LABELS, max_error=0.02, sets=ConformalSets.fit(prediction, LABELS), note="three networks"
     )
     assert Guard.load(folder / "g.json").digest == expected.digest
     low, high = expected.false_alarm_range

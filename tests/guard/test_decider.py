@@ -166,12 +166,12 @@ def test_bad_calibration_is_refused(prediction, labels, options, message):
 
 @pytest.mark.parametrize("options", [{}, {"false_alarm_rate": None, "max_error": 0.1}, {"score": "mean_pairwise_kl"}])
 def test_the_file_returns_the_same_guard(tmp_path, options):
-    guard = Guard.fit(PREDICTION, LABELS, members="five networks", **options)
+    guard = Guard.fit(PREDICTION, LABELS, note="five networks", **options)
     guard.save(tmp_path / "guard.json")
     again = Guard.load(tmp_path / "guard.json")
     assert again.digest == guard.digest
     assert again.scores.tobytes() == guard.scores.tobytes()
-    assert (again.promises, again.threshold, again.limit, again.members, again.version) == (
+    assert (again.promises, again.threshold, again.limit, again.note, again.version) == (
         guard.promises, guard.threshold, guard.limit, "five networks", guard.version,
     )  # fmt: skip
     np.testing.assert_array_equal(again.decide(NEW).p_value, guard.decide(NEW).p_value)
@@ -214,3 +214,9 @@ def test_a_newer_file_says_so(tmp_path):
     SavedFormat("guard", 4).write(tmp_path / "guard.json", GUARD._fields())
     with pytest.raises(ValueError, match=r"credalens-guard-4, of a newer credalens. Update credalens"):
         Guard.load(tmp_path / "guard.json")
+
+
+def test_the_earlier_name_of_the_note_is_taken_with_a_warning():
+    with pytest.warns(DeprecationWarning, match=r"members= of Guard\.fit is called note= now"):
+        guard = Guard.fit(PREDICTION, members="five networks")
+    assert guard.note == "five networks"

@@ -108,7 +108,9 @@ def fit(
         str, typer.Option(metavar="NAME", help="How sets are made: lac, aps, intersection, ...")
     ] = "lac",
     largest_set: Annotated[int, typer.Option(metavar="N", min=1, help="Most classes in a set that is offered.")] = 3,
-    members: Annotated[str, typer.Option(metavar="TEXT", help="Note on the members, kept in the file.")] = "",
+    note: Annotated[
+        str, typer.Option("--note", "--members", metavar="TEXT", help="Note on the members, kept in the file.")
+    ] = "",
     logits: Logits = False,
     member_axis: MemberAxis = None,
     base: Annotated[
@@ -151,7 +153,7 @@ def fit(
         confidence=confidence,
         point=point,
         largest_set=largest_set,
-        members=members,
+        note=note,
     )
     counts = count_predictions(fitted, source, truth, logits=logits, threads=threads)
     fitted.save(output)

@@ -40,7 +40,7 @@ class Guard:
 
     :ivar signature: what predictions must have in common with those of the calibration data, and how their score is read.
     :ivar version: of credalens when it was fitted.
-    :ivar members: a note on the members, by the person who fitted it.
+    :ivar note: on the members, by the person who fitted it.
     :ivar false_alarm_rate: the largest share of new inputs like the calibration data that are called unlike it, on average
         over calibration data; or None. For this guard alone see `false_alarm_range`.
     :ivar threshold: inputs with a higher score are unlike the calibration data; infinite without a false-alarm rate.
@@ -54,7 +54,7 @@ class Guard:
 
     signature: Signature
     version: str
-    members: str
+    note: str
     false_alarm_rate: float | None
     threshold: float
     limit: float
@@ -78,6 +78,7 @@ class Guard:
         point: str = "intersection",
         sets: ConformalSets | None = None,
         largest_set: int = 3,
+        note: str = "",
         members: str = "",
     ) -> Guard:
         """Learn from predictions on calibration data: not used in training, and like the inputs to come.
@@ -97,7 +98,7 @@ class Guard:
 
         With ``sets`` the guard offers up to ``largest_set`` classes if it cannot accept a single one: for inputs that are too
         uncertain for the promised error rate, or, if none is promised, for inputs whose set is not just the predicted class.
-        ``members`` is a note on the members.
+        ``note`` is a text on the members, kept in the file; ``members`` is its earlier name.
 
         >>> import numpy as np
         >>> from credalens import wrap
@@ -118,8 +119,10 @@ class Guard:
             confidence=confidence,
             sets=sets,
             largest_set=largest_set,
-            members=members,
+            note=note or members,
         )
+        if members:
+            warnings.warn("members= of Guard.fit is called note= now.", DeprecationWarning, stacklevel=2)
         if guard.blindness:
             warnings.warn(guard.blindness, stacklevel=2)
         return guard
@@ -135,7 +138,7 @@ class Guard:
         confidence: float = 0.95,
         sets: ConformalSets | None = None,
         largest_set: int = 3,
-        members: str = "",
+        note: str = "",
     ) -> Guard:
         """Fit from a summary of the calibration data, which may come in parts."""
         check_fraction(confidence, "confidence")
@@ -150,7 +153,7 @@ class Guard:
         return cls(
             signature=data.signature,
             version=__version__,
-            members=members,
+            note=note,
             false_alarm_rate=rate,
             threshold=threshold,
             limit=limit,
@@ -319,7 +322,7 @@ class Guard:
         return cls(
             signature=Signature.restored(stored),
             version=str(stored["version"]),
-            members=str(stored["members"]),
+            note=str(stored["note"]),
             false_alarm_rate=None if rate is None else check_fraction(rate, "false_alarm_rate"),
             threshold=number(stored["threshold"]),
             limit=number(stored["limit"]),
@@ -338,8 +341,8 @@ def _from_version_1(stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_version_2(stored: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a guard whose sets drew theta in another way."""
-    return {**stored, "sets": stored["sets"] and of_earlier_version(stored["sets"])}
+    """The fields of a guard whose sets drew theta in another way, and whose note was called members."""
+    return {**stored, "note": stored["members"], "sets": stored["sets"] and of_earlier_version(stored["sets"])}
 
 
 FORMAT: Final = SavedFormat("guard", 3, {1: _from_version_1, 2: _from_version_2})

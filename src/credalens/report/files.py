@@ -102,9 +102,7 @@ def _is_guard(guard: Path) -> bool:
         made = (stored["recommended"]["score"], stored["settings"]["false_alarm_rate"], stored["data"]["id"]["rows"])
     except (KeyError, TypeError):
         return False
-    return made == (found.score, found.false_alarm_rate, found.n) and not (
-        found.promises or found.sets or found.members
-    )
+    return made == (found.score, found.false_alarm_rate, found.n) and not (found.promises or found.sets or found.note)
 
 
 def _text(path: Path) -> str:
