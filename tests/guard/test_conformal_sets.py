@@ -14,6 +14,7 @@ from credalens.guard import ConformalSets, Guard, compare_sets
 from credalens.guard.binomial import binomial_interval, conformal_quantile, least_samples
 from credalens.guard.nonconformity import NONCONFORMITY, Rows, SetScore, hashed_uniforms
 from credalens.guard.saved import SavedFormat
+from tests.guard.earlier_files import earlier_fields
 from tests.strategies import batch_of, ensembles
 
 METHODS = pytest.mark.parametrize("method", NONCONFORMITY)
@@ -201,7 +202,7 @@ def test_sets_of_earlier_versions_draw_as_they_were_fitted(tmp_path):
     own = np.take_along_axis(older.of(prediction), labels[:, None], axis=1)[:, 0]
     sets = replace(sets, score=older, thresholds=np.full(4, conformal_quantile(own, sets.alpha)))
     guard = Guard.fit(prediction, sets=sets)
-    for what, made, fields in (("conformal-sets", sets, sets.saved_fields()), ("guard", guard, guard._fields())):
+    for what, made, fields in (("conformal-sets", sets, sets.saved_fields()), ("guard", guard, earlier_fields(guard))):
         of_sets = fields["sets"] if what == "guard" else fields
         of_sets["score"] = {name: value for name, value in of_sets["score"].items() if name != "of_bits"}
         SavedFormat(what, 2).write(tmp_path / f"{what}.json", fields)

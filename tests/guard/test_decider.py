@@ -14,7 +14,8 @@ from credalens import MemberSummary, wrap
 from credalens.core.scores import SCORES
 from credalens.guard import Guard
 from credalens.guard.decisions import REASONS
-from credalens.guard.saved import SavedFormat, checksum, plain_fields
+from credalens.guard.saved import SavedFormat
+from tests.guard.earlier_files import earlier_fields
 from tests.strategies import batch_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the highest .* there can be")  # ties belong to what is tested here
@@ -225,11 +226,10 @@ def test_the_earlier_name_of_the_note_is_taken_with_a_warning():
 @pytest.mark.parametrize("version", [1, 2])
 def test_files_of_earlier_versions_are_read(tmp_path, version):
     guard = Guard.fit(PREDICTION, LABELS, max_error=0.1, note="five networks")
-    fields = {"format": f"credalens-guard-{version}", **plain_fields(guard._fields())}
-    fields["members"] = fields.pop("note")
+    fields = earlier_fields(guard)
     if version == 1:
         del fields["rounding"]
-    (tmp_path / "guard.json").write_text(json.dumps({**fields, "checksum": checksum(fields)}))
+    SavedFormat("guard", version).write(tmp_path / "guard.json", fields)
     again = Guard.load(tmp_path / "guard.json")
     assert (again.note, again.threshold, again.limit) == ("five networks", guard.threshold, guard.limit)
     np.testing.assert_array_equal(again.decide(NEW).accepted, guard.decide(NEW).accepted)

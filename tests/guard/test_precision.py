@@ -15,6 +15,7 @@ from credalens.core.scores import SCORES
 from credalens.guard import ConformalSets, DriftAlarm, Guard
 from credalens.guard.nonconformity import NONCONFORMITY
 from credalens.prediction import ARRAYS
+from tests.guard.earlier_files import earlier_fields
 from tests.strategies import batch_of
 
 with contextlib.suppress(ModuleNotFoundError):
@@ -243,7 +244,7 @@ def test_a_guard_of_the_first_version_keeps_its_promise_in_another_precision(tmp
 
     rng = np.random.default_rng(4)
     members = one_hot(rng, 2, ROWS)
-    fields = Guard.fit(KINDS["float32"](members))._fields()
+    fields = earlier_fields(Guard.fit(KINDS["float32"](members)))
     del fields["rounding"]
     SavedFormat("guard").write(tmp_path / "old.json", fields)
     guard = Guard.load(tmp_path / "old.json")
@@ -259,7 +260,7 @@ def test_a_limit_of_the_first_version_that_was_its_threshold_accepts_what_ties_t
     members = tied(rng, 3, ROWS)
     prediction = KINDS["float32"](members)
     guard = Guard.fit(prediction, prediction.predict(), max_error=0.05)
-    old = {**guard._fields(), "limit": np.nextafter(guard.threshold, np.inf)}
+    old = {**earlier_fields(guard), "limit": np.nextafter(guard.threshold, np.inf)}
     del old["rounding"]
     SavedFormat("guard").write(tmp_path / "old.json", old)
     expected = ~(prediction.total > guard.threshold)
