@@ -26,7 +26,6 @@ from credalens.report import tables
 from credalens.report.charts.all import Charts, input_charts
 from credalens.report.charts.chart import Chart, names_of
 from credalens.report.charts.detection import X_AXES
-from credalens.report.figures import png_uri
 from credalens.report.footer import facts, footer, promise
 from credalens.report.tables import Table, groups_table, outcome_table, threshold_table
 
@@ -70,7 +69,7 @@ with needing("jinja2", part="the report", extra="report"):
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    from credalens.report.figures import Figures, interactive_script
+    from credalens.report.figures import Figures, interactive_script, png_uri
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 """Tells the browser to load nothing from anywhere, and to make no code of text."""
