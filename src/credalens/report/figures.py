@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from credalens.checks.options import needing
@@ -27,6 +26,7 @@ from credalens.report.tables import Cell, Column, Table
 
 with needing("vl_convert", part="the report", extra="report"):
     import vl_convert
+    from markupsafe import Markup
 
 PIXELS = 2.0
 """Of a PNG, for each unit of its chart."""
