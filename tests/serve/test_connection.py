@@ -108,6 +108,12 @@ def test_what_is_no_body_has_a_limit(parts):
         assert answer(connect(HEAD + b"\r\n"))[0] == 200
 
 
+def test_many_short_headers_count_with_what_separates_them():
+    with serving() as connect:
+        assert answer(connect(HEAD + b"X: y\r\n" * 20_000 + b"\r\n"))[0] == 431
+        assert answer(connect(HEAD + b"X: y\r\n" * 10_000 + b"\r\n"))[0] == 200
+
+
 @pytest.mark.parametrize("size", [connection.HEAD_BYTES - 100, connection.HEAD_BYTES, 200_000])
 def test_headers_up_to_the_limit_are_read(size):
     with serving() as connect:

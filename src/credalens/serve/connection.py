@@ -16,6 +16,8 @@ from credalens.serve.places import MOST, hardly_arrives
 HEAD_BYTES: Final = 64 << 10
 """Most bytes of a request line and its headers; as many again may frame a body that comes in chunks."""
 
+SEPARATORS: Final = len(": \r\n")
+
 SILENCE: Final = 10.0
 """Seconds in which the headers of a request must arrive, and in which a client must read something of its answer."""
 
@@ -53,7 +55,7 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Begin to answer."""
-        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES:
+        if len(self.url) + sum(len(name) + len(value) + SEPARATORS for name, value in self.headers) > HEAD_BYTES:
             self._refusal = _too_large()
             raise httptools.HttpParserError  # uvicorn sends its refusal then
         self._since = self._asked = self.loop.time()
