@@ -15,8 +15,7 @@ import pytest
 
 from credalens import wrap
 from credalens.guard import Guard
-from credalens.serve.content import Content
-from credalens.serve.models.model_file import ModelFile
+from credalens.serve.content import Content, ModelFile
 from credalens.serve.models.onnx_members import onnx_members
 from credalens.serve.settings import Settings
 from tests.serve.messages import request

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from credalens.checks.options import count_text, needing
 from credalens.guard import Guard
 from credalens.prediction import CredalPrediction
+from credalens.serve.content import ModelFile
 from credalens.serve.models.member_outputs import wrap_members, wrap_options
-from credalens.serve.models.model_file import ModelFile
 from credalens.serve.models.served import ServedModel, TensorSpec
 from credalens.serve.protocol.datatypes import DTYPES
 
