@@ -39,7 +39,7 @@ format: setup  ## apply the formatter and the safe fixes
 # what those call, which is no fault of ours.
 RANGE_TESTS := tests/core tests/kernels tests/evaluation tests/guard tests/plots tests/report tests/scoring tests/sklearn tests/storage \
 	tests/test_prediction.py
-RANGE_TOOLS := array-api-strict filelock hypothesis pandas polars pytest pytest-xdist safetensors scipy
+RANGE_TOOLS := array-api-strict hypothesis pandas polars pytest pytest-xdist safetensors scipy
 
 oldest:  ## run the library's tests with the oldest supported dependencies
 	$(PYTHON) -m venv .venv-oldest

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from credalens.checks.options import TELEMETRY, switch_off_telemetry
+from credalens.checks.options import TELEMETRY
 from tests.platforms import reason_to_skip
 
 # Two test processes share the cores: with more threads each, small networks mostly wait for one another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("RAY_worker_niceness", "0")  # else Ray's workers wait until no other test has work for the cores
-for package in TELEMETRY:  # tests import them directly, too
-    switch_off_telemetry(package)
+os.environ.update(TELEMETRY.values())  # tests import these packages directly, too
 
 gc.disable()  # while modules are imported, whose objects stay: a quarter of the time to collect the tests
 
@@ -26,13 +25,13 @@ pytest_plugins = ["tests.engines.cluster"]  # a Ray cluster, for whoever asks fo
 CUDA = Path(__file__).parent / "src" / "credalens" / "cuda"
 
 collect_ignore = (
-    [] if find_spec("triton") else [path for path in CUDA.glob("*.py") if "import triton" in path.read_text("utf-8")]
+    [] if find_spec("triton") else [path for path in CUDA.rglob("*.py") if "import triton" in path.read_text("utf-8")]
 )
 
 LONG = (
     "test_ray_serve", "test_executor", "test_gpu_members", "test_private", "test_cli_demo", "test_jit", "test_repeated",
-    "test_numba_internals", "test_interrupted", "test_stopped", "test_score_file_resume", "test_processes",
-    "test_compiler_passes", "test_distributed",
+    "test_cache", "test_interrupted", "test_stopped", "test_score_file_stopped", "test_processes",
+    "test_distributed",
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from credalens.cli import main
 
-STEPS = ("link", "unlink", "replace", "rmdir", "mkdir", "fsync")
+STEPS = ("unlink", "replace", "rmdir", "mkdir", "fsync")
 KILLED = 9
 
 

@@ -32,8 +32,8 @@ class Run:
         return replace(self, target=target if self.folder else target.with_suffix(self.target.suffix))
 
     def work_folder(self) -> Path:
-        """Where parts appear while it runs."""
-        return self.target if self.folder else self.target.with_name(f"{self.target.name}.parts")
+        """Where files appear while it runs."""
+        return self.target if self.folder else self.target.with_name(f".{self.target.name}.partial") / "files"
 
     def arguments(self) -> list[str]:
         """What follows ``credalens``."""
@@ -45,12 +45,12 @@ class Run:
         return [sys.executable, "-m", "credalens.cli", *self.arguments()]
 
 
-def write_input(case: Case, /, *, rows: int = 60, parts: int = 5) -> Run:
+def write_input(case: Case, /, *, rows: int = 60, parts: int = 5, folder: bool | None = None) -> Run:
     """Predictions to score, as one file in some format, or as a folder of Parquet files; every part takes some rows."""
     base = ensemble(case, rows=min(rows, 30), classes=(2, 8), members=(1, 5))
     values = np.tile(base, (1, -(-rows // base.shape[1]), 1))[:, :rows]
     chunk = max(1, rows // parts)
-    if case.between(0, 1):
+    if case.between(0, 1) if folder is None else folder:
         return _input_folder(case, values, parts)
     source = case.folder / f"in{case.choose('.npy', '.npz', '.parquet', '.safetensors')}"
     save_predictions(source, values)

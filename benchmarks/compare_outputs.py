@@ -85,7 +85,7 @@ def _hull(members: NDArray[Any]) -> dict[str, Any]:
 def _guards(members: NDArray[Any], labels: NDArray[Any], folder: Path) -> dict[str, Any]:
     from credalens import wrap
     from credalens.guard import ConformalSets, CoveringIntervals, DriftAlarm, Guard
-    from credalens.guard.nonconformity import NONCONFORMITY
+    from credalens.guard.conformal_sets import NONCONFORMITY
 
     half, outputs = len(labels) // 2, {}
     known, new = wrap(members[:, :half]), wrap(members[:, half:])

@@ -54,8 +54,8 @@ def bandwidth(probs: Any) -> dict[str, float]:
     """TB/s that the kernel of bounds, point predictions and upper entropy reads and writes, beside those of a copy."""
     import torch
 
-    from credalens.cuda.buffers import result_arrays
     from credalens.cuda.decomposition import Chunk
+    from credalens.cuda.launch import result_arrays
 
     chunk, copy = Chunk(probs, "probs", row_tolerance("float32")), torch.empty_like(probs)
     out = result_arrays(probs, probs.shape[-1])

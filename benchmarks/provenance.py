@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 
-from credalens.storage.provenance import provenance as library_provenance
+from credalens_paper import origin
 
 __all__ = ["provenance"]
 
@@ -14,15 +14,15 @@ PACKAGES = ("scipy", "torch")
 
 def provenance() -> dict[str, str]:
     """When, which source, versions, processor, cores, and the load when the run began."""
-    made = library_provenance(PACKAGES)
+    machine = origin.hardware()
     return {
-        "date": made.date,
-        "commit": made.commit or "unknown",
+        "date": origin.now(),
+        "commit": origin.commit() or "unknown",
         **dict.fromkeys(PACKAGES, "not installed"),
-        **made.versions,
-        "system": made.system,
+        **origin.versions(PACKAGES),
+        "system": machine.system,
         "machine": platform.machine(),
-        "processor": made.processor,
-        "cores": str(made.cores),
+        "processor": machine.cpu,
+        "cores": str(machine.cores),
         "load_at_start": f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown",
     }

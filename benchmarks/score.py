@@ -33,7 +33,7 @@ def measure_score(rows: int = ROWS) -> dict[str, Any]:
         table = parquet.read_table(target)
         seconds = best_seconds(
             {
-                "score": lambda: score_file(source, target, restart=True),
+                "score": lambda: score_file(source, target),
                 "write": lambda: parquet.write_table(table, copy),
             },
             repeats=REPEATS,

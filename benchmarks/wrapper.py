@@ -76,7 +76,7 @@ def _on_gpu(batch: int, width: float) -> dict[str, float]:
 
 
 def _members(width: float) -> list[Any]:
-    from credalens_paper.backbones.cifar import resnet18
+    from credalens_paper.backbones.small import resnet18
 
     return [resnet18(CLASSES, width=width).eval() for _ in range(MEMBERS)]
 

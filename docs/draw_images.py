@@ -16,10 +16,10 @@ from credalens import credal_decision, evaluate, lower_entropy, upper_entropy
 from credalens.core.entropy import shannon_entropy
 from credalens.core.scores import SCORES
 from credalens.datasets import cifar10_ensemble
-from credalens.evaluation.three_class_geometry import CORNERS, Triangle, to_plane
+from credalens.evaluation.single_inputs import CORNERS, Triangle, to_plane
 from credalens.plots import new_figure, plot_simplex, save_figure, themed
 from credalens.plots.simplex import draw_names, draw_polygon, draw_triangle
-from credalens_paper.results.dots import DotPanel, draw_dots
+from credalens_paper.pages.pictures import DotPanel, draw_dots
 from credalens_paper.results.records import FigureResult, Panel, read_result
 
 IMAGES = Path(__file__).parent / "images"

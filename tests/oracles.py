@@ -6,7 +6,7 @@ import itertools
 import math
 
 import numpy as np
-from scipy.optimize import brentq, linprog
+from scipy.optimize import brentq, linprog, nnls
 
 
 def entropy(p: np.ndarray) -> np.ndarray:
@@ -56,6 +56,38 @@ def vertices(lower: np.ndarray, upper: np.ndarray, slack: float = 1e-13) -> np.n
 def lower_entropy(lower: np.ndarray, upper: np.ndarray) -> float:
     """The lowest entropy over all vertices."""
     return float(entropy(vertices(lower, upper)).min())
+
+
+def lower_entropy_in_parts(lower: np.ndarray, upper: np.ndarray, parts: int) -> float:
+    """The lowest entropy of any number of classes whose bounds are whole parts: every class but f at a bound, f takes the rest.
+
+    For each f and each number of parts, the least entropy of the other classes that have so many in all, one class after the
+    other.
+    """
+    share = np.arange(parts + 1) / parts
+    phi = -share * np.log2(np.where(share > 0, share, 1))
+    best = np.inf
+    for f in range(len(lower)):
+        least = np.full(parts + 1, np.inf)
+        least[0] = 0.0
+        for k in range(len(lower)):
+            if k != f:
+                ends = lower[k], upper[k]
+                down, up = (np.concatenate([np.full(v, np.inf), least[: parts + 1 - v] + phi[v]]) for v in ends)
+                least = np.minimum(down, up)
+        rest = np.arange(lower[f], upper[f] + 1)
+        best = min(best, (least[parts - rest] + phi[rest]).min())
+    return float(best)
+
+
+def chord_bound(lower: np.ndarray, upper: np.ndarray) -> float:
+    """The least sum of the chords of phi on the classes' intervals, as a linear program; infinite if the set is empty."""
+    phi_low, phi_high = (-x * np.log2(np.where(x > 0, x, 1)) for x in (lower, upper))
+    width = upper - lower
+    slope = np.where(width > 0, phi_high - phi_low, 0) / np.where(width > 0, width, 1)
+    bounds = list(zip(lower, upper, strict=True))
+    result = linprog(slope, A_eq=np.ones((1, lower.size)), b_eq=[1], bounds=bounds)
+    return float(phi_low.sum() + slope @ (result.x - lower)) if result.status == 0 else math.inf
 
 
 def lower_probability(lower: np.ndarray, upper: np.ndarray, subset: list[int]) -> float:
@@ -120,6 +152,25 @@ def hull_upper_entropy(members: np.ndarray) -> tuple[float, float]:
         weights /= weights.sum()
     q = weights @ members
     return float(entropy(q)), float((-members * np.log2(np.maximum(q, 1e-300))).sum(axis=1).max())
+
+
+def line_upper_entropy(first: np.ndarray, last: np.ndarray) -> tuple[float, np.ndarray]:
+    """The highest entropy of a mixture of two, and the mixture: where the slope along the line is zero, or at an end."""
+
+    def slope(t: float) -> float:
+        q = first + t * (last - first)
+        return float(-((last - first) * np.log2(np.maximum(q, 1e-300))).sum())
+
+    t = 0.0 if slope(0.0) <= 0 else 1.0 if slope(1.0) >= 0 else brentq(slope, 0.0, 1.0, xtol=1e-16)
+    q = first + t * (last - first)
+    return float(entropy(q)), q
+
+
+def distance_to_hull(members: np.ndarray, q: np.ndarray) -> float:
+    """The Euclidean distance of q from the nearest mixture of the members, as a non-negative least-squares problem."""
+    count = len(members)
+    _, distance = nnls(np.vstack([members.T, np.ones(count)]), np.append(q, 1))
+    return float(distance)
 
 
 def dominates(lower: np.ndarray, upper: np.ndarray, i: int, j: int) -> bool:

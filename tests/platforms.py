@@ -23,7 +23,7 @@ LINUX_ONLY = {
 POSIX_ONLY = {
     "limits the size of files by setrlimit": (
         "tests/cli/test_score.py::test_a_real_refusal_of_the_system",
-        "tests/storage/test_lock.py::test_a_disk_that_refuses_the_lock_keeps_nobody_out",
+        "tests/storage/test_lock.py::test_a_disk_that_is_full_keeps_nobody_out",
         "reproduction/tests/training/test_interrupted.py::test_a_full_disk_stops_and_the_training_goes_on_later",
     ),
     "reads permissions": (
@@ -42,7 +42,7 @@ POSIX_ONLY = {
         "reproduction/tests/training/test_refused_networks.py::test_a_network_in_the_wrong_folder_is_refused",
     ),
     "sends SIGKILL": (
-        "tests/scoring/test_score_file_resume.py::test_killed_runs_lose_and_double_nothing",
+        "tests/scoring/test_score_file_stopped.py::test_killed_runs_lose_and_double_nothing",
         "tests/storage/test_lock.py::test_a_killed_holder_is_followed_at_once",
         "tests/storage/test_writing.py::test_the_next_run_removes_what_a_killed_one_left",
         "tests/torch/test_predicting.py::test_a_run_that_was_killed_resumes",

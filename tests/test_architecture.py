@@ -13,12 +13,12 @@ SOURCE = Path(__file__).parents[1] / "src" / "credalens"
 
 # From the bottom up: a module may import only from layers at or below its own.
 LAYERS = [
-    {"arrays", "short_repr"},
+    {"arrays"},
     {"checks"},
     {"kernels"},
     {"core"},
     {"cuda"},
-    {"prediction", "datasets", "look"},
+    {"prediction", "datasets", "theme"},
     {"storage"},
     {"guard"},
     {"evaluation", "scoring", "bayes", "sklearn"},
@@ -101,14 +101,11 @@ print(credalens.lower_entropy(lower=low, upper=high), credalens.generalized_hart
 
 # Where a module names another one that needs it: results whose methods call a later room, or types of the object they serve.
 BACKWARD = {
-    ("credalens.core.members", "credalens.prediction"),
+    ("credalens.core.summary", "credalens.prediction"),
     ("credalens.prediction", "credalens.storage.prediction_file"),
-    ("credalens.evaluation.outcome", "credalens.evaluation.sentences"),
-    ("credalens.evaluation.outcome", "credalens.report.page"),
-    ("credalens.evaluation.outcome", "credalens.report.terminal"),
-    ("credalens.guard.decisions", "credalens.guard.decider"),
-    ("credalens.checks.bad_rows", "credalens.checks.members"),
-    ("credalens.torch.predicting", "credalens.torch.wrapper"),
+    ("credalens.evaluation.evaluate", "credalens.evaluation.sentences"),
+    ("credalens.evaluation.evaluate", "credalens.report.page"),
+    ("credalens.evaluation.evaluate", "credalens.report.terminal"),
 }
 
 

@@ -33,7 +33,7 @@ import os, sys
 from pathlib import Path
 import numpy as np
 from tests.serve.onnx_files import write_linear
-from credalens.serve.models.onnx_members import onnx_members
+from credalens.serve.onnx_members import onnx_members
 assert os.environ["ORT_DISABLE_TELEMETRY"] == "1"
 paths = [write_linear(Path(f"{n}.onnx"), np.eye(3) * n) for n in range(2)]
 onnx_members(paths).predict({"x": np.eye(3, dtype="f")})

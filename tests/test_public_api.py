@@ -107,17 +107,16 @@ def test_parts_are_imported_by_name():
         credalens.nothing  # noqa: B018
 
 
-EVALUATION = ("evaluate", *(f"metrics.{name}" for name in ("calibration", "ood", "selective", "threshold")))
-STATISTICS = ("statistics.bootstrap", "statistics.comparisons", "three_class_geometry")
-PLOTS = ("axes", "distributions", "member_bars", "saving", "simplex", "trends")
+EVALUATION = ("evaluate", "ood", "labelled", "thresholds", "intervals", "single_inputs")
+PLOTS = ("axes", "member_bars", "series", "simplex")
 
 
 @pytest.mark.parametrize(
     "name",
     [
         "guard.saved",
-        "look",
-        *(f"evaluation.{name}" for name in EVALUATION + STATISTICS),
+        "theme",
+        *(f"evaluation.{name}" for name in EVALUATION),
         *(f"plots.{x}" for x in PLOTS),
     ],
 )

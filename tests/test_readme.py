@@ -44,7 +44,7 @@ def test_every_link_to_a_file_leads_somewhere():
 
 def test_the_headline_table_is_the_result_file():
     pytest.importorskip("torch")
-    from credalens_paper.findings.headline import headline_table
+    from credalens_paper.pages.write_pages import headline_table
     from credalens_paper.results.records import read_result
 
     shown = README.partition("<!-- headline -->\n")[2].partition("\n<!-- /headline -->")[0]
@@ -54,8 +54,8 @@ def test_the_headline_table_is_the_result_file():
 
 def test_the_pages_of_results_are_generated_from_the_result_files():
     pytest.importorskip("torch")
-    from credalens_paper.findings.pictures import draw_pictures
-    from credalens_paper.findings.results_pages import render_pages
+    from credalens_paper.pages.pictures import draw_pictures
+    from credalens_paper.pages.write_pages import render_pages
     from credalens_paper.results.records import read_repeated, read_results
 
     folder, folders = RESULTS, [RESULTS / name for name in PRESETS]
@@ -66,14 +66,4 @@ def test_the_pages_of_results_are_generated_from_the_result_files():
         assert (folder / name).read_text() == f"{text}\n", name
     stored = {str(path.relative_to(folder)) for kind in ("tables", "figures") for path in (folder / kind).iterdir()}
     drawn = {f"tables/{label}.svg" for label in pictures}
-    assert stored | {"README.md", "machines.md", "repeated.md"} == set(pages) | drawn
-
-
-def test_the_findings_are_generated_from_the_result_files():
-    pytest.importorskip("torch")
-    from credalens_paper.findings.document import render_findings
-    from credalens_paper.results.records import read_repeated, read_results
-
-    folders = [RESULTS / name for name in PRESETS]
-    results = [*read_results(*folders), *read_repeated(*folders)]
-    assert (RESULTS.parent / "docs" / "findings.md").read_text() == render_findings(results)
+    assert stored | {"README.md", "machines.md", "repeated.md", "comparisons.md"} == set(pages) | drawn

@@ -16,7 +16,7 @@ from attack.case import Case, expect
 from attack.damage import damaged
 from attack.ensembles import ensemble
 from credalens.serve import Limits, app, member_outputs
-from credalens.serve.warm_up import warm_up
+from credalens.serve.application import warm_up
 
 REQUESTS = 50  # of a case
 GROWTH = 64 << 20  # of this process's memory within a case

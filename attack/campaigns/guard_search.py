@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from attack.case import Case, expect
 from credalens.guard import Guard
 from credalens.guard.binomial import binomial_tail
-from credalens.guard.calibration import CalibrationData
 from credalens.guard.risk import Promise, Risk
-from credalens.guard.signature import PredictionKind, Signature
+from credalens.guard.signature import CalibrationData, Signature
 
 DRAWS = 40
 SURE = 1e-9  # probability of a false alarm of this campaign
@@ -65,8 +64,8 @@ def _curve(case: Case, max_error: float) -> Curve:
 
 def _fit(u: NDArray, wrong: NDArray, max_error: float, confidence: float, rate: float | None) -> Guard:
     labels = np.zeros(len(u), np.int64)
-    signature = Signature("total", "intersection", 2.0, PredictionKind(classes=3, n_members=5, trim=0.0))
-    data = CalibrationData(signature, u, labels + wrong, labels)
+    signature = Signature(classes=3, n_members=5, trim=0.0)
+    data = CalibrationData(signature, "total", "intersection", u, labels + wrong, labels)
     return Guard.from_calibration(data, false_alarm_rate=rate, risks=(Risk(max_error),), confidence=confidence)
 
 

@@ -47,8 +47,9 @@ def _kill_at_step(case: Case, run: Run) -> None:
 
 
 def _kill_at_time(case: Case, run: Run) -> None:
-    """Once the output has begun and has some parts, a little later."""
-    parts, wait = case.choose(0, 0, case.between(1, 8)), float(case.rng.exponential(case.choose(0.003, 0.1)))
+    """Once the output has begun, a folder has some parts, a little later."""
+    parts = case.choose(0, 0, case.between(1, 8)) if run.folder else 0
+    wait = float(case.rng.exponential(case.choose(0.003, 0.1)))
     process = subprocess.Popen(run.command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     work, deadline = run.work_folder(), time.monotonic() + LONGEST
     while process.poll() is None and not _has_parts(work, parts) and time.monotonic() < deadline:

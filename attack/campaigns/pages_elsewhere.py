@@ -13,7 +13,7 @@ from attack.case import Case, expect
 from credalens import wrap
 from credalens.guard import Guard
 from credalens.serve import app, member_outputs
-from credalens.serve.warm_up import warm_up
+from credalens.serve.application import warm_up
 
 REQUESTS = 200  # of a case
 OWN_HOSTS = (

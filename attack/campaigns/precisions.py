@@ -15,7 +15,7 @@ from attack.case import Case, expect
 from credalens.core.scores import SCORES
 from credalens.guard import ConformalSets, DriftAlarm, Guard
 from credalens.guard.binomial import conformal_excess
-from credalens.guard.nonconformity import NONCONFORMITY
+from credalens.guard.conformal_sets import NONCONFORMITY
 
 ROWS = 400
 NEAR = 2e-4  # of a threshold; what hangs on it lies far from it but for chance
@@ -35,7 +35,7 @@ def attack(case: Case) -> None:
             kinds, other = f"fitted in {fitted}, used in {used}", MAKE[used](fresh)
             score = case.choose(*[name for name in SCORES if _has(fitted, name) and _has(used, name)])
             for guard in _guards(calibration, labels, score):
-                slack = max(vars(guard.signature.slack(other._rounding)).values())
+                slack = max(vars(guard.slack(other._rounding)).values())
                 _check_decisions(guard, same, other, max(NEAR, 2 * slack))
                 broken = [check for check in guard.check_promises(other, truth) if check.p_value < BROKEN]
                 expect(not broken, f"{score}, {kinds}: {broken}")

@@ -17,7 +17,7 @@ from attack.case import Case, DefectError, expect
 from attack.damage import SPRUNG, array_of_traps, damaged
 from credalens.cli.side_files import read_class_names, read_groups, read_images
 from credalens.evaluation import select_threshold
-from credalens.evaluation.metrics.threshold import Threshold
+from credalens.evaluation.thresholds import Threshold
 from credalens.guard import ConformalSets, CoveringIntervals, DriftAlarm, Guard
 from credalens.guard.saved import checksum
 

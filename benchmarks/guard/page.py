@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from credalens.guard.nonconformity import NONCONFORMITY
+from credalens.guard.conformal_sets import NONCONFORMITY
 
 ROOT: Final = Path(__file__).parents[2]
 TARGET: Final = ROOT / "docs/guard.md"

@@ -21,7 +21,7 @@ from benchmarks.guard.drift_streams import delays
 from benchmarks.provenance import provenance
 from credalens.guard import DriftAlarm
 from credalens.guard.binomial import binomial_interval
-from credalens.guard.stream import Wealth
+from credalens.guard.drift import Wealth
 
 TARGET: Final = Path("results/guard/simulated.json")
 ALPHA, CALIBRATION = 0.05, 50

@@ -28,8 +28,8 @@ from benchmarks.serve.networks import demo_network, resnet18, write_members
 from benchmarks.serve.publish import publish
 from benchmarks.serve.servers import Server, timed_credalens
 from credalens import wrap
-from credalens.checks.members import read_members
 from credalens.core.decomposition import Decomposition
+from credalens.core.members import read_members
 from credalens.core.options import Options
 from credalens.guard import Guard
 from credalens.serve.settings import Settings
@@ -91,7 +91,7 @@ def measure(seconds: float) -> Iterator[dict[str, Any]]:
             path = str(folder / "guard.json")
             Guard.fit(wrap(members_probs(CALIBRATION, source.classes))).save(path)
             guarded = Settings(**vars(settings) | {"guard": path})
-            servers = [stack.enter_context(timed_credalens(each.to_json())) for each in (settings, guarded)]
+            servers = [stack.enter_context(timed_credalens(_as_json(each))) for each in (settings, guarded)]
             for rows, clients in LOADS:
                 spent, guarded_spent = (_spent(server, source.message(rows), clients, seconds) for server in servers)
                 yield {
@@ -101,6 +101,11 @@ def measure(seconds: float) -> Iterator[dict[str, Any]]:
                     "plain": spent,
                     "guarded": guarded_spent,
                 }
+
+
+def _as_json(settings: Settings) -> str:
+    """All of them but the limits, which are those by default."""
+    return json.dumps({name: value for name, value in vars(settings).items() if name != "limits"})
 
 
 def _spent(server: Server, message: bytes, clients: int, seconds: float) -> dict[str, float]:

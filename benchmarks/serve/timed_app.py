@@ -6,6 +6,7 @@ drift alarm. Not in it: reading a request, running members, writing the answer, 
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -18,11 +19,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from benchmarks.serve.servers import VARIABLE
-from credalens.serve.batching.answering import Answering
-from credalens.serve.models import member_outputs, onnx_members
+from credalens.serve import models, onnx_members, watch
+from credalens.serve.predictor import BatchPredictor
 from credalens.serve.running import make_app
 from credalens.serve.settings import Settings
-from credalens.serve.watching import watch
 
 
 class Clock:
@@ -51,9 +51,9 @@ def application() -> Starlette:
     """For `uvicorn --factory`: the application of the settings in the environment."""
     asked, counting = Clock(), Clock()
     for clock, place, name in (
-        (asked, member_outputs, "wrap_members"),
+        (asked, models, "wrap_members"),
         (asked, onnx_members, "wrap_members"),
-        (asked, Answering, "outputs_of"),
+        (asked, BatchPredictor, "outputs_of"),
         (counting, watch, "_set_sizes"),
         (counting, watch, "update"),
     ):
@@ -63,6 +63,6 @@ def application() -> Starlette:
         credal = {"wall": asked.wall, "cpu": asked.cpu + counting.cpu}
         return JSONResponse({"credal": credal, "process": time.process_time()})
 
-    app = make_app(Settings.from_json(os.environ[VARIABLE]))
+    app = make_app(Settings(**json.loads(os.environ[VARIABLE])))
     app.router.routes.append(Route("/spent", spent))
     return app

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
+PAGES = ("All entries together <comparisons>", "Measured again <repeated>", "Machines <machines>")
 KEPT = {".md", ".json", ".jsonl", ".svg", ""}
 PICTURE = "```{{figure}} {}\n:alt: {}\n:figclass: {}\n```"
 CONTENTS = "\n```{{toctree}}\n:hidden:\n\n{}\n```\n"
 
 
 def copy_results(app: Sphinx) -> None:
-    """Bring the folder; tables, figures and two pages more are listed under their index, the others only linked."""
+    """Bring the folder; tables, figures and three pages more are listed under their index, the others only linked."""
     source, target = Path(app.srcdir).parent / "results", Path(app.srcdir) / "results"
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target, ignore=lambda _, names: [name for name in names if Path(name).suffix not in KEPT])
@@ -24,7 +25,7 @@ def copy_results(app: Sphinx) -> None:
     names = {folder: [page.stem for page in (target / folder).glob("*.md")] for folder in ("tables", "figures")}
     entries = [f"{name} <{folder}/{name}>" for folder in names for name in sorted(names[folder], key=str.lower)]
     with (target / "README.md").open("a", encoding="utf-8") as index:
-        index.write(CONTENTS.format("\n".join([*entries, "Measured again <repeated>", "Machines <machines>"])))
+        index.write(CONTENTS.format("\n".join([*entries, *PAGES])))
 
 
 def as_figure(folder: Path, picture: re.Match[str]) -> str:

@@ -45,8 +45,8 @@ def _reproduce_everything(folder):
     """On one thread, so that tests side by side do not fight for cores."""
     import torch
 
+    from credalens_paper.pipeline.engines import TorchEngine
     from credalens_paper.pipeline.measure_entries import reproduce
-    from credalens_paper.pipeline.torch_engine import TorchEngine
 
     options = {"preset": TINY, "out": folder, "measures": ["GH"], "paper_solver": True, "threads": 1}
     threads = torch.get_num_threads()

@@ -12,13 +12,13 @@ SOURCE = ROOT / "reproduction" / "src" / "credalens_paper"
 
 # From the bottom up: a module may import only from layers at or below its own.
 LAYERS = [
-    {"json_records", "ray_tasks"},
+    {"json_records", "origin", "ray_tasks"},
     {"data", "corruptions", "backbones"},
     {"training"},
     {"experiments"},
     {"measures"},
     {"results"},
-    {"pipeline", "findings"},
+    {"pipeline", "pages"},
     {"cli"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}

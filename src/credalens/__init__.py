@@ -21,7 +21,7 @@ from credalens.core.intervals import (
     intersection_probability,
     probability_intervals,
 )
-from credalens.core.members import MemberSummary
+from credalens.core.summary import MemberSummary
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 
 if TYPE_CHECKING:

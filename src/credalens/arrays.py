@@ -1,10 +1,14 @@
-"""The only place that asks which array library this is: NumPy, torch, JAX, CuPy or the array API; results come back in it."""
+"""The only place that asks which array library this is: NumPy, torch, JAX, CuPy or the array API; results come back in it.
+
+And how results that hold arrays are shown.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass, replace
+from collections.abc import Sized
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any
 
@@ -19,6 +23,7 @@ LOGITS = 3  # times the rounding of a dtype: with ROUNDINGS, what that of logits
 SEVERAL = 17 / 16  # so that the rounding of members in several dtypes is that of no dtype
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 NUMPYS = (np.ndarray, np.generic, list, tuple, float, int)  # what becomes an array of NumPy's
+LONGEST = 120  # characters of one field of a result that is shown
 SLACK = {dtype: ROUNDINGS * float(np.finfo(dtype).eps) for dtype in (FLOAT32, FLOAT64)}
 
 
@@ -122,7 +127,11 @@ def to_numpy(x: Any, /) -> tuple[NDArray, ArrayKind]:
     if array_kind.library == "numpy":
         array = x
     elif array_kind.library == "torch":
-        return _values_of_tensor(x, array_kind.dtype), array_kind
+        try:
+            x = x.detach()
+            return (x.float() if array_kind.dtype == "bfloat16" else x).cpu().resolve_neg().numpy(), array_kind
+        except (RuntimeError, NotImplementedError) as error:  # such as a tensor without values, on the meta device
+            raise TypeError(str(error)) from error
     elif array_kind.library == "cupy":
         return x.get(), array_kind
     else:
@@ -164,14 +173,6 @@ def _stacked(x: Any) -> Any:
         return namespace(library).stack(parts)
     except RuntimeError as error:  # torch's, for shapes that differ
         raise ValueError(str(error)) from error
-
-
-def _values_of_tensor(x: Any, dtype: str) -> NDArray:
-    x = x.detach()
-    try:
-        return (x.float() if dtype == "bfloat16" else x).cpu().resolve_neg().numpy()
-    except (RuntimeError, NotImplementedError) as error:  # such as a tensor without values, on the meta device
-        raise TypeError(str(error)) from error
 
 
 def gpu_tensor(x: Any, /) -> Any:
@@ -232,7 +233,7 @@ def take_inputs(members: Any, key: Any, /) -> Any:
 
 
 def places_of(key: tuple[Any, ...], batch: tuple[int, ...], array_kind: ArrayKind, /) -> tuple[NDArray, ...]:
-    """What an index of several axes of a batch chooses, as an array for each axis: libraries differ in mixed indices."""
+    """The places that an index of several axes of a batch chooses, an array each: libraries differ in mixed indices."""
     numbers = array_kind.restore(np.arange(math.prod(batch)).reshape(batch))
     chosen: NDArray = to_numpy(entries(numbers, key))[0]
     return np.unravel_index(chosen, batch)
@@ -282,31 +283,18 @@ def not_negative(x: Any, /) -> Any:
     return xp.where(x > 0, x, xp.zeros_like(x))
 
 
-def to_float64(x: Any, array_kind: ArrayKind, /) -> Any:
-    """``x`` in float64 where its library has it (JAX only with 64-bit enabled), on its device."""
-    if array_kind.library == "torch":
-        return x.double()
-    xp = namespace(array_kind.library)
-    if array_kind.library == "jax":
-        return x.astype(xp.float64 if sys.modules["jax"].config.jax_enable_x64 else "float32")
-    if array_kind.library not in ("numpy", "cupy"):
-        return xp.astype(x, xp.float64)
+def astype(x: Any, dtype: str, /) -> Any:
+    """``x`` in a floating dtype, on its device; JAX has "float64" only with 64-bit enabled."""
+    library = _library_of(x)
+    if library == "torch":
+        return x.to(getattr(sys.modules["torch"], dtype))
+    xp = namespace(library)
+    if library not in ("numpy", "cupy", "jax"):
+        return xp.astype(x, getattr(xp, dtype))
+    if library == "jax" and not sys.modules["jax"].config.jax_enable_x64:
+        dtype = "float32"
     with np.errstate(invalid="ignore"):  # a NaN that signals
-        return x.astype(np.float64)
-
-
-def to_result_dtype(x: Any, array_kind: ArrayKind, /) -> Any:
-    """``x`` in the dtype that results have, on its device."""
-    name = array_kind.result_dtype.name
-    if array_kind.library == "torch":
-        return x.to(getattr(sys.modules["torch"], name))
-    xp = namespace(array_kind.library)
-    return x.astype(name) if array_kind.library in ("numpy", "cupy", "jax") else xp.astype(x, getattr(xp, name))
-
-
-def to_float32(x: Any, /) -> Any:
-    """``x`` in float32, on its device."""
-    return x.float() if _library_of(x) == "torch" else x.astype(np.float32)
+        return x.astype(dtype)
 
 
 def all_reduce(x: Any, operation: str, /, *, group: Any = None) -> Any:
@@ -315,9 +303,13 @@ def all_reduce(x: Any, operation: str, /, *, group: Any = None) -> Any:
     Every process must pass the same shape and precision. The result has the library and device of ``x``; what is exchanged
     is a copy, on the GPU for NCCL and on the CPU otherwise.
     """
-    torch, distributed = sys.modules["torch"], _distributed()
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        raise RuntimeError(
+            "all_reduce() needs a process group; call torch.distributed.init_process_group(...) in every process first."
+        )
     array_kind = array_kind_of(x)
-    tensor = x.detach() if array_kind.library == "torch" else torch.from_numpy(np.array(to_numpy(x)[0]))
+    tensor = x.detach() if array_kind.library == "torch" else sys.modules["torch"].from_numpy(np.array(to_numpy(x)[0]))
     on_gpu = "nccl" in distributed.get_backend(group)
     device = ("cuda" if tensor.device.type == "cpu" else tensor.device) if on_gpu else "cpu"
     exchanged = tensor.to(device, copy=True).contiguous()
@@ -325,11 +317,20 @@ def all_reduce(x: Any, operation: str, /, *, group: Any = None) -> Any:
     return exchanged.to(tensor.device) if array_kind.library == "torch" else array_kind.restore(exchanged.cpu().numpy())
 
 
-def _distributed() -> Any:
-    """torch.distributed, if this process has joined a group."""
-    module = getattr(sys.modules.get("torch"), "distributed", None)
-    if module is None or not module.is_available() or not module.is_initialized():
-        raise RuntimeError(
-            "all_reduce() needs a process group; call torch.distributed.init_process_group(...) in every process first."
-        )
-    return module
+def short_repr(x: Any, /) -> str:
+    """The ``repr`` of a dataclass with each array as its dtype and shape, and anything else that is long by its size.
+
+    To use it, write ``__repr__ = short_repr`` in the class.
+    """
+    shown = (f"{field.name}={_shown(getattr(x, field.name))}" for field in fields(x) if field.repr)
+    return f"{type(x).__name__}({', '.join(shown)})"
+
+
+def _shown(value: Any) -> str:
+    kind, shape, dtype = type(value).__name__, getattr(value, "shape", ()), getattr(value, "dtype", None)
+    if shape != () and dtype is not None:
+        return f"{str(dtype).rpartition('.')[2]}[{', '.join(map(str, shape))}]"
+    text = repr(value)
+    if len(text) <= LONGEST:
+        return text
+    return f"{kind} of {len(value)}" if isinstance(value, Sized) else f"{kind}(...)"

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.short_repr import short_repr
+from credalens.arrays import short_repr
 
 __all__ = ["Cifar100Predictions", "EnsemblePredictions", "cifar10_ensemble", "cifar100_ensemble"]
 
@@ -19,7 +19,7 @@ Predictions = TypeVar("Predictions", "EnsemblePredictions", "Cifar100Predictions
 
 @dataclass(frozen=True, eq=False)
 class EnsemblePredictions:
-    """What ``cifar10_ensemble`` returns: probabilities (members, images, 10 classes) in float16 on three test sets."""
+    """Result of ``cifar10_ensemble``: probabilities (members, images, 10 classes) in float16 on three test sets."""
 
     cifar10: NDArray[np.float16]
     svhn: NDArray[np.float16]
@@ -29,7 +29,7 @@ class EnsemblePredictions:
 
 @dataclass(frozen=True, eq=False)
 class Cifar100Predictions:
-    """What ``cifar100_ensemble`` returns: probabilities (members, images, 100 classes) in float16 on three test sets."""
+    """Result of ``cifar100_ensemble``: probabilities (members, images, 100 classes) in float16 on three test sets."""
 
     cifar100: NDArray[np.float16]
     svhn: NDArray[np.float16]

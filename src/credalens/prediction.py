@@ -2,59 +2,33 @@
 
 from __future__ import annotations
 
-import math
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from credalens.arrays import (
-    NUMPY,
-    ArrayKind,
-    array_kind_of,
-    entries,
-    gpu_tensor,
-    places_of,
-    rounding,
-    to_numpy,
-    top_class,
-)
-from credalens.checks.bad_rows import raise_bad_rows
+from credalens.arrays import NUMPY, array_kind_of, entries, gpu_tensor, places_of, rounding, to_numpy, top_class
 from credalens.checks.doubtful_members import warn_doubtful_logits, warn_many_members
 from credalens.checks.intervals import computed_intervals, trusted_intervals
-from credalens.checks.members import (
-    MemberArray,
-    batch_index,
-    check_not_empty,
-    classes_last,
-    in_common_precision,
-    read_logits,
-    read_members,
-    roughest,
-)
-from credalens.checks.options import check_choice, count_text
-from credalens.core.batches import for_each_chunk
+from credalens.checks.members import batch_index
+from credalens.checks.options import check_choice
 from credalens.core.classical import ClassicalUncertainty, classical_of, from_bits, pairwise_kl_of
 from credalens.core.decisions import decide
-from credalens.core.decomposition import Decomposition
+from credalens.core.decomposition import CredalArrays, decompose_bounds, decompose_members, members_left_out
 from credalens.core.entropy import shannon_entropy
 from credalens.core.hartley import hartley_of
 from credalens.core.hull import ConvexHull
-from credalens.core.intervals import ProbabilityIntervals, left_out, trimmed_between, trimmed_bounds
-from credalens.core.members import MemberSummary
+from credalens.core.intervals import ProbabilityIntervals, trimmed_between
+from credalens.core.members import Members, classes_last, in_common_precision, read_logits, read_stack, roughest
 from credalens.core.options import MAX_NODES, TOLERANCE, Options
 from credalens.core.scores import SCORES
+from credalens.core.summary import MemberSummary
 
-if TYPE_CHECKING:
-    from credalens.cuda import GpuMembers
-
-ARRAYS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
-__all__ = ["CredalPrediction", "from_summary", "wrap", "wrap_logits"]
+ARRAYS = CredalArrays._fields
+__all__ = ["CredalPrediction", "from_summary", "wrap", "wrap_logits", "wrap_members"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,7 +64,7 @@ class CredalPrediction:
     base: float
     n_members: int
     trim: float = 0.0
-    _members: MemberArray | GpuMembers | None = field(default=None)
+    _members: Members | None = field(default=None)
     _classical: Any = field(default=None)
     _threads: int | None = field(default=None)  # for what is computed on first access
     _rounding: float = 0.0  # of the members' probabilities, relatively: `credalens.arrays.rounding`
@@ -100,19 +74,20 @@ class CredalPrediction:
         """The bounds as ``ProbabilityIntervals``."""
         return ProbabilityIntervals._trusted(self.lower, self.upper)
 
+    @property
+    def _options(self) -> Options:
+        return Options(base=self.base, trim=self.trim, threads=self._threads)
+
     @cached_property
     def classical(self) -> ClassicalUncertainty:
         """Entropy of the mean, mean entropy of the members, and their difference."""
         if self._classical is not None or self._members is None:
             return self._classical
-        if isinstance(self._members, MemberArray):
-            return classical_of(self._members.as_accepted(), base=self.base, threads=self._threads)
-        return self._members.classical(base=self.base)
+        return classical_of(self._members, self._options)
 
     @cached_property
     def _hartley(self) -> tuple[Any, Any, Any]:
-        intervals = trusted_intervals(self.lower, self.upper)
-        return hartley_of(intervals, scale=1.0 / math.log2(self.base), threads=self._threads)
+        return hartley_of(trusted_intervals(self.lower, self.upper), self._options)
 
     @property
     def hartley(self) -> Any:
@@ -130,16 +105,13 @@ class CredalPrediction:
 
         It is a smaller credal set, unless ``trim`` narrows the intervals: it may reach beyond them then.
         """
-        return ConvexHull._of_members(self._given_members("the hull").to_cpu().as_accepted())
+        return ConvexHull._of_members(self._given_members("the hull").to_cpu())
 
     @cached_property
     def _pairwise_kl(self) -> Any:
-        members = self._given_members("mean_pairwise_kl")
-        if isinstance(members, MemberArray):
-            return pairwise_kl_of(members, base=self.base, threads=self._threads)
-        return members.pairwise_kl(base=self.base)
+        return pairwise_kl_of(self._given_members("mean_pairwise_kl"), self._options)
 
-    def _given_members(self, what: str) -> MemberArray | GpuMembers:
+    def _given_members(self, what: str) -> Members:
         if self._members is None:
             raise ValueError(
                 f"{what} needs the members themselves, and this prediction was made from a summary of them or from a file; "
@@ -238,15 +210,7 @@ def wrap(
     (array([0.325 , 0.2875, 0.3875]), 0.428)
     """
     options = Options.checked(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
-    warn_many_members(probs, "probs", class_axis=class_axis)
-    least_rounding = roughest(probs)
-    probs = in_common_precision(probs, class_axis=class_axis)
-    probs, member_axis = classes_last(probs, member_axis, class_axis, "probs")
-    prediction = _on_gpu(probs, "probs", member_axis, options, least_rounding)
-    if prediction is not None:
-        return prediction
-    members = read_members(probs, member_axis=member_axis).rounded_by(least_rounding)
-    return _from_members(members, "probs", options)
+    return _predict(probs, "probs", member_axis, class_axis, options)
 
 
 def wrap_logits(
@@ -268,19 +232,40 @@ def wrap_logits(
     [[0.5, 0.5]]
     """
     options = Options.checked(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
-    warn_many_members(logits, "logits", class_axis=class_axis)
-    least_rounding = roughest(logits, logits=True)
-    logits, member_axis = classes_last(logits, member_axis, class_axis, "logits")
-    prediction = _on_gpu(logits, "logits", member_axis, options, least_rounding)
+    return _predict(logits, "logits", member_axis, class_axis, options)
+
+
+def _predict(given: Any, kind: str, member_axis: int, class_axis: int, options: Options) -> CredalPrediction:
+    """The credal prediction of "probs" or "logits": computed on their GPU where that is possible, else on the CPU."""
+    logits = kind == "logits"
+    warn_many_members(given, kind, class_axis=class_axis, stacklevel=3)
+    least_rounding = roughest(given, logits=logits)
+    values = given if logits else in_common_precision(given, class_axis=class_axis)
+    values, member_axis = classes_last(values, member_axis, class_axis, kind)
+    prediction = _on_gpu(values, kind, member_axis, options, least_rounding)
     if prediction is None:
-        members = read_logits(logits, member_axis=member_axis).rounded_by(least_rounding)
-        prediction = _from_members(members, "logits", options)
-    warn_doubtful_logits(logits, class_axis=class_axis)  # now, when a GPU has nothing left to do
+        members = read_logits(values, member_axis=member_axis) if logits else read_stack(values, member_axis, kind)
+        prediction = CredalPrediction(
+            *decompose_members(members, options, kind, stacklevel=4),
+            base=options.base,
+            n_members=len(members.array),
+            trim=options.trim,
+            _members=members.as_accepted(),
+            _threads=options.threads,
+            _rounding=max(least_rounding, members.array_kind.rounding),
+        )
+    if logits:
+        warn_doubtful_logits(values, class_axis=class_axis, stacklevel=3)  # now, when a GPU has nothing left to do
     return prediction
 
 
+def wrap_members(values: Any, *, logits: bool, **options: Any) -> CredalPrediction:
+    """``wrap_logits`` where the members' values are logits, else ``wrap``; with their options."""
+    return wrap_logits(values, **options) if logits else wrap(values, **options)
+
+
 def _on_gpu(
-    values: Any, kind: str, member_axis: int, options: Options, least_rounding: float, /
+    values: Any, kind: str, member_axis: int, options: Options, least_rounding: float
 ) -> CredalPrediction | None:
     """The credal prediction of CUDA tensors, computed on their device; None where the CPU has to compute it.
 
@@ -291,93 +276,37 @@ def _on_gpu(
     from credalens.cuda import as_gpu_members
 
     members = as_gpu_members(tensor, kind, member_axis=member_axis)
-    results = members and members.decompose(options)
-    if not (members and results):
+    if members is None or (arrays := members.decompose(options)) is None:
         return None
     rounded = max(least_rounding, rounding(array_kind_of(tensor).dtype, logits=kind == "logits"))
     return CredalPrediction(
-        **vars(results), base=options.base, n_members=len(members.tensor), _members=members, _rounding=rounded
+        *arrays, base=options.base, n_members=len(members.tensor), _members=members, _rounding=rounded
     )
 
 
 def from_summary(summary: MemberSummary, options: Options, /) -> CredalPrediction:
     """The credal prediction of a summary's members."""
-    check_not_empty(summary.count)
-    array_kind = summary.array_kind or NUMPY
-    bounds = summary.bounds(out := _left_out(options.trim, summary.count))
-    lower, upper, total = (to_numpy(x)[0] for x in (*bounds, summary.sum_probability))
-    classes, batch = lower.shape[-1], lower.shape[:-1]
+    if summary.count == 0:
+        raise ValueError("this MemberSummary has no members yet; call update(probs) before prediction().")
+    kind, out = summary.array_kind or NUMPY, members_left_out(options.trim, summary.count, stacklevel=4)
+    lower, upper, total = (to_numpy(x)[0] for x in (*summary.bounds(out), summary.sum_probability))
+    *batch, classes = lower.shape
     low, high = (np.ascontiguousarray(x, np.float64).reshape(-1, classes) for x in (lower, upper))
     mean = (total / summary.count).reshape(-1, classes)
     if out:
         low, high, mean = trimmed_between(low, high, mean)
-    results = Decomposition(len(low), classes, array_kind.result_dtype, options)
-
-    def work(start: int, stop: int) -> None:
-        rows = slice(start, stop)
-        results.solve_bounds(low[rows], high[rows], mean[rows], start, stop)
-
-    for_each_chunk(work, len(low), classes, threads=options.threads)
-    results.warn_if_open(stacklevel=4)
+    arrays = decompose_bounds(low, high, mean, kind.result_dtype, options, stacklevel=4)
     entropy = np.asarray(to_numpy(summary.sum_entropy)[0], np.float64).reshape(-1) / summary.count
-    restore = MemberArray(mean, batch, array_kind).restore
-    classical = from_bits(shannon_entropy(mean), entropy, restore, base=options.base)
-    return _prediction(results, array_kind, batch, summary.count, _classical=classical)
 
-
-def _left_out(trim: float, members: int) -> int:
-    out = left_out(trim, members)
-    if trim and not out:
-        warnings.warn(
-            f"trim={trim:g} of {count_text(members, 'member')} leaves out none, so the intervals are as wide as without it. "
-            f"It needs at least {math.ceil(1 / trim)} members; the share of one of {members} is {1 / members:.3g}.",
-            stacklevel=4,
-        )
-    return out
-
-
-def _from_members(members: MemberArray, name: str, options: Options, /) -> CredalPrediction:
-    count, rows, classes = members.array.shape
-    results = Decomposition(rows, classes, members.array_kind.result_dtype, options)
-
-    def work(start: int, stop: int) -> None:
-        if not results.solve_members(members, start, stop):
-            raise_bad_rows(members, name)
-
-    def work_trimmed(start: int, stop: int) -> None:
-        part = replace(members, array=members.array[:, start:stop])
-        if not part.are_distributions():
-            raise_bad_rows(members, name)
-        low, high, mean = trimmed_bounds(part.normalised().array, out)
-        results.solve_bounds(low, high, mean, start, stop)
-
-    out = _left_out(options.trim, count)
-    for_each_chunk(work_trimmed if out else work, rows, classes, threads=options.threads)
-    results.warn_if_open(stacklevel=4)
-    return _prediction(results, members.array_kind, members.batch, count, _members=members)
-
-
-def _prediction(
-    results: Decomposition, array_kind: ArrayKind, batch: tuple[int, ...], count: int, /, **lazy: Any
-) -> CredalPrediction:
-    """The arrays of ``results`` in the caller's batch shape and library."""
-
-    def restore(rows: NDArray) -> Any:
-        return array_kind.restore_rows(rows, batch)
+    def restore(rows: Any) -> Any:
+        return kind.restore_rows(rows, tuple(batch))
 
     return CredalPrediction(
-        lower=restore(results.lower),
-        upper=restore(results.upper),
-        probability=restore(results.probability),
-        mean=restore(results.mean),
-        total=restore(results.total),
-        aleatoric=restore(results.aleatoric),
-        epistemic=restore(results.epistemic),
-        aleatoric_bound=restore(results.bound),
-        base=results.options.base,
-        n_members=count,
-        trim=results.options.trim,
-        _threads=results.options.threads,
-        _rounding=array_kind.rounding,
-        **lazy,
+        *arrays.map(restore),
+        base=options.base,
+        n_members=summary.count,
+        trim=options.trim,
+        _classical=from_bits(shannon_entropy(mean), entropy, restore, options),
+        _threads=options.threads,
+        _rounding=kind.rounding,
     )

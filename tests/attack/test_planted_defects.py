@@ -15,10 +15,9 @@ from attack.case import DefectError, expect_close, expect_same
 from attack.running import run_case
 from credalens import arrays, prediction
 from credalens.core import decomposition
-from credalens.guard import limit_search, nonconformity
-from credalens.guard.nonconformity import hashed_uniforms
-from credalens.guard.rounding import Slack
-from credalens.guard.signature import Signature
+from credalens.guard import conformal_sets, limit_search
+from credalens.guard.conformal_sets import hashed_uniforms
+from credalens.guard.signature import Signature, Slack
 
 
 def planted(monkeypatch, name: str, change) -> None:
@@ -72,7 +71,7 @@ def test_promises_that_depend_on_the_precision_are_found(monkeypatch):
 PRECISION = {
     "logits count as float32": (arrays, "LOGITS", 0.0),
     "theta of the last digits": (
-        nonconformity,
+        conformal_sets,
         "hashed_uniforms",
         lambda *args, **_: hashed_uniforms(*args, of_bits=True),
     ),
@@ -108,7 +107,7 @@ def test_a_number_for_bad_input_is_found(monkeypatch):
 def test_a_stale_prediction_is_found(monkeypatch):
     from credalens.torch import predicting
 
-    monkeypatch.setattr(predicting, "digest", lambda x, name="": "the same for all")
+    monkeypatch.setattr(predicting, "digest", lambda x, *_: "the same for all")
     assert "differ" in str(run_case(CAMPAIGNS["stale_batches"], 1, 0))
 
 
@@ -128,18 +127,18 @@ def test_a_changed_result_of_a_damaged_run_is_found(monkeypatch):
 
 
 def test_a_server_that_fails_is_found(monkeypatch):
-    from credalens.serve.protocol import infer_request
+    from credalens.serve import protocol
 
-    monkeypatch.setattr(infer_request, "_is_count", lambda value: True)
+    monkeypatch.setattr(protocol, "_is_count", lambda value: True)
     failures = [run_case(CAMPAIGNS["bad_requests"], 1, number) for number in range(2)]
     assert any(failures)
 
 
 @pytest.mark.parametrize("check", ["_is_host", "_is_origin"])
 def test_a_server_that_answers_pages_elsewhere_is_found(monkeypatch, check):
-    from credalens.serve.cross_site import RefuseCrossSite
+    from credalens.serve.access import Access
 
-    monkeypatch.setattr(RefuseCrossSite, check, lambda self, value, other: True)
+    monkeypatch.setattr(Access, check, lambda self, value, other: True)
     assert "an answer to" in str(run_case(CAMPAIGNS["pages_elsewhere"], 1, 0))
 
 

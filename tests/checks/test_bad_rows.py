@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from credalens import ConvexHull, MemberSummary, wrap, wrap_logits
-from credalens.checks.bad_rows import BadRowError, naming_bad_row
+from credalens.checks.members import BadRowError, naming_bad_row
 
 GOOD = np.full((3, 8, 4), 0.25)
 

@@ -15,8 +15,7 @@ import typer
 
 import credalens
 from credalens.cli import main
-from credalens.cli.app import COMMANDS
-from credalens.cli.errors import exit_code_of
+from credalens.cli.app import COMMANDS, exit_code_of
 from credalens.storage import save_predictions
 from tests.cli.running import run
 from tests.strategies import batch_of

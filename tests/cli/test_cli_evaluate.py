@@ -56,13 +56,13 @@ def test_the_report_and_its_numbers(capsys, folder, tmp_path):
     inside, outside = (wrap(np.load(folder / name)) for name in ("id.npy", "ood.npy"))
     truth = np.repeat([0, 1], [ROWS, 40])
     for one in result["ood"]:
-        for kind, a, b in (("credal", inside, outside), ("classical", inside.classical, outside.classical)):
+        for kind, a, b in (("credal", inside, outside), ("averaged", inside.classical, outside.classical)):
             for measure in ("epistemic", "total"):
                 scores = np.concatenate([getattr(a, measure), getattr(b, measure)])
                 assert one[measure][kind]["auroc"] == pytest.approx(roc_auc_score(truth, scores), abs=1e-12)
                 assert one[measure][kind]["auprc"] == pytest.approx(average_precision_score(truth, scores), abs=1e-12)
     accuracy = accuracy_score(np.load(folder / "labels.npy"), inside.predict())
-    assert result["calibration"]["intersection"]["accuracy"] == accuracy
+    assert result["calibration"]["credal"]["accuracy"] == accuracy
     assert [one["name"] for one in result["ood"]] == ["flat", "again"]
     assert f"{100 * result['ood'][0]['epistemic']['credal']['auroc']:.2f}" in out
     assert f"Report: {(tmp_path / 'out' / 'report.html').resolve()}" in out
@@ -94,7 +94,7 @@ def test_without_ood_data_there_is_no_detection(capsys, folder, tmp_path):
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"report.html", "report.json", "guard.json"}
     code, out, _ = run(capsys, *args, "-o", tmp_path / "out", "--json")
     assert (code, json.loads(out)["ood"]) == (0, [])
-    assert set(json.loads(out)["calibration"]) == {"intersection", "averaged"}
+    assert set(json.loads(out)["calibration"]) == {"credal", "averaged"}
 
 
 def test_without_ood_data_and_labels_there_is_nothing_to_evaluate(capsys, folder, tmp_path):

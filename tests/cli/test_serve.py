@@ -11,8 +11,7 @@ import pytest
 from credalens import wrap
 from credalens.guard import Guard
 from credalens.serve import Limits, running
-from credalens.serve.listening import bound_sockets
-from credalens.serve.settings import Settings
+from credalens.serve.server import bound_sockets
 from tests.cli.running import run
 from tests.strategies import batch_of
 
@@ -50,7 +49,6 @@ def test_workers_get_the_same_settings_and_the_content_of_files(capsys, served, 
     assert settings.limits == Limits(rows=9, queue=7, batch_delay=0.0025, timeout=3.0)
     assert (settings.name, settings.version, settings.logits, settings.workers) == ("mine", "2", True, 2)
     assert settings.allowed_hosts == ("credalens.svc", "*.example.org")
-    assert Settings.from_json(settings.to_json()) == settings
     assert (content.tokens, content.guard.n) == (("secret",), 30)
     assert "secret" not in f"{settings}{options}{os.environ}"
     assert running.make_app(settings, content).routes

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credalens import lower_entropy, probability_intervals, upper_entropy, wrap
-from credalens.core.open_rows import collecting_open_rows, warn_of_all, warn_open_rows
+from credalens.core.options import Options, collecting_open_rows, warn_of_all, warn_open_rows
 from credalens.kernels.lower import solve
 from tests import oracles
 from tests.strategies import KINDS, OPEN_ROWS, batch_of, ensembles
@@ -184,10 +184,11 @@ def test_threads_do_not_change_results(threads):
 
 
 def test_one_warning_has_the_totals_of_each_measure():
+    few = Options(max_nodes=7)
     with collecting_open_rows() as collected:
-        warn_open_rows(np.array([0.5, 0.0, 1e-3]), 3, max_nodes=7)
-        warn_open_rows(np.array([0.25]), 5, max_nodes=7, measure="imprecision")
-        warn_open_rows(np.array([0.75]), 1, max_nodes=7)
+        warn_open_rows(np.array([0.5, 0.0, 1e-3]), 3, few)
+        warn_open_rows(np.array([0.25]), 5, few, measure="imprecision")
+        warn_open_rows(np.array([0.75]), 1, few)
     with pytest.warns(RuntimeWarning, match="not certified after max_nodes=7") as caught:
         warn_of_all(collected, 1000)
     words = [str(entry.message) for entry in caught]

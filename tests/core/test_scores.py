@@ -51,7 +51,7 @@ def by_formula(members: np.ndarray) -> dict[str, float]:
 def test_the_catalogue_has_these_names():
     assert list(SCORES) == NAMES
     assert DEFAULT in SCORES
-    assert all(name == score.name and score.averaging == name.startswith("mean_") for name, score in SCORES.items())
+    assert all(name == score.name and score.averaged == name.startswith("mean_") for name, score in SCORES.items())
     assert len({score.label for score in SCORES.values()}) == len(SCORES)
 
 

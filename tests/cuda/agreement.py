@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 
 from benchmarks.device import bandwidth
 from credalens import CredalPrediction, prediction, wrap, wrap_logits
-from credalens.cuda import GpuMembers, buffers, decomposition, gpu_members, self_check
+from credalens.cuda import GpuMembers, decomposition, gpu_members, launch, self_check
 from tests.strategies import batch_of
 
 UNABLE = 77  # the exit status where Triton's interpreter cannot run even a trivial kernel
@@ -91,7 +91,7 @@ def check_nearly_agreeing_members() -> None:
     p = tensors(("peaked",), (1, 2, 36), torch.float32).repeat(3, 1, 1)
     p[1] *= 1 + 1e-6 * torch.randn(36, generator=torch.Generator().manual_seed(0))
     chunk = decomposition.Chunk(p, "probs", 1e-5)
-    chunk.decompose(buffers.result_arrays(p, 36))
+    chunk.decompose(launch.result_arrays(p, 36))
     assert (chunk.size.tensor() <= 9).all()
     assert ((chunk.total.tensor() - on_cpu(wrap, p.double()).total).abs() <= 5e-7).all()
 
@@ -151,7 +151,7 @@ def check_root() -> None:
     ):
         p = tensors(kinds, shape, torch.float64)
         chunk = decomposition.Chunk(p, "probs", 1e-9)
-        chunk.decompose(buffers.result_arrays(p, shape[-1]))
+        chunk.decompose(launch.result_arrays(p, shape[-1]))
         chunk.allocate(2000)
         chunk.solve_roots(1e-12)
         value, bound = chunk.value.tensor(), chunk.bound.tensor()
@@ -174,7 +174,7 @@ def check_float32_rounds_outwards() -> None:
         alike = p[:1, :2] * (1 + 1e-7 * torch.randn(shape[0], 2, shape[2], generator=noise))  # within rounding
         p = torch.cat([p, alike], 1)
         chunk = decomposition.Chunk(p, "probs", 1e-5)
-        chunk.decompose(buffers.result_arrays(p, shape[-1]))
+        chunk.decompose(launch.result_arrays(p, shape[-1]))
         chunk.allocate(2000)
         chunk.solve_roots(1e-12)
         chunk.branch(1e-12)

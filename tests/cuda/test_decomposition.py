@@ -1,4 +1,4 @@
-"""What the CPU does before and between the kernels: counted, because on few rows it takes longer than they do."""
+"""How the host waits for the device, and what it hands to kernels."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,15 +11,6 @@ from credalens.cuda import decomposition, gpu_members
 from tests.torch_calls import TorchCalls
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed; CUDA torch brings it")
-
-NUMBERS = {10: (1, 1), 100: (2, 3), 1000: (3, 6)}
-"""How many kernels solve roots, and how many search, by the number of classes."""
-
-
-def launches(classes, function=wrap):
-    roots, searches = NUMBERS[classes]
-    first = "decompose_float32" if function is wrap else "decompose_float64"
-    return [first, *roots * ["root_rows"], *searches * ["search_rows"], "write_results"]
 
 
 class Silent:
@@ -45,34 +36,15 @@ def events(monkeypatch):
 
 
 @pytest.mark.parametrize("function", [wrap, wrap_logits])
-@pytest.mark.parametrize("shape", [(5, 256, 10), (5, 255, 10), (5, 1, 2), (3, 20, 32)])
-def test_few_classes_take_four_allocations_four_launches_and_one_wait(events, shape, function):
-    x = torch.full(
-        shape, 1.5 if function is wrap_logits else 2 / shape[-1]
-    )  # nothing looks at more than a few but kernels
+@pytest.mark.parametrize("shape", [(5, 256, 10), (5, 255, 10), (5, 1, 2), (3, 20, 100), (5, 64, 1000)])
+def test_the_host_waits_for_the_device_once(events, shape, function):
+    """After the last kernel; nothing looks at more than a few rows but kernels."""
+    x = torch.full(shape, 1.5 if function is wrap_logits else 1 / shape[-1])
     with events:
         function(x)
-    expected = launches(10, function)
-    torch_calls = [name for name in events.names if name not in expected]
-    assert [name for name in events.names if name in expected] == expected
-    assert torch_calls.count("empty") == 4
-    assert torch_calls.count("zero_") == 1
-    assert torch_calls.count("_local_scalar_dense") == 1
-    looks_at_a_few_rows = 4 if function is wrap_logits else 0
-    assert len(torch_calls) - looks_at_a_few_rows <= (20 if shape[1] % 4 == 0 else 22)
-
-
-@pytest.mark.parametrize("classes", [100, 1000])
-def test_many_classes_take_more_launches_and_nothing_else(events, classes):
-    x = torch.full((5, 64, classes), 1 / classes)
-    with events:
-        wrap(x)
-    expected = launches(classes)
-    torch_calls = [name for name in events.names if name not in expected]
-    assert [name for name in events.names if name in expected] == expected
-    assert torch_calls.count("empty") == 4
-    assert torch_calls.count("zero_") == 1
-    assert len(torch_calls) <= 20
+    wait = events.names.index("_local_scalar_dense")
+    assert events.names.count("_local_scalar_dense") == 1
+    assert events.names.index("write_results") < wait
 
 
 def test_the_first_kernel_waits_for_its_own_memory_only(events):
@@ -80,7 +52,6 @@ def test_the_first_kernel_waits_for_its_own_memory_only(events):
     with events:
         wrap(x)
     before = events.names[: events.names.index("decompose_float32")]
-    assert [name for name in before if name == "empty"] == ["empty", "empty"]
     assert set(before) <= {"empty", "unbind", "detach", "slice", "view", "zero_"}
 
 

@@ -12,8 +12,8 @@ import torch
 
 from credalens import prediction, wrap, wrap_logits
 from credalens.arrays import gpu_tensor
+from credalens.core.decomposition import CredalArrays
 from credalens.cuda import as_gpu_members, gpu_members, self_check
-from credalens.cuda.decomposition import GpuDecomposition
 from tests.cuda import agreement
 from tests.strategies import OPEN_ROWS
 
@@ -151,7 +151,7 @@ def as_the_cpu_does(**wrong):
         results = {name: torch.from_numpy(getattr(found, name).copy()) for name in NAMES}
         for name, error in wrong.items():
             results[name][7] += error
-        return GpuDecomposition(**results)
+        return CredalArrays(**results)
 
     return decompose
 

@@ -1,4 +1,4 @@
-"""Compiled kernels are kept and launched as Triton would launch them, or by Triton."""
+"""Compiled kernels are launched as Triton would launch them, or by Triton; results that share memory share nothing else."""
 
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from credalens.cuda import buffers, launch
+from credalens.cuda import launch
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed; CUDA torch brings it")
 
@@ -54,7 +54,7 @@ def test_a_compiled_kernel_is_kept_and_launched_with_addresses(kept):
 
 
 def test_places_become_tensors_where_triton_launches(kept):
-    jit, (place,) = Jit(), buffers.scratch_arrays(torch.device("cpu"), (torch.float64, 5))
+    jit, (place,) = Jit(), launch.scratch_arrays(torch.device("cpu"), (torch.float64, 5))
     launch.Kernel(jit)(kept, 2, [place], [5], {"SIZE": 4})
     assert jit.ordinary[0][1][0].data_ptr() == place.data_ptr()
     assert jit.ordinary[0][1][0].dtype == torch.float64
@@ -159,14 +159,14 @@ class Driver:
 def test_triton_itself_would_launch_the_kept_kernel_with_the_same_arguments(kept, monkeypatch, tmp_path):
     from triton.runtime import driver
 
-    from credalens.cuda.write_results import write_results
+    from credalens.cuda.counters import write_results
 
     fake = Driver()
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")  # Triton 3.9 warns of another default to come
     monkeypatch.setattr(type(driver), "active", property(lambda _: fake))
-    places = buffers.scratch_arrays(torch.device("cpu"), *3 * [(torch.float64, 7)], (torch.int32, 32))
-    arrays = [*places[:3], *buffers.result_arrays(torch.empty(2, 7, 3)), places[3]]
+    places = launch.scratch_arrays(torch.device("cpu"), *3 * [(torch.float64, 7)], (torch.int32, 32))
+    arrays = [*places[:3], *launch.result_arrays(torch.empty(2, 7, 3)), places[3]]
     kernel = launch.Kernel(write_results)
     for _ in range(2):
         kernel(kept, 1, arrays, (1e-9, 0.3, 7), {"BLOCK": 1024}, num_warps=4)
@@ -181,3 +181,45 @@ def test_triton_itself_would_launch_the_kept_kernel_with_the_same_arguments(kept
     )  # but for metadata
     (compiled,) = kernel.compiled.values()
     assert compiled.src.signature["unit"] == "fp64"
+
+
+def test_large_results_do_not_keep_each_other_in_memory(monkeypatch):
+    monkeypatch.setattr(launch, "SHARED", 40)
+    for count, classes in ((10, ()), (11, ()), (5, (2,)), (1, (11,))):
+        found = launch.result_arrays(torch.empty(3, count, 2), *classes)
+        shared = count * (classes[0] if classes else 1) * 4 <= 40
+        assert len({x.untyped_storage().data_ptr() for x in found}) == (1 if shared else 4)
+        assert {(*x.shape,) for x in found} == {(count, *classes)}
+        assert all(x.is_contiguous() and x.data_ptr() % 16 == 0 for x in found)
+
+
+@pytest.mark.parametrize("count", [8, 7])
+def test_what_is_done_to_one_result_in_place_does_not_concern_the_others(count):
+    weight = torch.ones(count, 3, requires_grad=True)
+    lower, upper, mean, _ = launch.result_arrays(torch.ones(2, count, 3), 3)
+    for x in (lower, upper, mean):
+        x.fill_(2.0)
+    loss = (weight * upper).sum()
+    lower.add_(1)
+    mean.mul_(weight)
+    loss.backward()
+    assert (weight.grad == 2).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_results_have_the_precision_of_predictions(dtype):
+    found = launch.result_arrays(torch.empty(3, 7, 5, dtype=dtype), 5)
+    assert {x.dtype for x in found} == {torch.float64 if dtype == torch.float64 else torch.float32}
+
+
+def test_scratch_memory_is_one_allocation_of_arrays_that_do_not_meet():
+    kinds = [(torch.int32, 3), (torch.float64, 65), (torch.float32, 2), (torch.float32, 64), (torch.float64, 1)]
+    places = launch.scratch_arrays(torch.device("cpu"), *kinds)
+    tensors = [place.tensor() for place in places]
+    assert [(x.dtype, len(x)) for x in tensors] == kinds
+    assert len({x.untyped_storage().data_ptr() for x in tensors}) == 1
+    assert [x.data_ptr() for x in tensors] == [place.data_ptr() for place in places]
+    assert all(place.data_ptr() % 16 == 0 for place in places)
+    for i, x in enumerate(tensors):
+        x.fill_(i)
+    assert all((x == i).all() for i, x in enumerate(tensors))

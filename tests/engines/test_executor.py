@@ -16,14 +16,11 @@ import pytest
 
 from credalens import wrap
 from credalens.engines import score_folder_on_ray
-from credalens.engines.executor import ray_executor
 from credalens.guard import Guard
-from credalens.scoring import score_file, score_folder
-from credalens.scoring.job import in_this_process
-from credalens.storage import save_predictions
+from credalens.scoring import score_folder, tables
 from tests.engines.quiet import RAY_WARNINGS
 from tests.engines.waiting import PATIENCE, wait_until
-from tests.scoring.tables import spoil_row, write_model, write_table
+from tests.scoring.tables import spoil_row, write_model, write_part, write_table
 from tests.strategies import batch_of
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'credalens[ray]'")
@@ -87,14 +84,15 @@ def test_the_same_bytes_as_on_one_machine(tmp_path, machine):
     assert (again.resumed_parts, again.workers) == (3, 0)
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".npz"])
-def test_a_file_and_a_guard_give_the_same_bytes_too(tmp_path, machine, suffix):
-    save_predictions(tmp_path / "in.npy", VALUES)
-    guard = Guard.fit(wrap(VALUES), score="mean_total")
-    for name, executor in (("expected", in_this_process), ("out", ray_executor())):
-        options = {"chunk_rows": 7, "threads": 1, "executor": executor, "guard": guard}
-        assert score_file(tmp_path / "in.npy", tmp_path / f"{name}{suffix}", **options).rows == 60
-    assert (tmp_path / f"out{suffix}").read_bytes() == (tmp_path / f"expected{suffix}").read_bytes()
+def test_a_large_file_and_a_guard_give_the_same_bytes_too(tmp_path, machine, monkeypatch):
+    """The driver cuts the file at its row groups, here of seven rows."""
+    monkeypatch.setattr(tables, "PART_BYTES", VALUES[:, :20].nbytes)
+    write_part(tmp_path / "in.parquet", VALUES.transpose(1, 0, 2))
+    options = {"threads": 1, "guard": Guard.fit(wrap(VALUES), score="mean_total")}
+    score_folder(tmp_path / "in.parquet", tmp_path / "expected", **options)
+    assert score_folder_on_ray(tmp_path / "in.parquet", tmp_path / "out", **options).parts == 3
+    for path in sorted((tmp_path / "expected").glob("in-*.parquet")):
+        assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("workers", [None, 1])

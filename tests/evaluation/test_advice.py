@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from credalens import datasets, wrap
 from credalens.evaluation import compare_auroc, evaluate, ood_metrics, select_threshold, selective_metrics
+from credalens.evaluation.intervals import Resampling, holm
+from credalens.evaluation.ood import compare_wins, wins
 from credalens.evaluation.prediction_quality import JudgedRows, choose_point
 from credalens.evaluation.results import ByMethod
-from credalens.evaluation.statistics.bootstrap import Resampling
-from credalens.evaluation.statistics.comparisons import holm
-from credalens.evaluation.statistics.counts import compare_wins, wins
 from credalens.evaluation.which_score import mean_ranks, recommend
 from credalens.guard.binomial import binomial_interval
 from tests.strategies import batch_of

@@ -24,7 +24,7 @@ from tests.evaluation.small_data import CLASSES, ROWS, scores
 
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize("measure", ["epistemic", "total"])
-@pytest.mark.parametrize("kind", ["credal", "classical"])
+@pytest.mark.parametrize("kind", ["credal", "averaged"])
 def test_detection_equals_scikit_learn(data, found, place, measure, kind):
     known, _, others = data
     name = list(others)[place]
@@ -42,7 +42,7 @@ def test_detection_equals_scikit_learn(data, found, place, measure, kind):
 def test_prediction_equals_scikit_learn(data, found):
     known, labels, _ = data
     prediction = wrap(known)
-    for name, probs in (("intersection", prediction.probability), ("averaged", prediction.mean)):
+    for name, probs in (("credal", prediction.probability), ("averaged", prediction.mean)):
         part = getattr(found.calibration, name)
         assert part.accuracy == sk.accuracy_score(labels, probs.argmax(axis=-1))
         assert part.nll == pytest.approx(sk.log_loss(labels, probs, labels=range(CLASSES)), abs=1e-12)
@@ -64,7 +64,7 @@ def slow_ece(probs, labels, bins):
 def test_intervals_are_those_of_the_evaluation_package(data, found):
     known, _, others = data
     a = scores(known, "credal", "total"), scores(others["mixed"], "credal", "total")
-    b = scores(known, "classical", "total"), scores(others["mixed"], "classical", "total")
+    b = scores(known, "averaged", "total"), scores(others["mixed"], "averaged", "total")
     part = found.ood[1].total
     for metric in ("auprc", "fpr95"):
         assert getattr(part.credal, f"{metric}_interval") == bootstrap_interval(metric, *a, replicates=60)
@@ -82,17 +82,17 @@ def test_sets_by_hand(data, found):
         assert found.mean_set_size[rule] == pytest.approx(sets.sum() / len(sets))
 
 
-@pytest.mark.parametrize("kind", ["credal", "classical"])
+@pytest.mark.parametrize("kind", ["credal", "averaged"])
 def test_selective_judges_each_uncertainty_with_its_own_prediction(data, found, kind):
     known, labels, _ = data
     prediction = wrap(known)
-    guesses = {"credal": prediction.probability.argmax(axis=-1), "classical": prediction.mean.argmax(axis=-1)}
+    guesses = {"credal": prediction.probability.argmax(axis=-1), "averaged": prediction.mean.argmax(axis=-1)}
     right = guesses[kind] == labels
     doubt = scores(known, kind, "epistemic")
     order = np.argsort(doubt)
     area = np.mean([right[order[:k]].mean() for k in range(1, ROWS + 1)])
     assert len(np.unique(doubt)) == ROWS  # no ties in these data
-    assert ((guesses["credal"] == labels) != (guesses["classical"] == labels)).any()
+    assert ((guesses["credal"] == labels) != (guesses["averaged"] == labels)).any()
     assert found.selective.epistemic.of(kind).area == pytest.approx(area, abs=1e-12)
 
 
@@ -149,7 +149,7 @@ def test_a_single_member_knows_no_epistemic_uncertainty(data):
     assert found.members_needed is None
     assert found.words.members is None
     for detection in found.ood:
-        assert detection.epistemic.credal.auroc == detection.epistemic.classical.auroc == 0.5
+        assert detection.epistemic.credal.auroc == detection.epistemic.averaged.auroc == 0.5
         assert detection.epistemic.credal.fpr95 == 1
 
 
@@ -157,10 +157,20 @@ def test_the_result_is_plain_and_the_same_each_time(data, found):
     known, labels, others = data
     assert found.to_json() == evaluate(known, ood=others, labels=labels, replicates=60).to_json()
     assert json.loads(found.to_json()) == found.as_dict()
-    assert found.as_dict()["format"] == "credalens-report-2"
+    assert found.as_dict()["format"] == "credalens-report-3"
     assert found.headline() == {k: v for k, v in found.as_dict().items() if k not in ("curves", "samples")}
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.calibration = None
+
+
+def test_earlier_names_still_read_with_a_warning(found):
+    with pytest.warns(DeprecationWarning, match="Detector.classical is now .averaged") as caught:
+        assert found.ood[0].total.classical is found.ood[0].total.averaged
+    assert caught[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match="Calibration.intersection is now .credal"):
+        assert found.calibration.intersection is found.calibration.credal
+    with pytest.warns(DeprecationWarning, match="ByMethod.classical is now .averaged"):
+        assert found.selective.total.of("classical") is found.selective.total.averaged
 
 
 def test_nats_scale_uncertainty_and_leave_ranks(data, found):

@@ -21,8 +21,8 @@ def test_all_members_give_the_numbers_of_the_tables(found):
                 curve = needed.auroc.of(measure).of(kind)[one.name]
                 assert curve.mean[-1] == metrics.auroc
                 assert curve.std[-1] == 0
-    assert needed.accuracy.credal.mean[-1] == found.calibration.intersection.accuracy
-    assert needed.nll.classical.mean[-1] == found.calibration.averaged.nll
+    assert needed.accuracy.credal.mean[-1] == found.calibration.credal.accuracy
+    assert needed.nll.averaged.mean[-1] == found.calibration.averaged.nll
 
 
 def test_fewer_members_by_hand(data, found):

@@ -48,8 +48,8 @@ def test_the_words_say_what_is_used_instead_and_why(two_classes):
     )
     sentence = alarm_sentence(two_classes, by_total)
     assert "catches 0\u00a0% of near the border" in sentence
-    assert "No input can be above it: " in sentence
-    assert "No input can be" not in said.threshold
+    assert "No input can lie above it: " in sentence
+    assert "No input can lie" not in said.threshold
 
 
 def test_without_ood_data_the_same_score_is_used():
@@ -82,8 +82,8 @@ def test_where_all_scores_tie_the_one_that_ties_least_is_used_and_the_words_say_
     assert result.recommended.score in result.recommended.tied
     assert result.recommended.tied[result.recommended.score] == min(result.recommended.tied[name] for name in DEFAULTS)
     said = summary(result)
-    assert any("and so it is with the scores that could take its place" in text for text in said.remarks)
-    assert "it cannot be said which predictions to hand to a person" in said.rejection
+    assert any("nor do the scores that could take its place" in text for text in said.remarks)
+    assert "none tells which predictions to hand to a person" in said.rejection
     assert "never far from" not in said.remarks[-1]
 
 

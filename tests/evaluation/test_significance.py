@@ -17,7 +17,7 @@ from credalens.evaluation import (
     compare_auroc,
     ood_metrics,
 )
-from credalens.evaluation.statistics.comparisons import paired_share
+from credalens.evaluation.intervals import compare_shares
 
 lawful = settings(derandomize=True, deadline=None, max_examples=60)
 samples = st.lists(st.integers(-4, 4).map(float), min_size=2, max_size=15)
@@ -246,7 +246,7 @@ def test_the_paired_accuracy_test_is_never_wrong_more_often_than_it_says(n, shar
         for only_a in range(either + 1):
             a = np.arange(n) < only_a
             b = (np.arange(n) >= only_a) & (np.arange(n) < either)
-            test = paired_share(a, b, level=0.95)
+            test = compare_shares("accuracy", a, b, level=0.95)
             assert (test.p_value <= 0.05) == (test.low > 0 or test.high < 0)
             if test.p_value <= 0.05:
                 wrong += chance * math.comb(either, only_a) / 2**either

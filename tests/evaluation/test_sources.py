@@ -24,7 +24,7 @@ def test_files_read_in_pieces_give_the_same_as_arrays(monkeypatch, tmp_path, dat
     files = {name: tmp_path / f"{name}.parquet" for name in others}
     for name, probs in others.items():
         save_predictions(files[name], probs)
-    monkeypatch.setattr(source, "VALUES_A_CHUNK", 5 * CLASSES * 7)
+    monkeypatch.setattr(source, "rows_at_a_time", lambda *_: 7)
     opened = {name: open_predictions(path) for name, path in files.items()}
     again = evaluate(open_predictions(tmp_path / "id.npz"), opened, labels=labels, replicates=60)
     assert again.data.id.file == "id.npz"
@@ -102,14 +102,14 @@ def test_a_bad_row_in_a_file_is_named_by_its_place(monkeypatch, tmp_path, data):
     spoilt = known.copy()
     spoilt[3, 77, 2] = np.nan
     np.save(tmp_path / "id.npy", spoilt)
-    monkeypatch.setattr(source, "VALUES_A_CHUNK", 5 * CLASSES * 10)
+    monkeypatch.setattr(source, "rows_at_a_time", lambda *_: 10)
     with pytest.raises(ValueError, match=r"id\.npy: row 77, member 3: class 2 is nan"):
         evaluate(open_predictions(tmp_path / "id.npy"), others)
 
 
 def test_take_reads_rows_across_chunks(monkeypatch, data):
     known, _, _ = data
-    monkeypatch.setattr(source, "VALUES_A_CHUNK", 5 * CLASSES * 9)
+    monkeypatch.setattr(source, "rows_at_a_time", lambda *_: 9)
     rows = np.array([0, 8, 9, 44, 119])
     assert (Source("x", known, False).take(rows) == known[:, rows]).all()
 

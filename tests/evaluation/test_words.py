@@ -9,14 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from credalens.evaluation import Comparison, Interval, evaluate, remarks, sentences, words
+from credalens.evaluation import Comparison, Interval, evaluate, sentences, words
+from credalens.evaluation.intervals import Resampling
 from credalens.evaluation.members_needed import Trend
 from credalens.evaluation.prediction_quality import Calibration, JudgedRows, choose_point
 from credalens.evaluation.results import ByMethod
-from credalens.evaluation.statistics.bootstrap import Resampling
-from credalens.evaluation.words import GLOSSARY
-from credalens.report.charts.detection import ranking_chart
-from credalens.report.footer import facts
+from credalens.report.charts.evaluation import ranking_chart
+from credalens.report.page import glossary, render_html
 from tests.strategies import batch_of
 
 STRANGE = "another data set"
@@ -73,22 +72,22 @@ def recommending(result, score, *numbers, p_value=0.001):
     ],
 )
 def test_a_verdict_needs_an_interval_on_one_side_of_zero(numbers, expected):
-    assert sentences.verdict(comparison(*numbers)) == expected
+    assert comparison(*numbers).verdict == expected
 
 
 def test_a_loss_is_said_as_a_loss(result):
     said = sentences.summary(with_gain(with_gain(result, -0.03, -0.02, -0.01), 0.01, 0.02, 0.03, place=1))
     lost, won = said.detection
     assert (lost.verdict, won.verdict) == ("worse", "better")
-    assert lost.total.endswith("2.00 points worse than averaging (−3.00 to −1.00).")
-    assert won.total.endswith("2.00 points better than averaging (+1.00 to +3.00).")
+    assert lost.total.endswith("2.00 points worse than the averaged prediction (−3.00 to −1.00).")
+    assert won.total.endswith("2.00 points better than the averaged prediction (+1.00 to +3.00).")
 
 
 def test_no_clear_difference_is_said_as_such(result):
     said = sentences.summary(with_gain(result, -0.01, 0.02, 0.05))
-    assert said.detection[0].total.endswith("no clear difference from averaging (−1.00 to +5.00).")
+    assert said.detection[0].total.endswith("no clear difference from the averaged prediction (−1.00 to +5.00).")
     same = sentences.summary(with_gain(result, 0.0, 0.0, 0.0))
-    assert same.detection[0].total.endswith("the same as averaging.")
+    assert same.detection[0].total.endswith("the same as for the averaged prediction.")
 
 
 def test_the_headline_names_the_recommended_score_and_says_where_averaging_is_better(result):
@@ -107,7 +106,7 @@ def test_the_headline_names_the_recommended_score_and_says_where_averaging_is_be
 @pytest.mark.parametrize(
     ("gain", "reason"),
     [
-        (-0.0056, "what is chosen on some data finds no more on others (−0.56 points)"),
+        (-0.0056, "a score that is chosen on some data finds no more on other data (−0.56 points)"),
         (0.01, "not by mean rank"),
         (None, "there are too few inputs to choose by"),
     ],
@@ -123,7 +122,7 @@ def test_the_headline_says_why_a_score_that_is_ahead_is_not_recommended(result, 
 def test_the_headline_says_what_choosing_was_worth_elsewhere(result):
     chosen = recommending(result, "mean_total", 0.01, 0.02, 0.03)
     said = sentences.summary(changed(chosen, "recommended.gain", 0.0123)).headline
-    assert "measured on other data sets, the gain is +1.23 points. It belongs" in said
+    assert "measured on other data sets, the gain is +1.23 points. It is a score of" in said
     assert "the gain is" not in sentences.summary(changed(chosen, "recommended.gain", None)).headline
 
 
@@ -133,7 +132,7 @@ def test_the_headline_says_what_choosing_was_worth_elsewhere(result):
 )
 def test_without_ood_data_the_default_has_its_reason(result, score, reason):
     without = replace(result, ood=(), recommended=replace(result.recommended, score=score))
-    assert reason in remarks.remarks(without)[-1]
+    assert reason in sentences.summary(without).remarks[-1]
 
 
 def test_the_threshold_is_that_of_the_recommended_score(result):
@@ -163,14 +162,17 @@ def test_the_headline_gives_the_mean_auroc_of_data_not_used_to_choose(result):
 
 
 def test_who_is_ahead_in_what(result):
-    ours = replace(result.calibration.intersection, accuracy=0.9, ece=0.03, nll=0.5)
+    ours = replace(result.calibration.credal, accuracy=0.9, ece=0.03, nll=0.5)
     theirs = replace(result.calibration.averaged, accuracy=0.8, ece=0.02, nll=0.5)
     said = sentences.summary(replace(result, calibration=Calibration(ours, theirs))).prediction
-    assert "Credal prediction is ahead in accuracy; averaging is ahead in ECE; they are equal in NLL." in said
+    assert (
+        "The credal prediction is ahead in accuracy; the averaged prediction is ahead in ECE; they are equal in NLL."
+        in said
+    )
     ours = replace(ours, accuracy=0.7, nll=0.6)
     said = sentences.summary(replace(result, calibration=Calibration(ours, theirs))).prediction
-    assert "Averaging is ahead in accuracy, ECE and NLL." in said
-    for prediction, advice in (("mean", "use the mean as"), ("intersection", "use the intersection probability as")):
+    assert "The averaged prediction is ahead in accuracy, ECE and NLL." in said
+    for prediction, advice in (("mean", "use it as"), ("intersection", "use the intersection probability as")):
         assert advice in sentences.summary(changed(result, "point.prediction", prediction)).prediction
 
 
@@ -184,9 +186,9 @@ def test_clearly_is_said_of_what_the_intervals_and_the_size_of_a_difference_say(
         }
         return sentences.summary(changed(result, "point", replace(point, prediction="mean", **parts))).prediction
 
-    assert "Averaging is clearly better in NLL: use the mean" in said((0.01, 0.001), (0.0004, 0.001))
-    assert "Averaging is clearly better in ECE: use the mean" in said((0.01, 0.2), (0.004, 0.001))
-    assert "Averaging is clearly better in NLL and ECE: use the mean" in said((0.01, 0.001), (0.004, 0.001))
+    assert "The averaged probability is clearly better in NLL: use it" in said((0.01, 0.001), (0.0004, 0.001))
+    assert "The averaged probability is clearly better in ECE: use it" in said((0.01, 0.2), (0.004, 0.001))
+    assert "The averaged probability is clearly better in NLL and ECE: use it" in said((0.01, 0.001), (0.004, 0.001))
 
 
 def test_a_difference_of_half_a_thousandth_changes_no_advice():
@@ -207,14 +209,14 @@ def test_one_member_has_one_prediction():
     probs = batch_of("peaked", 1, 60, 3, seed=5)
     said = sentences.summary(evaluate(probs, labels=np.arange(60) % 3, replicates=60)).prediction
     assert "the right class is named for" in said
-    assert not re.search("intersection|averaging|mean", said)
+    assert not re.search("intersection|averaged|mean", said)
 
 
-def test_the_head_of_a_page_names_data_that_have_a_name():
+def test_the_head_of_a_page_names_data_that_have_a_name(undrawn):
     known, noise = batch_of("peaked", 3, 60, 3), batch_of("flat", 3, 40, 3)
     unnamed, named = (evaluate(known, {"noise": noise}, replicates=60, **name) for name in ({}, {"id_name": "digits"}))
-    assert "In distribution: 60 inputs (without labels)." in facts(unnamed.data)
-    assert "In distribution: 60 inputs of digits (without labels)." in facts(named.data)
+    assert "In distribution: 60 inputs (without labels)." in render_html(unnamed)
+    assert "In distribution: 60 inputs of digits (without labels)." in render_html(named)
 
 
 def with_auroc_by_size(result, mean):
@@ -250,11 +252,11 @@ def test_remarks_say_what_to_know_before_believing(result):
         changed(replace(result, calibration=None), "data.members", 1), "ood.1.epistemic.difference.auroc.n_ood", 29
     )
     one, many = (
-        remarks.ONE_MEMBER,
-        f"{STRANGE}: with only 29 OOD inputs credal sets and averaging are not compared by their AUROC (that needs 30), and "
-        "the intervals of AUPRC and FPR95 may well be wrong.",
+        sentences.ONE_MEMBER,
+        f"{STRANGE}: with only 29 OOD inputs credal and averaged predictions are not compared by their AUROC (that needs 30), "
+        "and the intervals of AUPRC and FPR95 may well be wrong.",
     )
-    assert doubtful.words.remarks == [many, one, remarks.NO_LABELS]
+    assert doubtful.words.remarks == [many, one, sentences.NO_LABELS]
     assert doubtful.words.detection[1].remark.startswith("With only 29 OOD inputs")
 
 
@@ -263,7 +265,7 @@ def test_too_few_inputs_are_not_compared_anywhere(result):
     few = changed(result, "ood.0.epistemic.difference.auroc", gain)
     finding = few.words.detection[0]
     assert finding.verdict == "undecided"
-    assert finding.epistemic.endswith("not compared with averaging, for too few inputs.")
+    assert finding.epistemic.endswith("not compared with the averaged prediction, for too few inputs.")
     ranked = [replace(one, difference=gain) if one.difference else one for one in result.recommended.ranking]
     assert "points (too few samples): undecided" in ranking_chart(replace(result.recommended, ranking=ranked)).label
     assert few.words.remarks[0].startswith("flat: with only 12 OOD inputs")
@@ -278,6 +280,6 @@ def test_numbers_in_words():
 
 
 def test_every_word_is_explained_in_one_sentence():
-    for text in GLOSSARY.values():
+    for text in glossary().values():
         assert text.endswith(".")
         assert text.count(". ") == 0

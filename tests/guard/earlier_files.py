@@ -9,5 +9,5 @@ from credalens.guard import Guard
 
 def earlier_fields(guard: Guard, /) -> dict[str, Any]:
     """The fields of a guard under the names of versions 1 and 2."""
-    fields = guard._fields()
+    fields = guard.saved_fields()
     return {"members": fields.pop("note"), **fields}

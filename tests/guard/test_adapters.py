@@ -8,7 +8,7 @@ from credalens.arrays import SEVERAL, rounding
 from credalens.guard import Guard
 from credalens.scoring import score_file
 from credalens.storage import open_predictions
-from credalens.storage.source import Source
+from credalens.storage.source import Source, wrap_chunk
 from tests.strategies import batch_of
 
 NAMES_THE_REMEDY = (
@@ -165,5 +165,5 @@ def test_a_file_in_half_precision_is_judged_as_its_members_in_memory(tmp_path, o
     decided = guard.decide(wrap_all(tensor))
     assert np.load(tmp_path / "out.npz")["decision"].tolist() == decided.decision.tolist()
     source = Source("later", open_predictions(tmp_path / "later.safetensors", logits=logits), logits)
-    assert source.wrap(source.first_rows())._rounding == source.rounding == wrap_all(tensor)._rounding
+    assert wrap_chunk(source, source.read(0, 16))._rounding == source.rounding == wrap_all(tensor)._rounding
     assert (np.asarray(decided.accepted)).mean() >= 0.9

@@ -204,7 +204,7 @@ def test_guards_that_decide_differently_have_different_digests():
 )
 def test_fields_that_make_no_guard_are_refused(tmp_path, changes, message):
     path = tmp_path / "guard.json"
-    SavedFormat("guard", 3).write(path, {**GUARD._fields(), **changes})
+    SavedFormat("guard", 3).write(path, {**GUARD.saved_fields(), **changes})
     with pytest.raises(
         ValueError, match=rf"guard.json is not a saved guard \(credalens-guard-3\): .*{re.escape(message)}"
     ):
@@ -212,7 +212,7 @@ def test_fields_that_make_no_guard_are_refused(tmp_path, changes, message):
 
 
 def test_a_newer_file_says_so(tmp_path):
-    SavedFormat("guard", 4).write(tmp_path / "guard.json", GUARD._fields())
+    SavedFormat("guard", 4).write(tmp_path / "guard.json", GUARD.saved_fields())
     with pytest.raises(ValueError, match=r"credalens-guard-4, of a newer credalens. Update credalens"):
         Guard.load(tmp_path / "guard.json")
 

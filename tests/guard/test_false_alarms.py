@@ -6,14 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credalens.guard.binomial import (
+    PValueTable,
+    alarm_threshold,
     binomial_interval,
     binomial_tail,
     conformal_excess,
     conformal_rate_range,
     largest_kept,
+    p_values,
     upper_bound,
 )
-from credalens.guard.false_alarms import PValueTable, alarm_threshold, p_values
 from tests import strategies  # noqa: F401 - its profile of hypothesis
 
 scores = st.lists(st.one_of(st.integers(0, 5).map(float), st.floats(-1e9, 1e9)), min_size=1, max_size=60).map(np.array)

@@ -1,6 +1,8 @@
 """A guard with sets, what it did on other data, and whether its promises hold there."""
 
+from functools import reduce
 from itertools import pairwise
+from operator import add
 
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ from hypothesis import strategies as st
 from credalens import wrap
 from credalens.guard import ConformalSets, Guard
 from credalens.guard.binomial import binomial_interval, conformal_excess
-from credalens.guard.decisions import DecisionCounts, count_decisions
+from credalens.guard.decisions import PromiseCheck
+from credalens.guard.signature import Signature
 from tests.strategies import batch_of
 
 
@@ -73,6 +76,16 @@ def test_sets_of_other_classes_are_refused():
         Guard.fit(CALIBRATION, sets=0.1)
 
 
+def test_the_check_of_a_guard_is_also_that_of_its_sets():
+    """Before the first row is decided about: a table has to pass it once for all parts."""
+    members = batch_of("flat", 3, 60, 4)
+    guard = Guard.fit(CALIBRATION, sets=ConformalSets.fit(wrap(members), np.arange(60) % 4, alpha=0.2))
+    for signature in (Signature.of(NEW), Signature.of(wrap(members))):
+        with pytest.raises(ValueError, match=r"this was fitted with \d members and the prediction has \d"):
+            guard.check(signature)
+    assert STRICT.check(Signature.of(NEW)) is None
+
+
 def test_promises_hold_on_new_data_and_break_where_the_data_change():
     checks = {check.name: check for check in STRICT.check_promises(NEW, TRUTH)}
     assert list(checks) == [
@@ -101,8 +114,9 @@ def test_promises_hold_on_new_data_and_break_where_the_data_change():
 
 
 def test_a_guard_that_accepts_nothing_keeps_its_promise_about_errors():
-    counts = DecisionCounts(10, 0, 0, 0, errors=0, misses=0, concerned=np.zeros((2, 2), int))
-    assert all(check.kept and (check.n or check.holds_up_to == 1) for check in counts.checks(STRICT))
+    check = PromiseCheck("error rate", 0.05, hits=0, n=0)
+    assert check.kept
+    assert (check.holds_up_to, check.low, check.high, check.observed) == (1.0, 0.0, 1.0, None)
 
 
 def test_a_check_doubts_a_kept_promise_rarely():
@@ -120,10 +134,7 @@ def test_a_check_doubts_a_kept_promise_rarely():
 def test_counts_of_parts_add_up(cuts):
     edges = [0, *sorted(cuts), 2000]
     parts = [slice(a, b) for a, b in pairwise(edges)]
-    total = sum((count_decisions(STRICT, NEW[part], TRUTH[part]) for part in parts[1:]),
-                count_decisions(STRICT, NEW[parts[0]], TRUTH[parts[0]]))  # fmt: skip
-    whole = count_decisions(STRICT, NEW, TRUTH)
-    assert {name: np.array_equal(value, vars(whole)[name]) for name, value in vars(total).items()} == dict.fromkeys(
-        vars(whole), True
-    )
+    total = reduce(add, (STRICT.count(NEW[part], TRUTH[part]) for part in parts))
+    whole = STRICT.count(NEW, TRUTH)
+    assert total == whole
     assert whole.accepted + whole.offered <= whole.rows

@@ -13,7 +13,7 @@ from credalens import MemberSummary, wrap, wrap_logits
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.scores import SCORES
 from credalens.guard import ConformalSets, DriftAlarm, Guard
-from credalens.guard.nonconformity import NONCONFORMITY
+from credalens.guard.conformal_sets import NONCONFORMITY
 from credalens.prediction import ARRAYS
 from tests.guard.earlier_files import earlier_fields
 from tests.strategies import batch_of
@@ -213,7 +213,7 @@ def test_half_precision_is_no_drift_where_the_alarm_is_told(data, fitted, used):
     members, fresh = np.split(DATA[data](rng, 3, 2 * ROWS), [ROWS], axis=1)
     for score in ("total", "mean_total", "least_confidence"):
         calibration, later = KINDS[fitted](members), KINDS[used](fresh)
-        tolerance = max(vars(Guard.fit(calibration, score=score).signature.slack(later._rounding)).values())
+        tolerance = max(vars(Guard.fit(calibration, score=score).slack(later._rounding)).values())
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # all scores the same
             alarms = [
                 DriftAlarm(calibration.score(score), method=method, tolerance=tolerance)

@@ -10,19 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credalens.guard.binomial import binomial_interval, binomial_tail
-from credalens.guard.calibration import CalibrationData
 from credalens.guard.decider import Guard
 from credalens.guard.limit_search import _smooth_errors, refused_share
 from credalens.guard.risk import Plan, Risk, last_passed, limits_of, plan_of, read_risks, risks_at
-from credalens.guard.signature import PredictionKind, Signature
+from credalens.guard.signature import CalibrationData, Signature
 from tests import strategies  # noqa: F401 - its profile of hypothesis
 
-SIGNATURE = Signature("total", "intersection", 2.0, PredictionKind(classes=10, n_members=5, trim=0.0))
+SIGNATURE = Signature(classes=10, n_members=5, trim=0.0)
 
 
 def calibration_of(values, wrong, labels=None):
     labels = np.zeros(len(values), int) if labels is None else labels
-    return CalibrationData(SIGNATURE, values, (labels + wrong) % 10, labels)
+    return CalibrationData(SIGNATURE, "total", "intersection", values, (labels + wrong) % 10, labels)
 
 
 def fit(values, wrong, *risks, rate=None, confidence=0.95):
@@ -175,7 +174,7 @@ def test_the_promise_holds_with_ties(kind):
     rng, broken, promised, draws = np.random.default_rng(3), 0, 0, 1_500
     for _ in range(draws):
         values, wrong = simulated(kind, rng, 600)
-        limit = searched(calibration_of(values, wrong).outcomes, [Risk(0.05)])
+        limit = searched(calibration_of(values, wrong), [Risk(0.05)])
         if limit is not None:
             promised += 1
             broken += true_risk(kind, limit) > 0.05
@@ -203,7 +202,7 @@ def test_the_promise_holds_in_ten_thousand_draws(kind, n):
         passed = (tails[errors[:, place]] <= 0.1 * share * (1 + 1e-12)) & (share > 0)
         limits, share = np.where(passed, beyond[:, place + 1], limits), np.where(passed, share, 0.0)
     for row in range(20):
-        found = searched(calibration_of(values[row], wrong[row]).outcomes, [Risk(0.05)])
+        found = searched(calibration_of(values[row], wrong[row]), [Risk(0.05)])
         assert (-np.inf if found is None else found) == limits[row]
     broken = (limits > -np.inf) & (true_risk(kind, limits) > 0.05)
     low, high = binomial_interval(int(broken.sum()), 10_000, level=0.999)
@@ -217,7 +216,7 @@ def test_how_many_calibration_sets_are_refused_is_what_a_simulation_says(n, max_
     values, rng = np.arange(float(n)), np.random.default_rng(n)
     clean = fit(values, np.zeros(n, bool), Risk(max_error))
     limits = limits_of(values, math.inf)
-    [tested] = risks_at(calibration_of(values, np.zeros(n, bool)).outcomes, [Risk(max_error)], limits, 0.95)
+    [tested] = risks_at(calibration_of(values, np.zeros(n, bool)), [Risk(max_error)], limits, 0.95)
     plan = plan_of([tested], limits)
     for rate in (0.2 * max_error, 0.6 * max_error, 1.02 * max_error):
         wrong = rng.random((2000, n)) < rate
@@ -282,7 +281,7 @@ def test_the_promise_of_several_risks_holds():
     for _ in range(draws):
         values, labels = rng.random(1500), rng.integers(0, 2, 1500)
         wrong = rng.random(1500) < 0.1 * values * (1 + labels)
-        limit = searched(calibration_of(values, wrong, labels).outcomes, risks)
+        limit = searched(calibration_of(values, wrong, labels), risks)
         if limit is not None:
             limit = min(1.0, limit)
             promised += 1
@@ -404,7 +403,7 @@ def test_if_errors_are_as_frequent_as_here_every_second_case_is_promised():
         except ValueError as error:
             if not (named := needed_by(str(error))):
                 continue
-            [tested] = risks_at(calibration_of(values, wrong).outcomes, [Risk(0.05)], limits_of(values, math.inf), 0.95)
+            [tested] = risks_at(calibration_of(values, wrong), [Risk(0.05)], limits_of(values, math.inf), 0.95)
             rates = np.diff(_smooth_errors(tested, None), prepend=0.0)
             shares.append(accepted_share(lambda u, r=rates: r[(u * 500).astype(int)], 0.05, named[0], draws=40))
     assert 0.35 <= np.mean(shares) <= 0.75
@@ -435,7 +434,7 @@ def test_p_values_and_choice_are_those_of_mapie():
     values = rng.random(3000)
     wrong = rng.random(3000) < 0.06 * values
     limits = limits_of(np.sort(values), math.inf)
-    [tested] = risks_at(calibration_of(values, wrong).outcomes, [Risk(0.03)], limits, 0.9)
+    [tested] = risks_at(calibration_of(values, wrong), [Risk(0.03)], limits, 0.9)
     start = 750
     large = np.array([start - 1, *(h - 1 for h in np.linspace(0, 3000, 101).astype(int) if h > start)])
     rates, n = tested.errors[large] / tested.accepted[large], tested.accepted[large].astype(float)

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from credalens import wrap
 from credalens.guard import Guard
-from credalens.guard.binomial import binomial_interval, conformal_rate_range
-from credalens.guard.calibration import CalibrationData
-from credalens.guard.false_alarms import alarm_threshold, share_at_top
-from credalens.guard.signature import PredictionKind, Signature
+from credalens.guard.binomial import alarm_threshold, binomial_interval, conformal_rate_range, share_at_top
+from credalens.guard.signature import CalibrationData, Signature
 
 REMEDY = r"highest value less often: 'mean_total' or 'mean_least_confidence' \(score=, --score\)"
 
 
 def guard_of(values, rate=0.05):
-    signature = Signature("total", "intersection", 2.0, PredictionKind(classes=2, n_members=5, trim=0.0))
-    return Guard.from_calibration(CalibrationData(signature, np.asarray(values, float)), false_alarm_rate=rate)
+    signature = Signature(classes=2, n_members=5, trim=0.0)
+    return Guard.from_calibration(
+        CalibrationData(signature, "total", "intersection", np.asarray(values, float)), false_alarm_rate=rate
+    )
 
 
 def binary(rows, spread, seed=0):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from credalens.kernels.classical import classical_rows
+from credalens.kernels.members import classical_rows
 from tests import oracles
 from tests.strategies import KINDS, batch_of
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from credalens import ProbabilityIntervals
 from credalens.core.options import MAX_NODES, TOLERANCE
+from credalens.kernels.buffers import Row, row_workspace, whole_vectors
 from credalens.kernels.lower.open_classes import (
     OpenClasses,
     no_peaks,
@@ -21,7 +22,6 @@ from credalens.kernels.lower.open_classes import (
     peaks_of,
 )
 from credalens.kernels.lower.solve import lower_entropy_rows
-from credalens.kernels.rows import Row, row_workspace, whole_vectors
 from credalens.kernels.simd.jit import OPTIONS
 from credalens.kernels.simd.phi import phi_pair
 from credalens.kernels.simd.vectors import WIDTH, load

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from credalens import intersection_probability, lower_entropy, probability_intervals, upper_entropy, wrap
 from credalens.core.options import MAX_NODES, TOLERANCE
-from credalens.kernels.bounds import bounds_rows, fold_rows, intersect_rows
 from credalens.kernels.decompose import decompose_bounds, decompose_members
 from credalens.kernels.lower.enumeration import flips_workspace
-from credalens.kernels.lower.records import enumerate_records, records_workspace
-from credalens.kernels.lower.solve import enumerate_rows, search_workspace
+from credalens.kernels.lower.solve import enumerate_records, enumerate_rows, records_workspace, search_workspace
+from credalens.kernels.members import bounds_rows, fold_rows, intersect_rows
 from credalens.kernels.upper import water_fill_rows
 from tests import oracles
 from tests.strategies import KINDS, batch_of
@@ -204,7 +203,7 @@ import ctypes, mmap, sys
 import numpy as np
 from credalens.kernels.decompose import decompose_members
 from credalens.kernels.lower.enumeration import flips_workspace
-from credalens.kernels.lower.records import enumerate_records, records_workspace
+from credalens.kernels.lower.solve import enumerate_records, records_workspace
 from credalens.kernels.lower.solve import search_workspace
 
 libc = ctypes.CDLL(None, use_errno=True)

@@ -132,23 +132,21 @@ def whole(x, y, number, out):
     a, b = load(x, 0), load(y, 0)
     store(out, 0 * WIDTH, a + b)
     store(out, 1 * WIDTH, a - b)
-    store(out, 2 * WIDTH, a * b)
-    store(out, 3 * WIDTH, a & b)
-    store(out, 4 * WIDTH, a | b)
-    store(out, 5 * WIDTH, a >> 5)
-    store(out, 6 * WIDTH, a + number)
-    store(out, 7 * WIDTH, number - a)
-    store(out, 8 * WIDTH, number & a)
-    store(out, 9 * WIDTH, positions())
+    store(out, 2 * WIDTH, a & b)
+    store(out, 3 * WIDTH, a >> 5)
+    store(out, 4 * WIDTH, a + number)
+    store(out, 5 * WIDTH, number - a)
+    store(out, 6 * WIDTH, number & a)
+    store(out, 7 * WIDTH, positions())
 
 
 @laws
 @given(eight(INTEGERS), eight(INTEGERS), INTEGERS)
 def test_arithmetic_of_integers(x, y, number):
     a, b = np.array(x), np.array(y)
-    out = np.empty((10, WIDTH), np.int64)
+    out = np.empty((8, WIDTH), np.int64)
     whole(a, b, number, out.reshape(-1))
-    expected = [a + b, a - b, a * b, a & b, a | b, a >> 5, a + number, number - a, number & a, LANES]
+    expected = [a + b, a - b, a & b, a >> 5, a + number, number - a, number & a, LANES]
     np.testing.assert_array_equal(out, expected)
 
 

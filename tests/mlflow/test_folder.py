@@ -12,7 +12,7 @@ from credalens import wrap_logits
 from credalens.guard import Guard
 from credalens.mlflow import load_model
 from credalens.mlflow.folder import Description, Wheel
-from credalens.mlflow.saving import write_files
+from credalens.mlflow.model import write_files
 from credalens.storage.formats.onnx import external_files
 from tests.serve.onnx_files import write_linear
 

@@ -16,8 +16,8 @@ import torch
 from credalens import wrap_logits
 from credalens.guard import Guard
 from credalens.mlflow import load_model, log_model, save_model
-from credalens.mlflow.factories import factory_of_model
-from credalens.mlflow.saving import write_files
+from credalens.mlflow.factories import find_factory
+from credalens.mlflow.model import write_files
 from credalens.storage.prediction_file import to_frame
 from credalens.torch import CredalWrapper
 from tests.mlflow import networks
@@ -223,7 +223,7 @@ class TestFactoriesOfSavedModels:
         sys.modules["lazy"] = module
         try:
             with pytest.raises(ValueError, match="not marked"):
-                factory_of_model("lazy:network")
+                find_factory("lazy:network", by_caller=False)
         finally:
             del sys.modules["lazy"]
 

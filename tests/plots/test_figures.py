@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from credalens import look, plots
+from credalens import plots
+from credalens import theme as look
 from credalens.plots import (
     axes,
     new_figure,
@@ -21,7 +22,7 @@ from credalens.plots import (
     plot_uncertainty_histograms,
     themed,
 )
-from credalens.plots.saving import render_figure
+from credalens.plots.axes import render_figure
 from tests.plots.drawing import ensemble, legend_of
 
 CIFAR = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]

@@ -6,8 +6,8 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
-from credalens.plots.saving import render_figure, save_figure
-from credalens.plots.trends import plot_against_severity
+from credalens.plots.axes import render_figure, save_figure
+from credalens.plots.series import plot_against_severity
 
 STARTS = {"png": b"\x89PNG\r\n\x1a\n", "svg": b"<?xml", "pdf": b"%PDF-"}
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens.core.intervals import intersection_probability
-from credalens.evaluation.three_class_geometry import CORNERS, to_plane
+from credalens.evaluation.single_inputs import CORNERS, to_plane
 from credalens.plots import merge_to_three, plot_simplex, plot_simplex_panel
 from tests.plots.drawing import legend_of, members
 

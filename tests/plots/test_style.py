@@ -4,7 +4,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from credalens import look
+from credalens import theme as look
 from credalens.core.scores import SCORES
 from credalens.plots import axes, plot_against_severity
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from credalens.look import LIGHT
 from credalens.plots import plot_against_severity
+from credalens.theme import LIGHT
 from tests.plots.drawing import legend_of
 
 

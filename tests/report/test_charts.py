@@ -9,11 +9,10 @@ import pytest
 
 from credalens.evaluation import evaluate
 from credalens.evaluation.single_inputs import view_members
-from credalens.look import DARK, LIGHT, PAGE, STROKES
-from credalens.report.charts.all import Charts, input_charts
-from credalens.report.charts.detection import pr_chart, roc_chart
-from credalens.report.charts.one_input import bars_chart, simplex_chart
+from credalens.report.charts.evaluation import named_charts, pr_chart, roc_chart
+from credalens.report.charts.one_input import bars_chart, input_charts, simplex_chart
 from credalens.report.figures import to_png, to_svg, values_table
+from credalens.theme import DARK, LIGHT, PAGE, STROKES
 from tests.strategies import batch_of, make_members
 
 
@@ -52,7 +51,7 @@ def test_lines_have_the_colour_and_the_dashes_of_their_score(found, theme):
 
 
 def test_every_chart_is_drawn_and_has_values(found):
-    charts = [chart for _, chart in Charts.of(found).named()] + input_charts(found.samples[0], ["a", "b", "c"])
+    charts = [chart for _, chart in named_charts(found)] + input_charts(found.samples[0], ["a", "b", "c"])
     assert {chart.kind.split()[0] for chart in charts} == {
         "ranking", "reliability", "rejection", "roc", "pr", "histogram", "members", "bars", "simplex",
     }  # fmt: skip

@@ -14,8 +14,7 @@ import pytest
 
 from credalens.evaluation import compare_models, evaluate
 from credalens.guard import Guard
-from credalens.guard.calibration import CalibrationData
-from credalens.guard.signature import PredictionKind, Signature
+from credalens.guard.signature import CalibrationData, Signature
 from credalens.report import files
 from credalens.report.files import write_report
 from credalens.report.page import render_html
@@ -47,7 +46,7 @@ def test_an_older_report_is_replaced_and_other_files_stay(found, undrawn, tmp_pa
     write_report(found, folder)
     assert "0.0.1" not in (folder / "report.html").read_text(encoding="utf-8")
     assert (folder / "notes.txt").read_text() == "mine"
-    assert json.loads((folder / "report.json").read_text(encoding="utf-8"))["format"] == "credalens-report-2"
+    assert json.loads((folder / "report.json").read_text(encoding="utf-8"))["format"] == "credalens-report-3"
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
 
@@ -97,9 +96,7 @@ def test_a_folder_that_cannot_be_written(found):
         write_report(found, Path(f"/proc/{os.getpid()}/task/x"))
 
 
-CALIBRATION = CalibrationData(
-    Signature("total", "intersection", 2.0, PredictionKind(classes=4, n_members=5, trim=0.0)), np.arange(100.0)
-)
+CALIBRATION = CalibrationData(Signature(classes=4, n_members=5, trim=0.0), "total", "intersection", np.arange(100.0))
 
 
 def files_of(folder):

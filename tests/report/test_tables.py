@@ -11,8 +11,8 @@ from rich.console import Console
 
 from credalens.core.scores import SCORES
 from credalens.evaluation import evaluate
-from credalens.evaluation.words import GLOSSARY
 from credalens.report import tables
+from credalens.report.page import glossary
 from credalens.report.tables import Cell, Column, Table, mark_best
 from credalens.report.terminal import print_result, to_rich
 from tests.strategies import batch_of
@@ -37,13 +37,13 @@ def test_headings_are_words_of_the_glossary(result):
     ]
     for table in used:
         for column in table.columns:
-            assert column.word is None or GLOSSARY[column.word]
+            assert column.word is None or glossary()[column.word]
 
 
 def test_the_better_cell_is_marked_by_what_is_shown():
     cells = [Cell("1.00", 1.001), Cell("1.00", 1.002), Cell("0.90", 0.9)]
     assert [cell.best for cell in mark_best(cells)] == [True, True, False]
-    assert [cell.best for cell in mark_best(cells, lower=True)] == [False, False, True]
+    assert [cell.best for cell in mark_best(cells, min)] == [False, False, True]
     assert not any(cell.best for cell in mark_best(cells[:2]))
     assert [cell.best for cell in mark_best([Cell("–"), *cells])] == [False, True, True, False]
 
@@ -54,20 +54,20 @@ def test_the_detection_table_holds_the_numbers(result):
     parts = [(one, detector) for one in result.ood for _, detector in one.detectors()]
     for row, (one, part) in zip(table.rows, parts, strict=True):
         assert row[0].text == one.name
-        assert [row[2].value, row[3].value] == [part.credal.auroc, part.classical.auroc]
-        assert [row[7].value, row[8].value] == [part.credal.fpr95, part.classical.fpr95]
+        assert [row[2].value, row[3].value] == [part.credal.auroc, part.averaged.auroc]
+        assert [row[7].value, row[8].value] == [part.credal.fpr95, part.averaged.fpr95]
         assert row[4].value == part.difference.auroc.difference
-        lower = min(part.credal.fpr95, part.classical.fpr95)
+        lower = min(part.credal.fpr95, part.averaged.fpr95)
         assert all(cell.best == (cell.value == lower) for cell in row[7:9]) or row[7].text == row[8].text
 
 
 def test_the_narrow_table_says_the_same(result):
-    wide, narrow = tables.detection_table(result), tables.narrow_detection_table(result)
+    wide, narrow = tables.detection_table(result), tables.detection_table(result, narrow=True)
     for place, row in enumerate(wide.rows):
-        credal, averaging = narrow.rows[2 * place : 2 * place + 2]
-        assert [cell.text for cell in (*credal[2:5], *averaging[2:5])] == [row[k].text for k in (2, 5, 7, 3, 6, 8)]
+        credal, averaged = narrow.rows[2 * place : 2 * place + 2]
+        assert [cell.text for cell in (*credal[2:5], *averaged[2:5])] == [row[k].text for k in (2, 5, 7, 3, 6, 8)]
         assert credal[5] == row[4]
-        assert averaging[5].text == ""
+        assert averaged[5].text == ""
     assert [row[0].text for row in narrow.rows] == ["flat", "", "", "", STRANGE, "", "", ""]
 
 

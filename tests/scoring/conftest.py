@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from credalens.storage import lock
 from tests.scoring.folders import SIZES, VALUES
 from tests.scoring.tables import write_table
-
-
-@pytest.fixture(autouse=True)
-def _settle_at_once(monkeypatch):
-    monkeypatch.setattr(lock, "SETTLE", 0.01)
 
 
 @pytest.fixture

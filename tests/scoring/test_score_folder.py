@@ -15,11 +15,13 @@ import pytest
 from pyarrow import fs
 
 from credalens import wrap, wrap_logits
-from credalens.scoring import job as jobs
-from credalens.scoring import score_folder
+from credalens.scoring import score_folder, tables
+from credalens.scoring.job import in_this_process
+from credalens.scoring.settings import score_columns
+from credalens.storage import source as sources
 from credalens.storage.formats.parquet import fixed_lists
 from tests.scoring.folders import SIZES, VALUES, assert_scored, names, parts
-from tests.scoring.tables import read_columns, write_part, write_table
+from tests.scoring.tables import read_columns, spoil_row, write_part, write_table
 from tests.strategies import batch_of
 
 
@@ -99,6 +101,61 @@ def test_one_file_is_a_table_of_one_part(tmp_path, source):
     assert_scored(tmp_path / "out", wrap(VALUES[:, 25:45]))
 
 
+@pytest.fixture
+def in_groups(monkeypatch):
+    """Files of one table are cut into parts of at least 20 rows; their row groups have seven."""
+    monkeypatch.setattr(tables, "PART_BYTES", VALUES[:, :20].nbytes)
+
+
+@pytest.mark.usefixtures("in_groups")
+def test_a_large_file_is_cut_at_its_row_groups(tmp_path):
+    write_part(tmp_path / "one.parquet", VALUES.transpose(1, 0, 2))
+    summary = score_folder(tmp_path / "one.parquet", tmp_path / "out", chunk_rows=8)
+    written = sorted((tmp_path / "out").glob("*.parquet"))
+    assert [path.name for path in written] == ["one-00000.parquet", "one-00001.parquet", "one-00002.parquet"]
+    assert [pq.read_metadata(path).num_rows for path in written] == [21, 21, 18]
+    assert (summary.parts, summary.scores.rows) == (3, 60)
+    for name, column in score_columns(wrap(VALUES), "maximality").items():
+        np.testing.assert_array_equal(read_columns(written)[name], column)
+    written[1].unlink()
+    assert score_folder(tmp_path / "one.parquet", tmp_path / "out").resumed_parts == 2
+    assert [pq.read_metadata(path).num_rows for path in written] == [21, 21, 18]
+
+
+@pytest.mark.usefixtures("in_groups")
+@pytest.mark.parametrize("rows", [0, 20, 60])
+def test_row_groups_without_rows_are_no_parts(tmp_path, rows):
+    table = pa.table({"probs": fixed_lists(VALUES[:, :rows].transpose(1, 0, 2).copy())})
+    with pq.ParquetWriter(tmp_path / "one.parquet", table.schema) as writer:
+        for chunk in (table[:0], table, table[:0]):
+            writer.write_table(chunk)
+    if rows:
+        assert score_folder(tmp_path / "one.parquet", tmp_path / "out").parts == 1
+    else:
+        with pytest.raises(ValueError, match="no part has a row"):
+            score_folder(tmp_path / "one.parquet", tmp_path / "out")
+
+
+@pytest.mark.usefixtures("in_groups")
+def test_a_bad_row_of_a_large_file_is_named_by_its_place_in_the_file(tmp_path):
+    write_part(tmp_path / "one.parquet", VALUES.transpose(1, 0, 2))
+    spoil_row(tmp_path / "one.parquet", 30)
+    with pytest.raises(ValueError, match=r"one\.parquet: row 30, member 0: it sums to 2.*1 of 3 parts are kept"):
+        score_folder(tmp_path / "one.parquet", tmp_path / "out", chunk_rows=4)
+
+
+@pytest.mark.usefixtures("in_groups")
+@pytest.mark.parametrize("order", [np.arange(60), np.r_[0:50, 59:49:-1]], ids=["lined up", "scattered in the end"])
+def test_large_files_of_several_models_are_joined(tmp_path, order):
+    ids = pa.array(np.arange(60))
+    for number, rows in enumerate([np.arange(60), order]):
+        write_part(tmp_path / f"{number}.parquet", VALUES[number][rows], ids.take(rows))
+    score_folder([tmp_path / "0.parquet", tmp_path / "1.parquet"], tmp_path / "out", chunk_rows=8)
+    found = read_columns(sorted((tmp_path / "out").glob("*.parquet")))
+    assert found["id"].tolist() == list(range(60))
+    np.testing.assert_array_equal(found["lower"], wrap(VALUES[:2]).lower)
+
+
 def test_row_ids_are_kept(tmp_path):
     ids = pa.array([f"image {n:03d}" for n in range(60)])
     write_table(tmp_path / "in", VALUES, SIZES, ids=ids)
@@ -130,8 +187,11 @@ def test_a_failed_write_elsewhere_leaves_nothing(tmp_path, source, monkeypatch):
 RESIDENT = """
 import os, sys
 from pathlib import Path
-import credalens.scoring.job as work
+import credalens.scoring.settings as work
 from credalens.scoring import score_folder
+from credalens.storage.formats import parquet
+
+parquet.GROUP_ROWS = 8192  # both files have more rows than a row group of the output
 
 def most(source, target):
     sizes, plain = [], work.score_columns
@@ -164,21 +224,22 @@ def test_memory_does_not_grow_with_a_part(tmp_path):
     ("dtype", "logits"), [("float16", False), ("float32", True), ("float64", False), ("int64", False)]
 )
 def test_a_rehearsal_is_like_a_part_and_leaves_no_trace(tmp_path, monkeypatch, dtype, logits):
-    called = "wrap_logits" if logits else "wrap"
-    compute, seen = getattr(jobs, called), []
-    monkeypatch.setattr(jobs, called, lambda p, **options: seen.append((p, options)) or compute(p, **options))
+    compute, seen = sources.wrap_members, []
+    monkeypatch.setattr(
+        sources, "wrap_members", lambda p, **options: seen.append((p, options)) or compute(p, **options)
+    )
 
     def rehearsed(job, numbers):
-        job.rehearse()
+        job.scorer.rehearse()
         assert names(tmp_path / "out") == [".lock", "_credalens.json"]
-        return jobs.in_this_process(job, numbers)
+        return in_this_process(job, numbers)
 
     values = np.eye(4)[VALUES.argmax(-1)] if dtype == "int64" else VALUES * (2 if logits else 1)
     write_table(tmp_path / "in", values.astype(dtype), SIZES, name="logits" if logits else "probs")
     score_folder(tmp_path / "in", tmp_path / "out", logits=logits, base=10, threads=1, executor=rehearsed)
     (rehearsal, options), (part, its_options), *_ = seen
     assert (rehearsal.shape, rehearsal.dtype) == ((3, 1, 4), part.dtype)
-    assert options == its_options == {"base": 10.0, "threads": 1}
+    assert options == its_options == {"logits": logits, "base": 10.0, "threads": 1}
 
 
 def test_labels_of_the_first_table_are_kept(tmp_path):

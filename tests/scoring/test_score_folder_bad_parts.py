@@ -110,7 +110,7 @@ def test_a_full_disk_is_no_fault_of_a_part(tmp_path, source, monkeypatch):
 
 def test_a_worker_with_other_code_does_not_mix_its_digits_in(tmp_path, source):
     def elsewhere(job, numbers):
-        other = replace(job, settings=replace(job.settings, kernels="of last year"))
+        other = replace(job, scorer=replace(job.scorer, settings=replace(job.scorer.settings, kernels="of last year")))
         return in_this_process(other, numbers)
 
     with pytest.raises(OSError, match=r"has another credalens.*0 of 3 parts are kept"):

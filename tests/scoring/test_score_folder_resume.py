@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -11,10 +10,11 @@ import sys
 
 import numpy as np
 import pytest
+from pyarrow import fs
 
 from credalens import wrap
 from credalens.scoring import score_folder
-from credalens.storage import lock
+from credalens.scoring.job import score_part
 from tests.engines.waiting import wait_until
 from tests.scoring.folders import VALUES, assert_scored, names, parts, truncate
 from tests.scoring.stopping import Stop, stop_after
@@ -90,7 +90,7 @@ def test_a_restart_leaves_the_files_of_the_user(tmp_path, source):
 RUN = """
 import sys, time
 from pathlib import Path
-import credalens.scoring.job as job
+import credalens.scoring.settings as settings
 from credalens.scoring import score_folder
 source, target, base, go_on = sys.argv[1:]
 
@@ -99,7 +99,7 @@ def wait(*args):
         time.sleep(0.01)
     return score(*args)
 
-score, job.score_columns = job.score_columns, wait
+score, settings.score_columns = settings.score_columns, wait
 try:
     score_folder(source, target, base=float(base), threads=1)
 except ValueError as error:
@@ -122,12 +122,27 @@ def test_of_two_runs_at_once_one_writes(tmp_path, source):
     assert names(tmp_path / "out") == ["_credalens.json", "part-0.parquet", "part-1.parquet", "part-2.parquet"]
 
 
-def test_a_lock_of_another_machine_lasts_for_a_lease(tmp_path, source, monkeypatch):
+def test_the_lock_of_a_killed_run_keeps_nobody_out(tmp_path, source):
     score_folder(source, tmp_path / "out")
-    holder = {"machine": "elsewhere", "pid": 7, "started": "1", "since": "2020", "token": "a", "beat": 1}
-    (tmp_path / "out" / ".lock").write_text(json.dumps(holder))
-    monkeypatch.setattr(lock, "LEASE", 0.2)
+    (tmp_path / "out" / ".lock").write_text("process 7 on elsewhere, since 2020")
     assert score_folder(source, tmp_path / "out").resumed_parts == 3
+    assert names(tmp_path / "out") == ["_credalens.json", "part-0.parquet", "part-1.parquet", "part-2.parquet"]
+
+
+def test_in_an_object_store_a_run_stops_when_another_has_taken_over(tmp_path, source):
+    """Nothing locks an object store; the manifest tells whose the output is."""
+    store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+
+    def overtaken(job, parts):
+        for part in parts:
+            yield score_part(job, part)
+            if part == 0:
+                score_folder("in", "out", filesystem=store, base=10, restart=True)
+
+    with pytest.raises(ValueError, match="another run has taken over out; nothing more is written"):
+        score_folder("in", "out", filesystem=store, executor=overtaken)
+    assert score_folder("in", "out", filesystem=store, base=10).scores.rows == 60
+    assert_scored(tmp_path / "out", wrap(VALUES, base=10))
 
 
 @pytest.mark.parametrize("restart", [False, True])

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from credalens import wrap
 from credalens.guard import Guard
 from credalens.serve import app, member_outputs
-from credalens.serve.tokens import read_tokens
+from credalens.serve.access import read_tokens
 from tests.serve.messages import request
 from tests.strategies import batch_of
 

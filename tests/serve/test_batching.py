@@ -15,13 +15,10 @@ from hypothesis import strategies as st
 from credalens import wrap
 from credalens.guard import Guard
 from credalens.serve import Limits, Observer, ServedModel, app, member_outputs
-from credalens.serve.batching.answering import Answering
-from credalens.serve.batching.batcher import Batcher
-from credalens.serve.batching.jobs import Job
-from credalens.serve.outputs import available_outputs
-from credalens.serve.protocol.errors import RequestError
-from credalens.serve.protocol.infer_request import WantedOutput
-from credalens.serve.protocol.infer_response import Answer
+from credalens.serve.batcher import Batcher, Job
+from credalens.serve.predictor import BatchPredictor
+from credalens.serve.protocol import RequestError, WantedOutput
+from credalens.serve.responses import Answer
 from tests.serve.messages import answers, ask, request, together
 from tests.strategies import KINDS, batch_of
 
@@ -147,8 +144,8 @@ def test_a_large_request_is_left_when_nobody_waits_for_it():
 
     rows, given_up = [], threading.Event()
     model = ServedModel("slow", "1", "test", (), part)
-    answering = Answering(model, None, available_outputs(None, has_members=True), (), Limits(batch_rows=4))
-    (reply,) = all_turns(answering.replies([job(10)], 0, given_up.is_set))
+    predictor = BatchPredictor(model, Limits(batch_rows=4))
+    (reply,) = all_turns(predictor.replies([job(10)], 0, given_up.is_set))
     assert (rows, reply.status) == ([4], 504)
 
 
@@ -164,16 +161,15 @@ def test_rows_of_a_request_that_is_refused_are_not_told(given_up):
     """A bad row in the last part, or nobody who waits: the parts before count for nothing, and those of others once."""
     noting, probs = Noting(), batch_of("flat", 3, 10, 5)
     probs[1, 9] = 0.5
-    good = Job(None, {"probs": batch_of("flat", 3, 6, 5)}, 6, (WantedOutput("total", False),))
+    good = Job(None, {"probs": batch_of("flat", 3, 6, 5)}, 6, (WantedOutput("total", False),), row_axis=1)
     bad = replace(good, inputs={"probs": probs}, rows=10)
-    outputs, limits = available_outputs(None, has_members=True), Limits(batch_rows=4)
-    answering = Answering(member_outputs(), None, outputs, (noting,), limits)
+    predictor = BatchPredictor(member_outputs(), Limits(batch_rows=4), (noting,))
     turns = iter([False, False] if given_up else [False] * 99)
-    replies = all_turns(answering.replies([bad], 0, lambda: next(turns, True)))
+    replies = all_turns(predictor.replies([bad], 0, lambda: next(turns, True)))
     assert [reply.status for reply in replies] == [504 if given_up else 400]
     assert noting.batches == []
     if not given_up:
-        first, second = all_turns(answering.replies([good, bad], 0, lambda: False))
+        first, second = all_turns(predictor.replies([good, bad], 0, lambda: False))
         assert (type(first), second.status) == (Answer, 400)
         assert [event.rows for event in noting.batches] == [4, 2]
 
@@ -272,7 +268,7 @@ def submitting(jobs, *, rows, delay=0.0, later=()):
         return [ANSWER] * len(batch)
         yield
 
-    batcher = Batcher(replies, rows=rows, delay=delay, row_axis=0)
+    batcher = Batcher(replies, rows=rows, delay=delay)
 
     async def turns(count):
         for _ in range(count):
@@ -309,7 +305,7 @@ def test_a_defect_in_the_worker_reaches_every_request(quick):
         raise MemoryError
         yield
 
-    batcher = Batcher(replies, rows=8, delay=0.05, row_axis=0, quick=lambda jobs: quick)
+    batcher = Batcher(replies, rows=8, delay=0.05, quick=lambda jobs: quick)
     for _ in range(2):
         with pytest.raises(RequestError) as caught:
             together(batcher.submit(job(1)), batcher.submit(job(1)))

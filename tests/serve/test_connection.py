@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from credalens.serve import Limits, app, connection, member_outputs, places
+from credalens.serve import Limits, app, connection, member_outputs, places, responses
 from credalens.serve.server import Server
 from tests.serve.messages import request
 from tests.serve.test_processes import SECONDS, eventually
@@ -322,7 +322,7 @@ ROOM = 26 * 3 * 10_000 * 40
 
 def test_unread_answers_have_a_limit(monkeypatch):
     """Who does not read keeps nobody from short answers, and from long ones only for as long as it may."""
-    monkeypatch.setattr(places, "UNREAD", ROOM)
+    monkeypatch.setattr("credalens.serve.application.UNREAD", ROOM)
     with serving() as connect:
         reading = connect(ASKING)
         assert reading.recv(1)
@@ -335,7 +335,7 @@ def test_unread_answers_have_a_limit(monkeypatch):
 
 
 def test_who_reads_slowly_gives_way_to_another_answer(monkeypatch):
-    monkeypatch.setattr(places, "UNREAD", ROOM)
+    monkeypatch.setattr("credalens.serve.application.UNREAD", ROOM)
     monkeypatch.setattr(places, "READING", 0.2)
     monkeypatch.setattr(places, "SLOW_READING", 1 << 40)
     with serving() as connect:
@@ -348,26 +348,23 @@ def test_who_reads_slowly_gives_way_to_another_answer(monkeypatch):
         assert 0 < size < 6 * 3 * 10_000 * 40  # the beginning of an answer, whose numbers take 7 bytes each
 
 
-@pytest.mark.parametrize("size", [0, 1, places.PIECE - 1, places.PIECE, places.PIECE + 1, 3 * places.PIECE])
+@pytest.mark.parametrize("size", [0, 1, responses.PIECE - 1, responses.PIECE, responses.PIECE + 1, 3 * responses.PIECE])
 def test_an_answer_is_handed_over_in_pieces(size):
     body, sent = bytes(range(256)) * (size // 256) + bytes(size % 256), []
-
-    async def sending(scope, receive, send):
-        await send({"type": "http.response.start", "status": 200})
-        await send({"type": "http.response.body", "body": body, "more_body": True})
-        await send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def keep(message):
         sent.append(message)
 
     async def run():
-        unread = places.Unread()
-        held = unread.take(places.UNREAD)
-        await places.Sending(sending, held, unread)({}, None, keep)
-        assert held.read == 2 * size
-        unread.take(places.UNREAD)
+        room, response = places.Room(10, "full"), responses.InferResponse([body, body], {})
+        place, response.room = response.place, room
+        place.size = 10
+        room.take(place)
+        await response({}, None, keep)
+        assert place.moved == 2 * size
+        room.take(places.Place(10, places.is_read_slowly))
 
     asyncio.run(run())
     assert b"".join(message.get("body", b"") for message in sent) == 2 * body
-    assert all(len(message.get("body", b"")) <= places.PIECE for message in sent)
+    assert all(len(message.get("body", b"")) <= responses.PIECE for message in sent)
     assert [message["more_body"] for message in sent[1:]] == [True] * (len(sent) - 2) + [False]

@@ -15,9 +15,8 @@ import pytest
 
 from credalens import wrap
 from credalens.guard import Guard
-from credalens.serve.content import Content, ModelFile
-from credalens.serve.models.onnx_members import onnx_members
-from credalens.serve.settings import Settings
+from credalens.serve.onnx_members import onnx_members
+from credalens.serve.settings import Content, ModelFile, Settings
 from tests.serve.messages import request
 from tests.serve.onnx_files import write_linear
 from tests.serve.test_processes import ask, eventually, running, workers

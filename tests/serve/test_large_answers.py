@@ -15,13 +15,10 @@ from hypothesis import strategies as st
 
 from credalens import wrap
 from credalens.serve import Limits, ServedModel, app, member_outputs
-from credalens.serve.batching.answering import FIRST_VALUES, LONG_CLASSES, LONG_VALUES, Answering
-from credalens.serve.batching.batcher import Batcher
-from credalens.serve.batching.jobs import Job
-from credalens.serve.outputs import available_outputs
-from credalens.serve.protocol.errors import RequestError
-from credalens.serve.protocol.infer_request import WantedOutput
-from credalens.serve.protocol.infer_response import AT_ONCE, HEADER_LENGTH, Answer
+from credalens.serve.batcher import Batcher, Job
+from credalens.serve.predictor import FIRST_VALUES, LONG_CLASSES, LONG_VALUES, BatchPredictor
+from credalens.serve.protocol import RequestError, WantedOutput
+from credalens.serve.responses import AT_ONCE, HEADER_LENGTH, Answer
 from tests.serve.messages import answers, ask, infer, request
 from tests.strategies import batch_of
 
@@ -67,11 +64,11 @@ def test_a_model_that_does_not_say_how_many_classes_it_has_is_asked_for_a_few_ro
 
 
 def job(probs, *names):
-    return Job(None, {"probs": probs}, probs.shape[1], tuple(WantedOutput(name, False) for name in names))
+    return Job(None, {"probs": probs}, probs.shape[1], tuple(WantedOutput(name, False) for name in names), row_axis=1)
 
 
-def answering(model, **limits):
-    return Answering(model, None, available_outputs(None, has_members=True), (), Limits(**limits))
+def predictor(model, **limits):
+    return BatchPredictor(model, Limits(**limits))
 
 
 def turns_of(work):
@@ -89,7 +86,7 @@ def test_many_classes_are_predicted_in_parts_that_others_can_wait_for():
     """However long a part took: each has at most four times the rows of the one before."""
     probs = np.full((2, 60, 5000), 1 / 5000)
     model, rows = watched(member_outputs())
-    count, (reply,) = turns_of(answering(model).replies([job(probs, "total")], 0, lambda: False))
+    count, (reply,) = turns_of(predictor(model).replies([job(probs, "total")], 0, lambda: False))
     assert rows[0] == FIRST_VALUES // (2 * 5000)
     assert (sum(rows), count) == (60, len(rows) - 1)
     assert all(later <= 4 * before for before, later in pairwise(rows))
@@ -99,7 +96,7 @@ def test_many_classes_are_predicted_in_parts_that_others_can_wait_for():
 def test_one_bad_row_among_parts_is_named_and_the_rest_answered():
     good, bad = batch_of("flat", 2, 5, 4), batch_of("flat", 2, 5, 4)
     bad[1, 3] = 0.9
-    work = answering(member_outputs(), batch_rows=2).replies([job(good, "total"), job(bad, "total")], 0, lambda: False)
+    work = predictor(member_outputs(), batch_rows=2).replies([job(good, "total"), job(bad, "total")], 0, lambda: False)
     _, (first, second) = turns_of(work)
     np.testing.assert_array_equal(first.arrays["total"], wrap(good).total)
     assert "row 3, member 1" in str(second)
@@ -121,12 +118,12 @@ def order_of_answers(sizes, *, while_first=()):
 
     async def run():
         early = [asyncio.create_task(submit(n)) for n in range(len(sizes)) if n not in while_first]
-        while not batcher._begun:
+        while not batcher._running:
             await asyncio.sleep(0)
         came.extend(asyncio.create_task(submit(n)) for n in while_first)
         await asyncio.gather(*early, *came)
 
-    batcher = Batcher(replies, rows=8, delay=0.0, row_axis=0)
+    batcher = Batcher(replies, rows=8, delay=0.0)
     asyncio.run(run())
     return done
 
@@ -199,7 +196,7 @@ def test_a_large_answer_arrives_whole(binary):
 @pytest.mark.parametrize(("members", "name", "first"), [(2, "total", 5), (5, "total", 2), (2, "hartley", 1)])
 def test_a_first_part_counts_members_and_is_one_row_of_what_may_take_long(members, name, first):
     model, rows = watched(member_outputs())
-    turns_of(answering(model).replies([job(batch_of("flat", members, 9, 5000), name)], 0, lambda: False))
+    turns_of(predictor(model).replies([job(batch_of("flat", members, 9, 5000), name)], 0, lambda: False))
     assert rows[0] == first
 
 

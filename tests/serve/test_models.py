@@ -25,7 +25,7 @@ class TestOnnx:
 
     @staticmethod
     def served(paths, guard=None, **options):
-        from credalens.serve.models.onnx_members import onnx_members
+        from credalens.serve.onnx_members import onnx_members
 
         return onnx_members(paths, guard, **options)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from credalens.serve import supervisor as module
-from credalens.serve.supervisor import PING, Supervisor
+from credalens.serve import running as module
+from credalens.serve.running import PING, Supervisor
 from tests.serve.test_processes import eventually
 
 

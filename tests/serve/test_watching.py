@@ -19,12 +19,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from credalens import wrap
 from credalens.guard import DriftAlarm, Guard
 from credalens.serve import JsonFormatter, LogLines, Watch, app, member_outputs
+from credalens.serve.metrics import FOLDER, MINUTES, STEP, History, observe_all
 from credalens.serve.observer import LOG, Answered
-from credalens.serve.watching.collecting import FOLDER
-from credalens.serve.watching.history import MINUTES, STEP, History
-from credalens.serve.watching.instruments import observe_all
-from credalens.serve.watching.restarts import Restarts
-from credalens.serve.watching.watch import MOST_PENDING
+from credalens.serve.watch import MOST_PENDING, Restarts
 from tests.serve.messages import Message, ask, request
 from tests.strategies import batch_of
 
@@ -229,7 +226,7 @@ def test_tokens_guard_the_numbers_and_not_the_empty_page():
 
 
 def test_the_log_of_an_alarm_compares_logarithms_with_logarithms(caplog):
-    from credalens.serve.watching.drift import update
+    from credalens.serve.watch import update
 
     alarm = DriftAlarm(np.linspace(0, 1, 200), alpha=0.05, method="fixed")
     with caplog.at_level("WARNING", logger="credalens"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import subprocess
@@ -12,16 +11,15 @@ import threading
 import time
 
 import pytest
-from pyarrow import fs
 
-from credalens.storage import lock
-from credalens.storage.arrow_path import arrow_path
+from credalens.storage import atomic
+from credalens.storage.atomic import locked
 from tests.engines.waiting import wait_until
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from credalens.storage.lock import locked
+from credalens.storage.atomic import locked
 with locked(Path(sys.argv[1]), "the output"):
     print("held", flush=True)
     time.sleep(60)
@@ -29,7 +27,7 @@ with locked(Path(sys.argv[1]), "the output"):
 ENTER = """
 import sys
 from pathlib import Path
-from credalens.storage.lock import locked
+from credalens.storage.atomic import locked
 print("ready", flush=True)
 input()
 try:
@@ -41,43 +39,31 @@ except ValueError as error:
 """
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    for name, seconds in (("BEAT", 0.05), ("LEASE", 0.5), ("SETTLE", 0.2)):
-        monkeypatch.setattr(lock, name, seconds)
-
-
-@pytest.fixture(params=["path", "object store"])
-def path(request, tmp_path):
-    if request.param == "path":
-        return tmp_path / ".lock"
-    return arrow_path("run/.lock", fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()))
-
-
-def stale(**fields) -> bytes:
-    """A lock of a run on another machine that ended long ago."""
-    about = {"machine": "elsewhere 1f pid:[2]", "pid": 7, "started": "3", "since": "2020", "token": "0" * 32}
-    return json.dumps({**about, "beat": 3, **fields}).encode()
-
-
-def put(path, content: bytes) -> None:
-    lock._write(path, content)
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run" / ".lock"
 
 
 def enter(path) -> None:
-    with lock.locked(path, "the output"):
+    with locked(path, "the output"):
         assert path.is_file()
     assert not path.is_file()
 
 
 def test_only_one_enters_and_the_next_one_afterwards(path):
     with (
-        lock.locked(path, "the output"),
+        locked(path, "the output"),
         pytest.raises(
             ValueError, match=rf"into the output right now: process {os.getpid()} on .*, since 2.*wait for it"
         ),
     ):
         enter(path)
+    enter(path)
+
+
+def test_an_error_lets_the_next_one_enter(path):
+    with pytest.raises(ZeroDivisionError), locked(path, "the output"):
+        raise ZeroDivisionError
     enter(path)
 
 
@@ -87,7 +73,7 @@ def test_of_many_threads_one_enters(path):
     def run():
         begin.wait()
         try:
-            with lock.locked(path, "the output"):
+            with locked(path, "the output"):
                 held.append(1)
                 wait_until(lambda: len(errors) == 7)
         except ValueError as error:
@@ -101,10 +87,31 @@ def test_of_many_threads_one_enters(path):
     assert (len(held), len(errors)) == (1, 7)
 
 
+def test_threads_that_come_and_go_never_hold_it_together(path, monkeypatch):
+    """Each deletes the file, which others may have opened by then."""
+    monkeypatch.setattr(atomic, "PATIENCE", 30.0)
+    inside, most = [], []
+
+    def run():
+        for _ in range(40):
+            with locked(path, "the output"):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=run) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(most), max(most)) == (240, 1)
+    assert not path.exists()
+
+
 @pytest.mark.parametrize("left", [False, True], ids=["free", "left by a dead process"])
 def test_of_three_processes_one_enters(tmp_path, left):
     if left:
-        (tmp_path / ".lock").write_bytes(stale(machine=lock._machine(), pid=2**22 + 1))
+        (tmp_path / ".lock").write_text("process 7 on elsewhere, since 2020")
     command = [sys.executable, "-c", ENTER, tmp_path / ".lock"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
     processes = [subprocess.Popen(command, **pipes) for _ in range(3)]
@@ -119,114 +126,69 @@ def test_of_three_processes_one_enters(tmp_path, left):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_killed_holder_is_followed_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(lock, "LEASE", 60.0)
-    path = tmp_path / ".lock"
+def test_a_killed_holder_is_followed_at_once(path):
     process = subprocess.Popen([sys.executable, "-c", HOLD, path], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "held\n"
     with pytest.raises(ValueError, match=f"process {process.pid} on"):
         enter(path)
     process.send_signal(signal.SIGKILL)
-    while process.poll() is None and lock._start_of(process.pid):  # a zombie is dead too
-        time.sleep(0.001)
+    process.communicate()
     begin = time.monotonic()
     enter(path)
-    assert time.monotonic() - begin < 30  # half a lease: nobody waited for it to run out
-    process.communicate()
+    assert time.monotonic() - begin < 30
 
 
-@pytest.mark.parametrize("content", [stale(), b"", b"{", b"[3]"], ids=["other machine", "empty", "half", "list"])
-def test_a_silent_holder_elsewhere_is_followed_after_a_lease(path, content):
-    put(path, content)
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"process 7 on elsewhere, since 2020"])
+def test_what_a_file_that_nobody_holds_says_keeps_nobody_out(path, content):
+    path.parent.mkdir()
+    path.write_bytes(content)
     enter(path)
 
 
-def test_a_silent_holder_is_named_before_it_is_waited_for(path, monkeypatch, caplog):
-    said = []
-    monkeypatch.setattr(lock.time, "sleep", lambda seconds: said.append(caplog.text))
-    put(path, stale(machine="el\x1bse"))
-    enter(path)
-    assert "waiting for up to 0 s" in said[0]
-    assert (
-        f"{path} is held by process 7 on el\\u001bse, since 2020. If no run writes into the output, delete it."
-        in said[0]
-    )
-    put(path, b"")
-    enter(path)
-    assert f"{path} is empty or damaged, as after a full disk, and names nobody" in caplog.text
+@pytest.mark.parametrize("content", ["", "half a"])
+def test_a_holder_that_could_not_say_who_it_is_is_not_named(path, content):
+    with locked(path, "the output"):
+        path.write_text(content)
+        with pytest.raises(ValueError, match="into the output right now; wait for it to end"):
+            enter(path)
 
 
-@pytest.mark.parametrize("links", [True, False], ids=["hard links", "none"])
-def test_a_disk_that_refuses_the_lock_keeps_nobody_out(tmp_path, links):
-    refuse = "" if links else "os.link = lambda *_: (_ for _ in ()).throw(OSError(95, 'no links'))"
-    big = "" if links else "lock.Path.write_bytes = lambda self, content: None"
-    script = f"""
-import os, resource, sys
+def test_a_disk_that_is_full_keeps_nobody_out(tmp_path):
+    """It may refuse the content of the lock, which is none of its business."""
+    script = """
+import resource, signal, sys
 from pathlib import Path
-from credalens.storage import lock
-{refuse}
-{big}
-resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
-try:
-    with lock.locked(Path(sys.argv[1]), "the output"):
-        print("held")
-except OSError as error:
-    print(error.errno)
+from credalens.storage.atomic import locked
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+with locked(Path(sys.argv[1]), "the output"):
+    print("held")
 """
     run = subprocess.run([sys.executable, "-c", script, tmp_path / ".lock"], capture_output=True, text=True, check=True)
-    assert (run.stdout, run.stderr) == (f"{errno.EFBIG}\n", "")
+    assert (run.stdout, run.stderr) == ("held\n", "")
     assert list(tmp_path.iterdir()) == []
-    enter(tmp_path / ".lock")
 
 
-def test_a_number_of_a_process_that_is_used_again_is_no_holder(path):
-    put(path, stale(machine=lock._machine(), pid=os.getppid(), started="1"))
-    enter(path)
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_warned_of(path, monkeypatch, number):
+    import fcntl
 
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
 
-def test_a_holder_elsewhere_that_gives_signs_of_life_is_none_to_follow(path):
-    put(path, stale())
-    stop = threading.Event()
-
-    def beat():
-        for number in range(1000):
-            if stop.wait(0.05):
-                return
-            put(path, stale(beat=number))
-
-    heart = threading.Thread(target=beat)
-    heart.start()
-    try:
-        with pytest.raises(ValueError, match="process 7 on elsewhere, since 2020"):
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="the output has no locks, so that nothing keeps a second run out"):
             enter(path)
-    finally:
-        stop.set()
-        heart.join()
 
 
-def test_a_holder_gives_signs_of_life_and_notices_that_it_was_followed(path):
-    with lock.locked(path, "the output") as held:
-        first = path.read_bytes()
-        while path.read_bytes() == first:
-            time.sleep(0.01)
-        held.check()
-        put(path, stale())
-        while not held._lost:
-            time.sleep(0.01)
-        with pytest.raises(ValueError, match="another run has taken over the output"):
-            held.check()
-    assert path.read_bytes() == stale()  # not ours to delete
+def test_a_lock_that_cannot_be_made_is_an_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        enter(tmp_path / "file" / ".lock")
 
 
-def test_whoever_dies_while_following_keeps_nobody_out(path):
-    put(path, stale())
-    put(path.parent / f".lock.{'0' * 32}.partial", stale(token="1" * 32))
-    enter(path)
-
-
-def test_a_system_that_tells_no_start_is_asked_for_the_process(monkeypatch, path):
-    monkeypatch.setattr(lock.Path, "is_file", lambda self: False)
-    assert lock._start_of(os.getpid()) == "unknown"
-    assert lock._start_of(2**22 + 1) == ""
-    monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError(95, "Operation not supported")))
-    assert lock._create(path.parent / "other" if isinstance(path, lock.Path) else path, b"mine")
+def test_without_filelock_it_says_how_to_get_it(path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "filelock", None)
+    with pytest.raises(ImportError, match=r"needs filelock.*pip install 'credalens\[cli\]'"):
+        enter(path)

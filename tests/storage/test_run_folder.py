@@ -6,33 +6,27 @@ import errno
 import json
 import os
 import stat
+from pathlib import Path
 
 import pytest
 from pyarrow import fs
 
-from credalens.storage import lock
 from credalens.storage.arrow_path import arrow_path
 from credalens.storage.run_folder import RunFolder, check_settings, settings_differences
 
 SETTINGS = {"seed": 1, "sizes": (2, 3), "schedule": {"epochs": 4}}
 
 
-@pytest.fixture(autouse=True)
-def _settle_at_once(monkeypatch):
-    monkeypatch.setattr(lock, "SETTLE", 0.01)
-
-
-@pytest.fixture(params=["path", "arrow", "object store"])
+@pytest.fixture(params=["path", "object store"])
 def run(request, tmp_path):
     """A folder below ``tmp_path``; an object store is any file system that is not the local one."""
     if request.param == "path":
         return RunFolder(tmp_path / "run")
-    store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()) if request.param == "object store" else None
-    return RunFolder(arrow_path("run" if store else tmp_path / "run", store))
+    return RunFolder(arrow_path("run", fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())))
 
 
 def begin(run, settings, **options):
-    with run.begun(settings, **options):
+    with run.open_run(settings, **options):
         pass
 
 
@@ -177,10 +171,22 @@ def test_a_full_disk_says_what_is_kept(tmp_path):
         raise OSError(errno.ENOENT, "no such input")
 
 
-def test_a_second_run_is_kept_out(run):
-    with run.begun(SETTINGS), pytest.raises(ValueError, match=r"another run is writing into .*: process \d+ on"):
+def test_a_second_run_is_kept_out(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    with run.open_run(SETTINGS), pytest.raises(ValueError, match=r"another run is writing into .*: process \d+ on"):
         begin(run, SETTINGS, restart=True)
     begin(run, SETTINGS)
+
+
+def test_a_run_that_was_overtaken_is_told_where_nothing_locks(run):
+    begin(run, SETTINGS)
+    run.check_unchanged(SETTINGS)
+    begin(run, {"seed": 2}, restart=True)
+    if isinstance(run.path, Path):  # is locked
+        run.check_unchanged(SETTINGS)
+        return
+    with pytest.raises(ValueError, match="another run has taken over run; nothing more is written"):
+        run.check_unchanged(SETTINGS)
 
 
 @pytest.mark.parametrize("premade", [False, True])
@@ -188,13 +194,11 @@ def test_a_folder_made_for_a_run_is_removed_when_it_is_empty(tmp_path, premade):
     run = RunFolder(tmp_path / "run")
     if premade:
         run.path.mkdir()
-    for names in ([], ["thesis.tex"]):
-        with run.begun(SETTINGS, parts=["part-0"]):
-            write(run, "part-0")
-            for name in names:
-                write(run, name)
-            run.clear()
-        assert run.path.exists() == (premade or bool(names))
+    with run.open_run(SETTINGS):
+        (run.path / "manifest.json").unlink()
+    assert run.path.exists() == premade
+    with run.open_run(SETTINGS):
+        (run.path / "manifest.json").rename(run.path / "thesis.tex")
     assert [path.name for path in run.path.iterdir()] == ["thesis.tex"]
 
 

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from credalens.storage import atomic_file, open_predictions, save_predictions
-from credalens.storage.atomic import side_name
-from credalens.storage.atomic_folder import atomic_folder
+from credalens.storage.atomic import atomic_folder, side_name
 from tests.strategies import batch_of
 
 FORMATS = (".npy", ".npz", ".parquet", ".safetensors")
@@ -231,8 +230,7 @@ def test_two_atomic_folders_of_one_name_do_not_mix(tmp_path):
 
 KILLED = """
 import os, signal, sys
-from credalens.storage.atomic import side_name
-from credalens.storage.atomic_folder import atomic_folder
+from credalens.storage.atomic import atomic_folder
 with atomic_folder(sys.argv[1]) as scratch:
     (scratch / "half.txt").write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)

@@ -41,7 +41,7 @@ def test_the_same_prediction(count, kind, dtype, monkeypatch):
 
 def test_values_are_not_looked_at_before_all_members_have_run(ahead, monkeypatch):
     checked = []
-    monkeypatch.setattr(member_outputs, "_check_values", lambda output, kind: checked.append(output))
+    monkeypatch.setattr(member_outputs, "read_logits", checked.append)
     CredalWrapper(members(3))(torch.randn(2, 6))
     assert checked == []
 
@@ -92,7 +92,7 @@ def test_modules_that_hold_each_other_are_walked_once():
 
 def test_outputs_go_to_wrap_as_they_are(ahead, monkeypatch):
     tensors = [torch.randn(2, 4) for _ in range(5)]
-    monkeypatch.setattr(operators, "wrap_logits", lambda given, **_: given)
+    monkeypatch.setattr(operators, "wrap_members", lambda given, **_: given)
     adapter = CredalWrapper([lambda x, y=y: y for y in tensors])
     with TorchCalls() as calls:
         given = adapter.predict_batch(torch.ones(1))
@@ -101,7 +101,7 @@ def test_outputs_go_to_wrap_as_they_are(ahead, monkeypatch):
 
 
 def test_many_members_are_still_folded(ahead, monkeypatch):
-    monkeypatch.setattr(operators, "wrap_logits", None)
+    monkeypatch.setattr(operators, "wrap_members", None)
     prediction = CredalWrapper(members(wrapper.FEW + 1))(torch.randn(2, 6))
     assert prediction.n_members == wrapper.FEW + 1
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from credalens.torch import CredalWrapper
-from credalens.torch.vectorised import stacked_bytes
+from credalens.torch.calling import stacked_bytes
 from tests.torch.agreement import assert_same
 
 

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from credalens.engines.cluster import attempts_before, import_ray, machines, worker_name
 
@@ -88,51 +88,33 @@ def for_each(
             ready, _ = ray.wait(list(waiting), timeout=LOOK)
             for reference in ready:
                 index = waiting.pop(reference)
-                ended[index] = _collect(ray, reference, items[index])
+                try:
+                    ended[index] = Done(items[index], *ray.get(reference))
+                except ray.exceptions.RayError as error:
+                    lost = f"Ray gave up on a task after all its retries ({' '.join(str(error).split())[:300]})."
+                    ended[index] = Done(items[index], None, RuntimeError(lost))
                 done(ended[index])
     except BaseException:
         for reference in waiting:
             ray.cancel(reference, force=True)
         raise
-    return [_result(ended[index]) for index in range(len(items))]
+    for index in range(len(items)):
+        if (failure := ended[index].error) is not None:
+            raise failure
+    return [ended[index].result for index in range(len(items))]  # type: ignore[misc]
 
 
-def _run(work: Callable[[Item], Result], item: Item, threads: int) -> tuple[Any, str, float, int]:
+def _run(
+    work: Callable[[Item], Result], item: Item, threads: int
+) -> tuple[Result | None, Exception | None, str, float, int]:
     """On a worker. Errors travel as values: Ray would wrap them, and begin again where it takes them for its own."""
-    _use_threads(threads)
-    begin = time.perf_counter()
-    try:
-        result: Any = work(item)
-    except Exception as error:
-        result = _Raised(error)
-    return result, worker_name(), time.perf_counter() - begin, attempts_before()
-
-
-@dataclass(frozen=True)
-class _Raised:
-    error: Exception
-
-
-def _use_threads(threads: int) -> None:
-    """Torch does as many sums side by side as it has threads, and rounds accordingly."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     import torch
 
-    torch.set_num_threads(threads)
-
-
-def _collect(ray: Any, reference: Any, item: Item) -> Done[Item, Result]:
+    torch.set_num_threads(threads)  # it does as many sums side by side, and rounds accordingly
+    begin, result, failure = time.perf_counter(), None, None
     try:
-        result, *about = ray.get(reference)
-    except ray.exceptions.RayError as error:
-        lost = RuntimeError(f"Ray gave up on a task after all its retries ({' '.join(str(error).split())[:300]}).")
-        return Done(item, None, lost)
-    if isinstance(result, _Raised):
-        return Done(item, None, result.error, *about)
-    return Done(item, result, None, *about)
-
-
-def _result(done: Done[Item, Result]) -> Result:
-    if done.error is not None:
-        raise done.error
-    return done.result  # type: ignore[return-value]
+        result = work(item)
+    except Exception as error:
+        failure = error
+    return result, failure, worker_name(), time.perf_counter() - begin, attempts_before()

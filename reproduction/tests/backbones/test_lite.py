@@ -7,10 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from credalens_paper.backbones import LITE, build_backbone
+from credalens_paper.backbones import LITE, build_backbone, find_pretrained, open_pretrained
 from credalens_paper.backbones.depthwise import DepthwiseConv2d
 from credalens_paper.backbones.lite import HalvingPad, package_name
-from credalens_paper.backbones.pretrained import find_pretrained, open_pretrained
 
 NORM = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
 

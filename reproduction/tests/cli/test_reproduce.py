@@ -11,7 +11,7 @@ import pytest
 
 from credalens.cli.app import COMMANDS
 from credalens_paper.experiments.index import LABELS
-from credalens_paper.pipeline import torch_engine as reproduce_engine
+from credalens_paper.pipeline import engines as reproduce_engine
 from reproduction.tests.pipeline.fake_engine import FakeEngine
 from tests.cli.running import run as run_command
 
@@ -89,20 +89,14 @@ def test_results_are_printed_again_without_training(capsys, tmp_path, engines):
     assert "GHComparison" not in out
 
 
-def test_pages_take_the_place_of_no_result_and_of_each_other(capsys, tmp_path):
+def test_pages_take_the_place_of_no_result(capsys, tmp_path):
     run(capsys, "PIA", "--out", tmp_path)
     results = tmp_path / "smoke" / "results"
     before = (results / "PIA.json").read_bytes()
-    for option in ("--markdown", "--findings"):
-        code, _, err = run(capsys, "--from-results", results, option, results / "PIA.json")
-        assert code == 2
-        assert "it is the file that is being read" in err
-    both = ("--markdown", tmp_path / "x.md", "--findings", results / ".." / ".." / "x.md")
-    code, _, err = run(capsys, "--from-results", results, *both)
+    code, _, err = run(capsys, "--from-results", results, "--markdown", results / "PIA.json")
     assert code == 2
-    assert "name the same file" in err
+    assert "it is the file that is being read" in err
     assert (results / "PIA.json").read_bytes() == before
-    assert not (tmp_path / "x.md").exists()
 
 
 def test_later_runs_are_added_to_the_first_ones(capsys, tmp_path):
@@ -203,8 +197,7 @@ def test_sizes_of_the_preset_can_be_changed(capsys, tmp_path, engines):
         (["PIA", "--dtype", "int8"], "predictions are stored as float32 or float16, got 'int8'"),
         (["PIA", "--pretrained", "/nowhere"], "no config.json in /nowhere; pretrained weights are a folder with"),
         (["PIA", "--markdown", "/nowhere/x.md"], "cannot write /nowhere/x.md: there is no folder /nowhere"),
-        (["PIA", "--findings", "/nowhere/x.md"], "cannot write /nowhere/x.md: there is no folder /nowhere"),
-        (["PIA", "--findings", "/"], "cannot write /: it is a folder; name a file in it"),
+        (["PIA", "--markdown", "/"], "cannot write /: it is a folder; name a file in it"),
         (["PIA", "--only-train", "--only-predict"], "give it or --only-predict"),
         (["PIA", "--out", __file__], "is a file; name a folder"),
     ],

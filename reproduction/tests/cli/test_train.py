@@ -14,8 +14,8 @@ from PIL import Image
 from credalens.cli.app import COMMANDS
 from credalens.storage import open_predictions, read_labels
 from credalens_paper.data import load_images
-from credalens_paper.training import jobs
-from credalens_paper.training.recipes.schedules import schedule_for
+from credalens_paper.training import train_networks
+from credalens_paper.training.spec import schedule_for
 from tests.cli.running import run as run_command
 
 TINY = ("--data", "digits", "--width", "0.0625", "--schedule", "smoke", "--device", "cpu")
@@ -194,7 +194,9 @@ def test_another_configuration_is_refused(capsys, tmp_path):
 
 def test_a_network_that_diverges_is_no_defect(capsys, tmp_path, monkeypatch):
     plain = schedule_for
-    monkeypatch.setattr(jobs, "schedule_for", lambda *spec, **options: replace(plain(*spec, **options), rate=1e30))
+    monkeypatch.setattr(
+        train_networks, "schedule_for", lambda *spec, **options: replace(plain(*spec, **options), rate=1e30)
+    )
     message = refused(capsys, *TINY, "--out", tmp_path, "--members", 1, "--json")
     assert "diverged" in message
     assert "another seed" in message

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy import ndimage
 
-from credalens_paper.corruptions import CORRUPTIONS, SEVERITIES, blur, corrupt, digital, resample, textures, weather
+from credalens_paper.corruptions import CORRUPTIONS, SEVERITIES, blur, corrupt, digital, resample, weather
 
 RANDOM = set(CORRUPTIONS) - {
     "defocus_blur",
@@ -230,7 +230,7 @@ def test_fog_cannot_outshine_the_picture():
 
 
 def test_plasma_fills_the_unit_interval_and_wraps_around():
-    clouds = textures.plasma(20, 32, decay=2, rng=np.random.default_rng(0))
+    clouds = weather.plasma(20, 32, decay=2, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(clouds.min((1, 2)), 0)
     np.testing.assert_array_equal(clouds.max((1, 2)), 1)
     seam = np.abs(clouds[:, 0] - clouds[:, -1]).mean()
@@ -239,7 +239,7 @@ def test_plasma_fills_the_unit_interval_and_wraps_around():
 
 
 def test_frost_textures_are_five_different_constants():
-    frost = textures.frost_textures()
+    frost = weather.frost_textures()
     assert frost.shape == (5, 256, 256, 3)
     assert frost.min() >= 0
     assert frost.max() <= 1

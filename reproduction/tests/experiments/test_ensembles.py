@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from credalens_paper.backbones.pretrained import Pretrained
+from credalens_paper.backbones import Pretrained
 from credalens_paper.experiments.cell_keys import CellKey, cells
 from credalens_paper.experiments.ensembles import (
     EvaluationSet,

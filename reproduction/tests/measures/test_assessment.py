@@ -25,7 +25,7 @@ from credalens_paper.measures.assessment import (
     overconfident,
     prediction_numbers,
 )
-from credalens_paper.measures.solver import compare_solvers, slsqp_entropies
+from credalens_paper.measures.exactness import compare_solvers, slsqp_entropies
 
 GH = Extras(frozenset({"GH"}))
 
@@ -208,11 +208,11 @@ def test_comparing_solvers_tells_errors_time_and_detection():
 
 def test_every_score_of_the_catalogue_and_trimmed_sets_on_request():
     members = ensemble(10)
-    names = [f"{'classical' if score.averaging else 'credal'}.{name}.AUROC" for name, score in SCORES.items()]
+    names = [f"{'classical' if score.averaged else 'credal'}.{name}.AUROC" for name, score in SCORES.items()]
     assessment = assess_members(members, extras=Extras.of([*names, "trim10.ECE", "trim20.TU.AUROC"]))
     for name, score in SCORES.items():
         expected = wrap(members).score(name)
-        assert np.array_equal(assessment.scores[f"{'classical' if score.averaging else 'credal'}.{name}"], expected)
+        assert np.array_equal(assessment.scores[f"{'classical' if score.averaged else 'credal'}.{name}"], expected)
     for share in (10, 20):
         trimmed = wrap(members, trim=share / 100)
         assert np.array_equal(assessment.points[f"trim{share}"], trimmed.probability)

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from credalens.evaluation import compare_auroc
-from credalens_paper.data.human_labels import load_human_counts
+from credalens_paper.data.load import load_human_counts
 from credalens_paper.measures.estimates import auroc_estimates, correlation_estimates, share_estimate
 
 

@@ -7,14 +7,14 @@ import pytest
 
 from credalens import wrap
 from credalens.guard import ConformalSets, Guard
-from credalens_paper.experiments.cell_keys import ALARM_METRICS, ERROR_METRICS, SET_METRICS, TURNED_AWAY
+from credalens_paper.experiments.cell_keys import ERROR_METRICS, SET_METRICS
 from credalens_paper.experiments.tables import BOTH
 from credalens_paper.measures.assessment import Assessment, Extras, assess_members
 from credalens_paper.measures.guarding import HALF, RATE, Halves, kept_numbers, standard_error, turned_away_numbers
 from tests.strategies import batch_of
 
 SCORES = ("total", "mean_epistemic")
-EXTRAS = Extras(frozenset(SCORES), guards=True)
+EXTRAS = Extras(frozenset(SCORES))
 
 
 HALVES = Halves(7, 20)
@@ -157,17 +157,6 @@ def test_false_alarms_keep_the_promise_on_average():
         for _ in range(300)
     ]
     assert np.mean(rates) == pytest.approx(100 * RATE, abs=0.3)  # of 39 scores the second largest is the threshold
-
-
-@pytest.mark.parametrize("metric", [*ALARM_METRICS, *ERROR_METRICS, *TURNED_AWAY])
-def test_guards_are_fitted_where_a_number_asks_for_one(metric):
-    assert Extras.of([f"credal.total.{metric}"]) == Extras(frozenset({"total"}), guards=True)
-    assert not Extras.of(["credal.total.AUROC"]).guards
-
-
-@pytest.mark.parametrize("metric", SET_METRICS)
-def test_sets_are_fitted_where_a_number_asks_for_them(metric):
-    assert Extras.of([f"credal.{metric}"]) == Extras(guards=True)
 
 
 def test_the_standard_error_of_false_alarms_is_how_means_over_halves_spread():

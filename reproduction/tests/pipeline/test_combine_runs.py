@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens_paper.json_records import to_json
+from credalens_paper.origin import hardware
+from credalens_paper.pages.result_page import render_result
 from credalens_paper.pipeline.combine_runs import combine, combine_all, pooled
 from credalens_paper.pipeline.fill.table import statistics
-from credalens_paper.results.provenance import hardware
 from credalens_paper.results.records import Difference, Hardware, read_results
-from credalens_paper.results.rendering.pages import render_result
 from reproduction.tests.pipeline.fake_engine import FakeEngine
 from reproduction.tests.pipeline.small_runs import run
 from reproduction.tests.tiny_preset import TINY

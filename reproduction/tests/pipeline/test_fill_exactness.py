@@ -13,14 +13,21 @@ from scipy.optimize import linprog
 from sklearn.metrics import roc_auc_score
 
 from credalens.core.intervals import ProbabilityIntervals, approximate_intervals
-from credalens_paper.experiments.exactness import EXACTNESS
+from credalens_paper.experiments.own_entries import EXACTNESS
 from credalens_paper.experiments.presets import get_preset
-from credalens_paper.findings.document import render_findings
-from credalens_paper.measures.reduction import empty_sets, printed_intervals, reduce_rows, reduction_effect
-from credalens_paper.measures.solver import Solved, solve, solver_effect, solver_errors
+from credalens_paper.measures.exactness import (
+    Solved,
+    empty_sets,
+    printed_intervals,
+    reduce_rows,
+    reduction_effect,
+    solve,
+    solver_effect,
+    solver_errors,
+)
+from credalens_paper.pages.result_page import render_result
 from credalens_paper.pipeline.fill import exactness as reproduce_exactness
 from credalens_paper.pipeline.measure_entries import reproduce
-from credalens_paper.results.rendering.pages import render_result
 from reproduction.tests.data.image_files import draw_images
 from reproduction.tests.pipeline.fake_engine import FakeEngine
 
@@ -199,5 +206,3 @@ def test_what_is_stored_is_shown_without_the_images_and_the_rest_is_named_withou
     runs = "- Runs that were not measured ({}: VGG16 DE CIFAR-10 N = 5: 5 of 6 runs): "
     assert runs.format("8 cells") in render_result(table)
     assert runs.format("1 part") in render_result(own)
-    missing = render_findings([table]).partition("## Not measured")[2]
-    assert "- Fewer runs than planned (no predictions of these networks are stored" in missing

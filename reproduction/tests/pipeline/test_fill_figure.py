@@ -12,12 +12,12 @@ from PIL import Image
 
 from credalens_paper.experiments.preparations import EVERY
 from credalens_paper.experiments.presets import get_preset
-from credalens_paper.pipeline.fill.single_inputs import VISIBLE, _confused, _median
+from credalens_paper.pages.result_page import render_result
+from credalens_paper.pipeline.fill.figure import VISIBLE, _confused, _median
+from credalens_paper.pipeline.job import Images
 from credalens_paper.pipeline.measure_entries import reproduce
-from credalens_paper.pipeline.stored_images import Images
 from credalens_paper.results.drawing import draw_severities
 from credalens_paper.results.records import Line, Panel
-from credalens_paper.results.rendering.pages import render_result
 from credalens_paper.results.store import Store
 from reproduction.tests.pipeline.fake_engine import FakeEngine
 from reproduction.tests.tiny_preset import TINY

@@ -9,8 +9,7 @@ import pytest
 from credalens_paper.experiments.ensembles import EvaluationSet
 from credalens_paper.experiments.presets import get_preset
 from credalens_paper.pipeline.plan import NOT_STORED, Plan
-from credalens_paper.pipeline.predict_missing import stored_members
-from credalens_paper.pipeline.runs import Run
+from credalens_paper.pipeline.runs import Run, stored_members
 from reproduction.tests.data.image_files import draw_images
 from reproduction.tests.pipeline.fake_engine import FakeEngine
 from reproduction.tests.pipeline.small_runs import DE, first_ensemble, run, workbench

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from credalens_paper.experiments.presets import get_preset
+from credalens_paper.pipeline.engines import RayPool, TorchEngine
 from credalens_paper.pipeline.measure_entries import reproduce
-from credalens_paper.pipeline.ray_pool import RayPool
-from credalens_paper.pipeline.torch_engine import TorchEngine
 from tests.engines.quiet import RAY_WARNINGS
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'credalens[ray]'")

@@ -14,13 +14,13 @@ from credalens_paper.experiments.cell_keys import HIGHER
 from credalens_paper.experiments.index import LABELS, check_labels
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
 from credalens_paper.experiments.tables import TABLES
-from credalens_paper.findings.results_pages import render_pages
 from credalens_paper.json_records import to_json
+from credalens_paper.pages.markdown import markdown_table
+from credalens_paper.pages.result_page import render_result
+from credalens_paper.pages.write_pages import render_pages
+from credalens_paper.pipeline.engines import TorchEngine
 from credalens_paper.pipeline.fill.table import improvement, statistics
-from credalens_paper.pipeline.torch_engine import TorchEngine
 from credalens_paper.results.records import Runs, TableResult
-from credalens_paper.results.rendering.markdown import markdown_table
-from credalens_paper.results.rendering.pages import render_result
 from reproduction.tests.tiny_preset import TINY
 
 COSTS = ("CPUcost", "DEsamples", "InferenceBNNsamples")

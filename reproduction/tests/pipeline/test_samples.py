@@ -10,9 +10,8 @@ import pytest
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import EvaluationSet
 from credalens_paper.measures.assessment import Extras
-from credalens_paper.pipeline.predict_missing import missing_predictions, predict, stored_members, stored_summary
-from credalens_paper.pipeline.runs import Run, assess
-from credalens_paper.pipeline.train_missing import train
+from credalens_paper.pipeline.networks import missing_predictions, predict, train
+from credalens_paper.pipeline.runs import Run, assess, stored_members, stored_summary
 from credalens_paper.results.store import Store
 from reproduction.tests.pipeline.fake_engine import FakeEngine
 from reproduction.tests.pipeline.small_runs import first_ensemble, make_predictions, workbench

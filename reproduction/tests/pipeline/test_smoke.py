@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from credalens_paper.pipeline.engines import TorchEngine
 from credalens_paper.pipeline.measure_entries import reproduce
-from credalens_paper.pipeline.torch_engine import TorchEngine
 from credalens_paper.training.spec import TrainSpec
 from reproduction.tests.tiny_preset import TINY
 
@@ -46,7 +46,7 @@ def test_a_second_run_trains_nothing(smoke_run, smoke_results, monkeypatch):
 
 
 def test_weights_of_another_schedule_are_refused(smoke_run, monkeypatch):
-    from credalens_paper.training.recipes import schedules
+    from credalens_paper.training import spec as schedules
 
     spec = TrainSpec("digits", "resnet18", "snn", 0, "smoke", 10, width=TINY.width, image_size=8)
     engine, models = TorchEngine(device="cpu"), smoke_run / "models"

@@ -11,8 +11,7 @@ from unittest.mock import Mock
 import pytest
 
 from credalens_paper.pipeline import job as job_module
-from credalens_paper.pipeline.job import Deadline, TimeIsUp
-from credalens_paper.pipeline.stored_images import Images
+from credalens_paper.pipeline.job import Deadline, Images, TimeIsUp
 from reproduction.tests.pipeline.fake_engine import FakeEngine
 from reproduction.tests.pipeline.small_runs import run
 
@@ -29,7 +28,7 @@ def test_the_stages_can_be_run_one_by_one_and_the_last_without_data(tmp_path, mo
     assert not second.trainings
     assert second.predictions
     assert predicted.results == []
-    monkeypatch.setattr(Images, "_open", Mock(side_effect=FileNotFoundError("no data here")))
+    monkeypatch.setattr(Images, "_read", Mock(side_effect=FileNotFoundError("no data here")))
     finished = run(tmp_path, "LabelNoise", engine=(third := FakeEngine()))
     assert (third.trainings, third.predictions) == ([], [])
     assert finished.results[0].status == "measured"

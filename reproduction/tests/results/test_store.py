@@ -11,8 +11,7 @@ import pytest
 from credalens_paper.experiments.presets import get_preset
 from credalens_paper.json_records import to_json
 from credalens_paper.results import store as store_module
-from credalens_paper.results.provenance import make_provenance
-from credalens_paper.results.records import FigureResult, read_result
+from credalens_paper.results.records import FigureResult, Provenance, read_result
 from credalens_paper.results.store import Store
 
 
@@ -135,7 +134,7 @@ def test_summaries_come_back(store):
 
 
 def test_results_are_files_of_their_label(store):
-    provenance = make_provenance(get_preset("full"), {"device": "abacus"})
+    provenance = Provenance.here(get_preset("full"), {"device": "abacus"})
     about = {"kind": "figure", "description": "", "models": (), "status": "measured", "provenance": provenance}
     result = FigureResult(label="Concept comparisons", files=("a.png",), panels=(), **about)
     store.save_result(result)
@@ -159,7 +158,7 @@ def test_a_file_is_no_folder(tmp_path):
 
 def test_provenance_names_machine_versions_and_commit(monkeypatch):
     monkeypatch.setenv("CREDALENS_COMMIT", "abc")
-    provenance = make_provenance(get_preset("smoke"), {"device": "abacus"})
+    provenance = Provenance.here(get_preset("smoke"), {"device": "abacus"})
     assert provenance.preset.name == "smoke"
     assert provenance.hardware.cores >= 1
     assert {"python", "numpy", "credalens"} <= provenance.versions.keys()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 from torch.distributions import Dirichlet
 
-from credalens_paper.training.dirichlet import concentration, dirichlet_uncertainty, expected_probability
+from credalens_paper.training.losses import concentration, dirichlet_uncertainty, expected_probability
 
 alphas = st.lists(st.floats(1e-2, 1e3), min_size=2, max_size=6).map(lambda a: torch.tensor(a, dtype=torch.double))
 laws = settings(derandomize=True, deadline=None, max_examples=100)

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.distributions import Dirichlet
 
-from credalens_paper.training.dirichlet import concentration, dirichlet_uncertainty
-from credalens_paper.training.recipes.objectives import distillation_loss
+from credalens_paper.training.losses import concentration, dirichlet_uncertainty, distillation_loss
 
 laws = settings(derandomize=True, deadline=None, max_examples=100)
 temperatures = st.floats(0.5, 20)

@@ -11,10 +11,10 @@ from dataclasses import asdict
 
 import pytest
 
-from credalens_paper.training import jobs
-from credalens_paper.training.epoch_counts import DivergedError
+from credalens_paper.training import train_networks
+from credalens_paper.training.devices import INITIAL, derived_seed
+from credalens_paper.training.learner import DivergedError
 from credalens_paper.training.network_folder import read_note
-from credalens_paper.training.randomness import INITIAL, derived_seed
 from reproduction.tests.training.test_network_folder import little_room
 from reproduction.tests.training.tiny import (
     METHODS,
@@ -136,7 +136,9 @@ def test_nan_names_the_member_and_the_step_and_nothing_is_lost(alone, tmp_path):
 
 
 def test_a_failing_member_leaves_the_others_where_they_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(jobs, "SHOW_EVERY", math.inf)  # a bar that is moved on a slow machine would find it earlier
+    monkeypatch.setattr(
+        train_networks, "SHOW_EVERY", math.inf
+    )  # a bar that is moved on a slow machine would find it earlier
     with pytest.raises(DivergedError, match="at step 5 of 20"):
         train([SPEC, member(seed=1)], tmp_path, build=explosive, side_by_side=2, epochs=5)
     # Found at the end of the epoch. No checkpoint was due yet: this one was made because the neighbour failed.

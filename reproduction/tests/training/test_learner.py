@@ -10,12 +10,11 @@ import torch
 from credalens.bayes import BayesianLayer
 from credalens_paper.training.device_images import DeviceImages
 from credalens_paper.training.devices import mixed
-from credalens_paper.training.epoch_counts import Tally
-from credalens_paper.training.jobs import Job, Setting
-from credalens_paper.training.learner import Learner
-from credalens_paper.training.networks import make_network
-from credalens_paper.training.recipes.objectives import distillation
-from credalens_paper.training.recipes.schedules import Schedule, schedule_for
+from credalens_paper.training.learner import Learner, Tally
+from credalens_paper.training.losses import distillation
+from credalens_paper.training.network_folder import make_network
+from credalens_paper.training.spec import Schedule, schedule_for
+from credalens_paper.training.train_networks import Job, Setting
 from reproduction.tests.training.tiny import SPEC, blobs, build, network
 
 CPU = torch.device("cpu")
@@ -60,7 +59,7 @@ def test_steps_follow_the_schedule():
 
 def test_bayesian_weights_start_where_the_schedule_says(tmp_path):
     spec = replace(SPEC, method="bnnr")
-    setting = Setting(tmp_path, build, CPU, "float32", False, True, None, {})
+    setting = Setting(tmp_path, build, CPU, {"precision": "float32", "compile": False}, True, None, {})
     job = Job(spec, setting)
     job.start(DeviceImages(blobs(64), CPU))
     learner = job.learner

@@ -10,7 +10,7 @@ import torch
 
 from credalens.cli import main
 from credalens_paper.ray_tasks import Request, for_each, network_request
-from credalens_paper.training.networks import load_model
+from credalens_paper.training.network_folder import load_model
 from credalens_paper.training.train_networks import train_models, train_models_on_ray
 from reproduction.tests.training.tiny import assert_equal_weights, blobs, build, member
 from tests.engines.quiet import RAY_WARNINGS

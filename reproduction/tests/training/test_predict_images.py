@@ -7,7 +7,7 @@ from torch import nn
 
 from credalens.bayes import mean_network, to_bayesian
 from credalens_paper.training.device_images import Normalization
-from credalens_paper.training.predict_images import PIXELS, predict_concentrations, predict_members
+from credalens_paper.training.predict_images import PIXELS, predict_images
 from reproduction.tests.training.tiny import STATISTICS, blobs, build
 
 IMAGES = blobs(20).images
@@ -27,7 +27,7 @@ def logits(model, size=None):
 
 def test_a_standard_network_is_one_member():
     model = network()
-    probabilities = predict_members(model.train(), IMAGES, **OPTIONS)
+    probabilities = predict_images(model.train(), IMAGES, **OPTIONS)
     assert probabilities.dtype == np.float32
     assert probabilities.shape == (1, 20, 3)
     np.testing.assert_allclose(probabilities[0], logits(model).softmax(-1), rtol=1e-5)
@@ -36,13 +36,13 @@ def test_a_standard_network_is_one_member():
 
 @pytest.mark.parametrize("batch", [1, 7, 20, 1000])
 def test_the_batch_does_not_matter(batch, monkeypatch):
-    expected = predict_members(network(), IMAGES, **OPTIONS)
+    expected = predict_images(network(), IMAGES, **OPTIONS)
     monkeypatch.setitem(PIXELS, "cpu", 8 * 8 * batch)
-    np.testing.assert_allclose(predict_members(network(), IMAGES, **OPTIONS), expected, rtol=1e-5)
+    np.testing.assert_allclose(predict_images(network(), IMAGES, **OPTIONS), expected, rtol=1e-5)
 
 
 def test_images_are_resized():
-    probabilities = predict_members(network(), IMAGES, **OPTIONS, image_size=16)
+    probabilities = predict_images(network(), IMAGES, **OPTIONS, image_size=16)
     np.testing.assert_allclose(probabilities[0], logits(network(), size=16).softmax(-1), rtol=1e-5)
 
 
@@ -56,7 +56,7 @@ def test_samples_differ_and_come_from_the_seed(estimator, compiled, monkeypatch)
     state = torch.get_rng_state()
     model = to_bayesian(network(), estimator=estimator)
     options = {**OPTIONS, "samples": 4, "compile": compiled}
-    one, again, other = (predict_members(model, IMAGES, **options, seed=seed) for seed in (0, 0, 1))
+    one, again, other = (predict_images(model, IMAGES, **options, seed=seed) for seed in (0, 0, 1))
     assert shapes == ({7} if compiled else set())  # 20 images are two batches of 7 and one of 6, which is filled up
     assert one.shape == (4, 20, 3)
     np.testing.assert_array_equal(one, again)
@@ -68,42 +68,41 @@ def test_samples_differ_and_come_from_the_seed(estimator, compiled, monkeypatch)
 
 def test_samples_surround_the_mean_network():
     model = to_bayesian(network(), initial_std=0.01)
-    samples = predict_members(model, IMAGES, **OPTIONS, samples=200)
+    samples = predict_images(model, IMAGES, **OPTIONS, samples=200)
     with mean_network(model):
-        (centre,) = predict_members(model, IMAGES, **OPTIONS)
+        (centre,) = predict_images(model, IMAGES, **OPTIONS)
     assert abs(samples.mean(0) - centre).max() < 0.02
 
 
 def test_concentrations_are_exponentials():
-    alpha = predict_concentrations(network(), IMAGES, **OPTIONS)
+    (alpha,) = predict_images(network(), IMAGES, **OPTIONS, concentrations=True)
     assert alpha.dtype == np.float32
     np.testing.assert_allclose(alpha, logits(network()).exp(), rtol=1e-4)
 
 
 def test_bfloat16_rounds_but_the_softmax_is_float32():
-    probabilities = predict_members(network(), IMAGES, **OPTIONS, precision="bfloat16")
+    probabilities = predict_images(network(), IMAGES, **OPTIONS, precision="bfloat16")
     assert probabilities.dtype == np.float32
     np.testing.assert_allclose(probabilities.sum(-1), 1, rtol=1e-6)
-    np.testing.assert_allclose(probabilities, predict_members(network(), IMAGES, **OPTIONS), atol=0.02)
+    np.testing.assert_allclose(probabilities, predict_images(network(), IMAGES, **OPTIONS), atol=0.02)
 
 
 def test_samples_of_a_standard_network_are_refused():
     with pytest.raises(ValueError, match="samples=5 of a network without Bayesian layers would all be equal"):
-        predict_members(network(), IMAGES, **OPTIONS, samples=5)
+        predict_images(network(), IMAGES, **OPTIONS, samples=5)
     with pytest.raises(ValueError, match="samples must be at least 1"):
-        predict_members(to_bayesian(network()), IMAGES, **OPTIONS, samples=0)
+        predict_images(to_bayesian(network()), IMAGES, **OPTIONS, samples=0)
 
 
 def test_predictions_that_are_no_numbers_are_refused():
     model = network()
     nn.init.constant_(model[-1].bias, float("nan"))
     with pytest.raises(ValueError, match=r"60 of 60 predictions are not numbers.*\(0, 0, 0\)"):
-        predict_members(model, IMAGES, **OPTIONS)
+        predict_images(model, IMAGES, **OPTIONS)
     with pytest.raises(ValueError, match="concentrations"):
-        predict_concentrations(model, IMAGES, **OPTIONS)
+        predict_images(model, IMAGES, **OPTIONS, concentrations=True)
 
 
-@pytest.mark.parametrize("predict", [predict_members, predict_concentrations])
 @pytest.mark.parametrize(
     ("images", "error"),
     [
@@ -113,6 +112,6 @@ def test_predictions_that_are_no_numbers_are_refused():
         (IMAGES.transpose(0, 3, 1, 2), ValueError),
     ],
 )
-def test_bad_images_are_refused(predict, images, error):
+def test_bad_images_are_refused(images, error):
     with pytest.raises(error, match="images must"):
-        predict(network(), images, **OPTIONS)
+        predict_images(network(), images, **OPTIONS)

@@ -4,7 +4,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from credalens_paper.training import progress_bars
+from credalens_paper.training import train_networks
 from credalens_paper.training.train_networks import train_models
 from reproduction.tests.training.tiny import SPEC, blobs, build, member
 
@@ -20,7 +20,7 @@ def test_the_log_has_a_line_for_each_epoch(tmp_path, capsys):
 
 def test_the_bars_show_every_member(tmp_path, monkeypatch):
     screen = Console(file=StringIO(), force_terminal=True, width=200)
-    monkeypatch.setattr(progress_bars, "Console", lambda **options: screen)
+    monkeypatch.setattr(train_networks, "Console", lambda **options: screen)
     train_models([SPEC, member(seed=1)], blobs(), tmp_path, build=build, device="cpu", side_by_side=2)
     text = screen.file.getvalue()
     for part in (SPEC.key, member(seed=1).key, "epoch 2/2", "loss", "accuracy", "img/s"):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from credalens_paper.training.randomness import Randomness, derived_seed, epoch_order
+from credalens_paper.training.devices import Randomness, derived_seed, epoch_order
 
 CPU = torch.device("cpu")
 

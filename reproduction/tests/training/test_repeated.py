@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from credalens_paper.training.networks import load_model
+from credalens_paper.training.network_folder import load_model
 from credalens_paper.training.train_networks import train_models
 from reproduction.tests.training.tiny import SPEC, assert_equal_weights, blobs, build, member, same_threads
 

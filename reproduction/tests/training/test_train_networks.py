@@ -7,9 +7,8 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 
-from credalens_paper.training.predict_images import predict_concentrations, predict_members
-from credalens_paper.training.recipes.schedules import schedule_for
-from credalens_paper.training.spec import TrainSpec
+from credalens_paper.training.predict_images import predict_images
+from credalens_paper.training.spec import TrainSpec, schedule_for
 from reproduction.tests.training.tiny import (
     EVERY,
     METHODS,
@@ -31,10 +30,10 @@ def test_every_method_learns(trained, spec):
     folder, _ = trained
     test, model = blobs(seed=9), load(spec, folder)
     if spec.distilled:
-        predicted = predict_concentrations(model, test.images, **STATISTICS, device="cpu")
+        predicted = predict_images(model, test.images, **STATISTICS, device="cpu", concentrations=True)[0]
     else:
         samples = 5 if spec.bayesian else 1
-        predicted = predict_members(model, test.images, **STATISTICS, samples=samples, device="cpu").mean(0)
+        predicted = predict_images(model, test.images, **STATISTICS, samples=samples, device="cpu").mean(0)
     assert (predicted.argmax(-1) == test.labels).mean() > 0.9
 
 

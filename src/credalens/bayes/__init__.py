@@ -34,8 +34,7 @@ MC-dropout is such a posterior as well: :func:`activate_dropout` switches its la
 from credalens.checks.options import needing
 
 with needing("torch", part="credalens.bayes", extra="torch"):
-    from credalens.bayes.conversion import to_bayesian
-    from credalens.bayes.divergence import elbo_loss, kl
+    from credalens.bayes.conversion import elbo_loss, kl, to_bayesian
     from credalens.bayes.layers import BayesianLayer
     from credalens.bayes.switches import Switch, activate_dropout, mean_network, use_generator
 

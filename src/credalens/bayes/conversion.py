@@ -1,14 +1,18 @@
-"""From a plain network to a Bayesian one."""
+"""From a plain network to a trained Bayesian one: the conversion, and the objective of variational inference."""
+
+from __future__ import annotations
 
 import copy
-from functools import partial
+import math
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.parameter import UninitializedParameter
 
 from credalens.bayes.layers import CONVERTIBLE, INITIAL_STD, BayesianLayer, check_options, check_weights
-from credalens.bayes.switches import Switch, check_module, fast_path_off
+from credalens.bayes.switches import Switch, bayesian_layers, check_module, fast_path_off
 
 
 def to_bayesian(
@@ -38,17 +42,23 @@ def to_bayesian(
     """
     check_module(model)
     check_options(estimator, prior_std, initial_std)
-    _check_convertible(model)
+    modules = dict(model.named_modules())
+    for name, module in modules.items():
+        where = f"Layer {name!r}" if name else "The network"
+        if isinstance(module, BayesianLayer):
+            raise ValueError(f"{where} is Bayesian already; to_bayesian expects a plain network.")
+        if any(isinstance(weight, UninitializedParameter) for weight in module.parameters(recurse=False)):
+            raise ValueError(f"{where} ({type(module).__name__}) has no weights yet: run one batch through it.")
+        if isinstance(module, CONVERTIBLE):
+            check_weights(module, where)
+    if not any(type(module) in CONVERTIBLE for module in modules.values()):
+        kinds = ", ".join(sorted({type(module).__name__ for module in modules.values()}))
+        raise ValueError(f"Nothing to convert: expected a Linear, Conv1d, Conv2d or Conv3d, found {kinds}.")
     network = copy.deepcopy(model)
     Switch(fast_path_off(network))
-    bayesian = partial(
-        BayesianLayer, estimator=estimator, prior_std=prior_std, initial_std=initial_std, generator=generator
-    )
-    layers = (module for module in network.modules() if type(module) in CONVERTIBLE)
-    return _replace(network, {layer: bayesian(layer) for layer in layers})
-
-
-def _replace(network: nn.Module, bayesian: dict[nn.Module, BayesianLayer]) -> nn.Module:
+    options: dict[str, Any] = {"estimator": estimator, "prior_std": prior_std, "initial_std": initial_std}
+    plain = (module for module in network.modules() if type(module) in CONVERTIBLE)
+    bayesian = {layer: BayesianLayer(layer, **options, generator=generator) for layer in plain}
     # Duplicates are kept: a layer that is used under two names has to be replaced under both.
     for name, module in list(network.named_modules(remove_duplicate=False)):
         if name and module in bayesian:
@@ -57,19 +67,44 @@ def _replace(network: nn.Module, bayesian: dict[nn.Module, BayesianLayer]) -> nn
     return bayesian.get(network, network)
 
 
-def _check_convertible(model: nn.Module) -> None:
-    modules = dict(model.named_modules())
-    for name, module in modules.items():
-        _check_plain(module, f"Layer {name!r}" if name else "The network")
-    if not any(type(module) in CONVERTIBLE for module in modules.values()):
-        kinds = ", ".join(sorted({type(module).__name__ for module in modules.values()}))
-        raise ValueError(f"Nothing to convert: expected a Linear, Conv1d, Conv2d or Conv3d, found {kinds}.")
+def kl(model: nn.Module, /) -> Tensor:
+    r"""Divergence of the weights' posterior from their prior, summed over the Bayesian layers, in nats.
+
+    .. math:: \mathrm{KL} = \sum_i \log\frac{s}{\sigma_i} + \frac{\sigma_i^2 + \mu_i^2}{2 s^2} - \frac12
+
+    with prior standard deviation s. A scalar with gradients; half-precision parameters are summed in float32.
+
+    >>> from credalens.bayes import to_bayesian
+    >>> bnn = to_bayesian(nn.Linear(2, 1), prior_std=0.5, initial_std=0.5)
+    >>> _ = nn.init.zeros_(bnn.mean.weight), nn.init.constant_(bnn.mean.bias, 0.5)
+    >>> round(kl(bnn).item(), 4)
+    0.5
+    """
+    terms = []
+    for layer in bayesian_layers(model):
+        for mean, std in layer.gaussians():
+            dtype = torch.promote_types(mean.dtype, torch.float32)
+            mean, std = mean.to(dtype) / layer.prior_std, std.to(dtype) / layer.prior_std
+            terms.append(((mean.square() + std.square() - 1) / 2 - std.log()).sum())
+    return torch.stack(terms).sum()
 
 
-def _check_plain(module: nn.Module, where: str) -> None:
-    if isinstance(module, BayesianLayer):
-        raise ValueError(f"{where} is Bayesian already; to_bayesian expects a plain network.")
-    if any(isinstance(weight, UninitializedParameter) for weight in module.parameters(recurse=False)):
-        raise ValueError(f"{where} ({type(module).__name__}) has no weights yet: run one batch through it.")
-    if isinstance(module, CONVERTIBLE):
-        check_weights(module, where)
+def elbo_loss(logits: Tensor, labels: Tensor, model: nn.Module, /, *, kl_weight: float) -> Tensor:
+    r"""Negative evidence lower bound for each example: mean cross-entropy plus the weighted divergence.
+
+    .. math:: -\frac1B \sum_n \log p(y_n \mid x_n, w) + \text{kl\_weight} \cdot \mathrm{KL}
+
+    ``kl_weight`` is 1 / number of *training examples* for the usual bound; smaller is a colder posterior.
+    ``logits`` is one sampled prediction of ``model`` (batch, classes, ...), ``labels`` holds class indices.
+
+    >>> from credalens.bayes import to_bayesian
+    >>> bnn, x, labels = to_bayesian(nn.Linear(4, 3)), torch.ones(6, 4), torch.zeros(6, dtype=torch.long)
+    >>> elbo_loss(bnn(x), labels, bnn, kl_weight=1 / 6).shape
+    torch.Size([])
+    """
+    if not (kl_weight >= 0 and math.isfinite(kl_weight)):
+        raise ValueError(
+            f"kl_weight must be finite and not negative, got {kl_weight!r}. "
+            "The usual choice is 1 / number of training examples."
+        )
+    return functional.cross_entropy(logits, labels) + kl_weight * kl(model)

@@ -38,8 +38,12 @@ def local_reparameterization(
 
     Outputs are drawn independently of each other, also at the positions of a convolution.
     """
-    if _computing_dtype(x) is torch.float16:
-        return _in_single_precision(linear_map, x, weight_std, bias_std, generator)
+    device = x.device.type
+    if (torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype) is torch.float16:
+        # Squares leave the range of float16: 300 overflows, and a standard deviation of 1e-4 vanishes.
+        bias_std = None if bias_std is None else bias_std.float()
+        with torch.autocast(device, enabled=False):
+            return local_reparameterization(linear_map, x.float(), weight_std.float(), bias_std, generator)
     bias_variance = None if bias_std is None else bias_std.square()
     variance = linear_map(x.square(), weight_std.square(), bias_variance)
     # Fast convolutions may round a zero to below zero, and the slope of the root at zero is infinite.
@@ -71,25 +75,6 @@ def flipout(
 
 
 ESTIMATORS: dict[str, Estimator] = {"reparameterization": local_reparameterization, "flipout": flipout}
-
-
-def _computing_dtype(x: Tensor) -> torch.dtype:
-    """The dtype a linear map of x runs in, which autocast may change."""
-    device = x.device.type
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
-
-
-def _in_single_precision(
-    linear_map: LinearMap,
-    x: Tensor,
-    weight_std: Tensor,
-    bias_std: Tensor | None,
-    generator: torch.Generator | None,
-) -> Tensor:
-    # Squares leave the range of float16: 300 overflows, and a standard deviation of 1e-4 vanishes.
-    bias_std = None if bias_std is None else bias_std.float()
-    with torch.autocast(x.device.type, enabled=False):
-        return local_reparameterization(linear_map, x.float(), weight_std.float(), bias_std, generator)
 
 
 def _normal_like(values: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -145,7 +130,11 @@ class BayesianLayer(nn.Module):
     ):
         super().__init__()
         check_options(estimator, prior_std, initial_std)
-        self.mean = _check_layer(layer)
+        if not isinstance(layer, CONVERTIBLE) or type(layer) not in CONVERTIBLE:
+            names = ", ".join(kind.__name__ for kind in CONVERTIBLE)
+            raise TypeError(f"Expected one of the layers {names}, got {type(layer).__name__}.")
+        check_weights(layer, type(layer).__name__)
+        self.mean = layer
         self.weight_rho = _rho_like(self.mean.weight, initial_std)
         self.bias_rho = None if self.mean.bias is None else _rho_like(self.mean.bias, initial_std)
         self.estimator, self.prior_std = estimator, prior_std
@@ -208,14 +197,6 @@ def check_weights(layer: Convertible, where: str) -> None:
             )
     if not layer.weight.is_floating_point():
         raise TypeError(f"{where}: expected real floating-point weights, got {layer.weight.dtype}.")
-
-
-def _check_layer(layer: nn.Module) -> Convertible:
-    if not isinstance(layer, CONVERTIBLE) or type(layer) not in CONVERTIBLE:
-        names = ", ".join(kind.__name__ for kind in CONVERTIBLE)
-        raise TypeError(f"Expected one of the layers {names}, got {type(layer).__name__}.")
-    check_weights(layer, type(layer).__name__)
-    return layer
 
 
 def _rho_like(mean: Tensor, std: float) -> nn.Parameter:

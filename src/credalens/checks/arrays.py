@@ -1,15 +1,17 @@
-"""What every array must be, whatever it stands for, and errors about its values: how many, the first, what to do."""
+"""Arrays of callers: real numbers, labels, scores and sets; errors say how many values are wrong, the first, and what to do."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import ArrayKind, array_kind_of, in_own_library, to_numpy
+from credalens.checks.options import count_text
 
 # How far a row of probabilities may be from summing to one. A float64 array often holds what a float32 softmax gave.
 ROW_TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-5, "float64": 1e-5}
@@ -37,7 +39,7 @@ def read_array(x: Any, name: str) -> Any:
 
 
 def _read(read: Callable[[Any], Result], x: Any, name: str) -> Result:
-    """What ``read`` makes of ``x``, with errors that say what it was."""
+    """Call ``read`` with ``x``; errors say what it was."""
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, and masks are not understood; select the rows you want first.")
     if isinstance(x, str | bytes | os.PathLike):
@@ -88,3 +90,153 @@ def refuse_values(bad: NDArray, values: NDArray, name: str, fault: str, remedy: 
         raise ValueError(
             f"{int(bad.sum())} of {bad.size} {name} are {fault}, the first at index {where}: {values[where]:.6g}. {remedy}"
         )
+
+
+INDICES: Final = (
+    "Labels are class indices from 0; for a model with classes_ use np.searchsorted(model.classes_, labels)."
+)
+
+
+def read_labels(x: Any, name: str, rows: NDArray, /) -> NDArray[np.int64]:
+    """Class indices, one for each row of ``rows`` (*samples, classes)."""
+    array, (*samples, classes) = as_array(x, name, remedy=INDICES)[0], rows.shape
+    if array.shape != tuple(samples):
+        remedy = "Turn one-hot labels into class indices with .argmax(-1)."
+        if array.shape == tuple(samples[1:]):
+            remedy = (
+                "Do the rows hold several members? Give one distribution for each sample, "
+                "such as wrap(members).probability."
+            )
+        raise ValueError(
+            f"{name} must have shape {tuple(samples)}, one label for each sample; got {array.shape}. {remedy}"
+        )
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, the index of the true class; got {array.dtype}. {INDICES}")
+    remedy = f"With {classes} classes labels run from 0 to {classes - 1}. {INDICES}"
+    refuse_values((array < 0) | (array >= classes), array, name, "out of range", remedy)
+    return array.astype(np.int64)
+
+
+def warn_shifted_labels(labels: NDArray[np.int64], predicted: NDArray[np.int64], /, *, stacklevel: int) -> None:
+    """Warn of labels that seem to begin at 1: none is 0, and one less is right more often than chance explains (3 sigma)."""
+    right, right_if_shifted = int((predicted == labels).sum()), int((predicted == labels - 1).sum())
+    surely_more = right_if_shifted - right > 3 * (right + right_if_shifted) ** 0.5
+    if surely_more and not (labels == 0).any():
+        warnings.warn(
+            f"do the labels begin at 1? None is 0; {right} of {labels.size} predictions equal the label, and "
+            f"{right_if_shifted} equal the label less one. If so, pass labels - 1. {INDICES}",
+            stacklevel=stacklevel,
+        )
+
+
+def check_label_kind(labels: Any, classes: NDArray, /) -> None:
+    """Refuse text where a classifier knows its classes as numbers, and numbers where it knows them as text."""
+    first = next(iter(np.asarray(labels).ravel()), classes[0])
+    text, remedy = isinstance(first, str), "Pass names instead of positions: model.classes_[labels]."
+    if text == isinstance(classes[0], str):
+        return
+    if text:
+        remedy = (
+            "The trees of a forest number its classes: wrap the forest itself, or pass "
+            "np.searchsorted(forest.classes_, labels)."
+        )
+    kinds = ("text", "numbers") if text else ("numbers", "text")
+    raise ValueError(
+        f"labels are {kinds[0]}, such as {first}; the model knows its classes as {kinds[1]}, such as {classes[0]}. {remedy}"
+    )
+
+
+def check_samples_and_classes(array: NDArray, name: str, /) -> None:
+    """At least one sample and two classes."""
+    if array.ndim < 2 or array.shape[-1] < 2 or array.size == 0:
+        raise ValueError(
+            f"{name} must have shape (*samples, classes), at least 1 sample and 2 classes; got {array.shape}."
+        )
+
+
+def read_scores(x: Any, name: str, /) -> NDArray[np.float64]:
+    """Real scores of any shape; NaN is refused, since it has no rank."""
+    array = as_array(x, name)[0].astype(np.float64)
+    remedy = "A missing score has no rank: find its cause, or drop the sample."
+    refuse_values(np.isnan(array), array, name, "NaN", remedy)
+    return array
+
+
+def read_sample_scores(x: Any, name: str, /, *, least: int = 1) -> NDArray[np.float64]:
+    """One real score for each of at least ``least`` samples."""
+    array = read_scores(x, name)
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} must be one-dimensional, one score for each sample; got shape {array.shape}. "
+            "Did you pass probabilities instead of an uncertainty? Flatten batches with .ravel()."
+        )
+    if array.size < least:
+        raise ValueError(f"{name} holds {count_text(array.size, 'sample')}; this evaluation needs at least {least}.")
+    return array
+
+
+def read_paired_scores(id_a: Any, ood_a: Any, id_b: Any, ood_b: Any, /) -> list[NDArray[np.float64]]:
+    """Two scores, a and b, of the same ID and the same OOD samples."""
+    given = {"id_a": id_a, "ood_a": ood_a, "id_b": id_b, "ood_b": ood_b}
+    scores = {name: read_sample_scores(x, name, least=2) for name, x in given.items()}
+    check_same_samples(scores["id_a"], scores["id_b"], "id_a and id_b")
+    check_same_samples(scores["ood_a"], scores["ood_b"], "ood_a and ood_b")
+    return list(scores.values())
+
+
+def check_same_samples(a: NDArray, b: NDArray, names: str, /) -> None:
+    """Refuse two arrays that cannot belong to the same samples."""
+    if a.shape != b.shape:
+        raise ValueError(f"{names} must belong to the same samples in one order; got {a.shape} and {b.shape}.")
+
+
+def read_sets(size: Any, correct: Any, /) -> tuple[NDArray[np.float64], NDArray[np.bool_], ArrayKind]:
+    """Whole numbers of at least one, and as many truths, or one of either for all; results go to the library of either."""
+    sizes, array_kind = as_array(size, "size")
+    truths, other = as_array(correct, "correct")
+    if sizes.dtype.kind == "b":
+        raise TypeError(
+            "size holds the number of classes in each set; got booleans. Sum a mask over its classes first."
+        )
+    if sizes.ndim and truths.ndim and sizes.shape != truths.shape:
+        raise ValueError(
+            f"size and correct must have the same shape, one entry for each set; got {sizes.shape} and {truths.shape}."
+        )
+    bad = ~((sizes >= 1) & (sizes < np.inf) & (sizes == np.floor(sizes)))
+    remedy = "A set holds at least one class and a whole number of them; an empty decision has no utility."
+    refuse_values(bad, sizes, "values of size", "no number of classes", remedy)
+    remedy = "It says whether the set holds the true class."
+    refuse_values(~((truths == 0) | (truths == 1)), truths, "values of correct", "neither true nor false", remedy)
+    return sizes.astype(np.float64), truths.astype(bool), other if array_kind.library == "numpy" else array_kind
+
+
+def read_class_sets(x: Any, name: str, /) -> NDArray[np.bool_]:
+    """Sets of classes as masks (*samples, classes), none of them empty."""
+    masks = read_truths(x, name, "True where the class is in the set")
+    check_samples_and_classes(masks, name)
+    size = masks.sum(axis=-1)
+    remedy = "A prediction names at least one class; 'unknown' is all of them."
+    refuse_values(size == 0, size, f"set sizes of {name}", "0", remedy)
+    return masks
+
+
+def read_truths(x: Any, name: str, meaning: str, /) -> NDArray[np.bool_]:
+    """Booleans only: 0/1 integers could as well be labels."""
+    array, _ = as_array(x, name)
+    if array.dtype.kind != "b":
+        raise TypeError(f"{name} must be boolean, {meaning}; got {array.dtype} of shape {array.shape}.")
+    return array
+
+
+def check_subset(subset: Any, classes: int, /) -> list[int]:
+    """Distinct class indices."""
+    array, _ = as_array(subset, "subset")
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(
+            f"subset must hold class indices, integers from 0 to {classes - 1}; got {array.dtype} ({subset!r}). "
+            "For a mask over the classes pass np.flatnonzero(mask)."
+        )
+    chosen = [int(k) for k in array.reshape(-1)]
+    if array.ndim > 1 or len(set(chosen)) != len(chosen) or not all(0 <= k < classes for k in chosen):
+        raise ValueError(f"subset must hold distinct class indices from 0 to {classes - 1}; got {subset!r}.")
+    return chosen

@@ -85,49 +85,30 @@ def warn_doubtful_logits(x: Any, /, *, class_axis: int = -1, stacklevel: int = 2
     ``class_axis`` is where the caller said the classes were, before they were moved to the end.
     """
     shape = _shape(x)
-    if class_axis == -1 and _like_images(shape):
+    many_axes = len(shape) > FEWEST_AXES
+    square = len(shape) >= FEWEST_AXES and shape[-1] == shape[-2]
+    if class_axis == -1 and (square or (many_axes and shape[-3] < min(shape[-2:]))):  # as height and width
         warnings.warn(LAST_AXIS, stacklevel=stacklevel + 1)
-    if class_axis == 1 and _like_one_batch_too_few(shape):
+    # Without its classes the batch looks like (classes, height, width).
+    if class_axis == 1 and many_axes and (shape[-2] == shape[-3] or shape[1] < min(shape[-3:-1])):
         warnings.warn(BEHIND_MEMBERS.format(axis=1 - len(shape)), stacklevel=stacklevel + 1)
     rows, kind = to_numpy(few_rows(x))  # once, since that waits for a GPU
     if not rows.size or not ((rows >= 0) & (rows <= 1 + row_tolerance(kind.dtype))).all():
         return
     if _are_distributions(rows, kind).all():
         warnings.warn(PROBABILITIES, stacklevel=stacklevel + 1)
-    elif (axis := _axis_of_distributions(x)) is not None:
-        warnings.warn(ALONG_ANOTHER.format(axis=_place_before(axis, class_axis, len(shape))), stacklevel=stacklevel + 1)
-
-
-def _like_images(shape: tuple[int, ...]) -> bool:
-    """Whether the last two axes seem to be height and width: both the same, or both longer than what may be the classes."""
-    square = len(shape) >= FEWEST_AXES and shape[-1] == shape[-2]
-    return square or (len(shape) > FEWEST_AXES and shape[-3] < min(shape[-2:]))
-
-
-def _like_one_batch_too_few(shape: tuple[int, ...]) -> bool:
-    """Whether the batch (members, *batch, classes) without its classes looks like (classes, height, width)."""
-    return len(shape) > FEWEST_AXES and (shape[-2] == shape[-3] or shape[1] < min(shape[-3:-1]))
-
-
-def _axis_of_distributions(x: Any) -> int | None:
-    """The axis of the batch, counted from the end, along which values sum to one; None where there is none."""
+        return
     member = in_own_library(x[0] if isinstance(x, list | tuple) else entries(x, 0))
-    for axis in range(-len(member.shape), -1):
-        steps = [slice(None, None, 1 if place == axis else _step(size)) for place, size in _from_end(member.shape)]
+    sizes = [*enumerate(member.shape, start=-len(member.shape))]
+    for axis in range(-len(sizes), -1):  # of the batch, counted from the end
+        steps = [slice(None, None, 1 if place == axis else _step(size)) for place, size in sizes]
         values, kind = to_numpy(member[tuple(steps)])
         if member.shape[axis] > 1 and _are_distributions(np.moveaxis(values, axis, -1), kind).all():
-            return axis
-    return None
-
-
-def _from_end(shape: tuple[int, ...]) -> list[tuple[int, int]]:
-    return list(enumerate(shape, start=-len(shape)))
-
-
-def _place_before(axis: int, class_axis: int, axes: int) -> int:
-    """Where an axis, counted from the end, was before the classes were moved to the end."""
-    order = [place for place in range(-axes, 0) if place != (class_axis if class_axis < 0 else class_axis - axes)]
-    return order[axis + 1]
+            # Where that axis was before the classes were moved to the end.
+            moved = class_axis if class_axis < 0 else class_axis - len(shape)
+            place = [place for place in range(-len(shape), 0) if place != moved][axis + 1]
+            warnings.warn(ALONG_ANOTHER.format(axis=place), stacklevel=stacklevel + 1)
+            return
 
 
 def _shape(x: Any) -> tuple[int, ...]:
@@ -179,30 +160,17 @@ def warn_crude_members(lower: Any, upper: Any, /, *, remedy: str = MAKE_LESS_CER
     ``remedy`` says what to do about one-hot members. Looks at a sample of the rows. The words never change, so that Python
     shows them once for each place of a call.
     """
-    low, high = (_sample(bounds) for bounds in (lower, upper))
+    rows = [bounds.reshape(-1, bounds.shape[-1]) for bounds in (lower, upper)]
+    low, high = (to_numpy(x[:: max(1, math.ceil(len(x) / ROWS))])[0] for x in rows)
     if not len(low):
         return
-    if _all_same(low, high):
-        warnings.warn(SAME_MEMBERS, stacklevel=stacklevel + 1)
-    elif _nearly_one_hot(low, high):
+    widths = (high - low).max(axis=-1)
+    if widths.max() <= SAME:
+        # Unless the rows are only a few easy ones, on which any members would agree.
+        several_classes = len(np.unique(high.argmax(axis=-1))) > 1
+        if high.max(axis=-1).min() < CERTAIN or (several_classes and len(high) >= EASY_ROWS):
+            warnings.warn(SAME_MEMBERS, stacklevel=stacklevel + 1)
+        return
+    contradict = (high >= CERTAIN).sum(axis=-1) >= 2  # members that disagree are certain, of a class each
+    if contradict.sum() >= max(CONTRADICTIONS, (widths > DISAGREE).sum() / 2):
         warnings.warn(f"{ONE_HOT_MEMBERS} {remedy}", stacklevel=stacklevel + 1)
-
-
-def _sample(bounds: Any) -> NDArray[Any]:
-    rows = bounds.reshape(-1, bounds.shape[-1])
-    return to_numpy(rows[:: max(1, math.ceil(len(rows) / ROWS))])[0]
-
-
-def _all_same(lower: NDArray[Any], upper: NDArray[Any]) -> bool:
-    """Whether no interval has a width, though the rows are not only a few easy ones on which any members would agree."""
-    if (upper - lower).max() > SAME:
-        return False
-    several_classes = len(np.unique(upper.argmax(axis=-1))) > 1
-    return bool(upper.max(axis=-1).min() < CERTAIN) or (several_classes and len(upper) >= EASY_ROWS)
-
-
-def _nearly_one_hot(lower: NDArray[Any], upper: NDArray[Any]) -> bool:
-    """Whether members that disagree are mostly certain: of two classes or more, each with another member."""
-    disagree = (upper - lower).max(axis=-1) > DISAGREE
-    contradict = (upper >= CERTAIN).sum(axis=-1) >= 2
-    return bool(contradict.sum() >= max(CONTRADICTIONS, disagree.sum() / 2))

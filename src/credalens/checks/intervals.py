@@ -46,7 +46,7 @@ class IntervalArray:
 
     @property
     def smallest(self) -> float:
-        """What two bounds near zero may be off by together: the smallest positive number of float16 where that may be one."""
+        """The error of two bounds near zero together: the smallest positive number of float16 where that may be one."""
         return SMALLEST_FLOAT16 if "float16" in self.dtypes or self.of_members >= ROUNDING["float16"] else 0.0
 
     def repaired(self) -> IntervalArray:
@@ -92,30 +92,49 @@ def _checked(lower: Any, upper: Any, dtype: type | None, reachable: bool) -> Int
     if dtype is None:
         dtype = np.float32 if np.result_type(low[0], high[0], np.float32) == np.float32 else np.float64
     intervals = _interval_array(*low, *high, dtype=dtype)
-    _check_in_chunks(intervals, reachable)
-    return intervals
-
-
-def _check_in_chunks(intervals: IntervalArray, reachable: bool) -> None:
-    """Refuse bounds that are wrong, with temporary arrays of a chunk only; for an error all rows are counted."""
-    rows, classes = intervals.lower.shape
-    step = max(1, CHUNK // classes)
-    for start in range(0, rows, step):
-        chunk = slice(start, start + step)
+    step = max(1, CHUNK // shape[-1])  # so that temporary arrays are small; for an error all rows are counted
+    for start in range(0, len(intervals.lower), step):
         try:
-            _check(intervals, chunk, reachable)
+            _check(intervals, slice(start, start + step), reachable)
         except ValueError:
             _check(intervals, slice(None), reachable)
             raise
+    return intervals
 
 
 def _check(intervals: IntervalArray, rows: slice, reachable: bool) -> None:
+    """Refuse bounds that are out of order, empty, or not reached."""
     low, high = (x[rows].astype(np.float64, copy=False) for x in (intervals.lower, intervals.upper))
-    part = replace(intervals, lower=low, upper=high)
-    _check_bounds(part)
-    _check_not_empty(part)
-    if reachable:
-        _check_reachable(part.repaired())
+    tolerance, batch = intervals.tolerance, intervals.batch
+    good = (low >= 0) & (high <= 1 + tolerance) & (low <= high)  # NaN compares false
+    if not good.all():
+        row, k = index_in(int(good.argmin()), good.shape)
+        raise ValueError(
+            f"bounds must satisfy 0 <= lower <= upper <= 1; {int((~good).sum())} of {good.size} do not, the first is at index "
+            f"{(*index_in(row, batch), k)}: lower={low[row, k]:.6g}, upper={high[row, k]:.6g}. Did you swap them, or pass "
+            "logits?"
+        )
+    below, above = _row_sums(low), _row_sums(high)
+    if (bad := (below > 1 + tolerance) | (above < 1 - tolerance)).any():
+        row = int(bad.argmax())
+        raise ValueError(
+            f"{int(bad.sum())} of {bad.size} interval systems are empty; the first is at index {index_in(row, batch)}: "
+            f"sum(lower)={below[row]:.6g}, sum(upper)={above[row]:.6g}. A credal set needs sum(lower) <= 1 <= sum(upper). Did "
+            "you pass logits, or bounds from different inputs?"
+        )
+    if not reachable:
+        return
+    repaired = replace(intervals, lower=low, upper=high).repaired()
+    low, high = repaired.lower, repaired.upper
+    too_low = 1 - (_row_sums(high)[:, None] - high) > low + tolerance
+    if (bad := too_low | (1 - (_row_sums(low)[:, None] - low) < high - tolerance)).any():
+        row, k = index_in(int(bad.argmax()), bad.shape)
+        side, value = ("lower", low[row, k]) if too_low[row, k] else ("upper", high[row, k])
+        raise ValueError(
+            f"{int(bad.any(axis=-1).sum())} of {len(bad)} interval systems have bounds that no distribution reaches; the first "
+            f"is at index {(*index_in(row, batch), k)}: {side}={value:.6g} leaves no room for the other classes. "
+            "Call ProbabilityIntervals(lower, upper).tighten() first."
+        )
 
 
 def trusted_intervals(lower: Any, upper: Any, /) -> IntervalArray:
@@ -135,59 +154,3 @@ def _interval_array(
     rows = math.prod(batch), classes
     low, high = (np.require(x, dtype, FOR_KERNELS).reshape(rows) for x in (low, high))
     return IntervalArray(low, high, batch, kind, (kind.dtype, other.dtype))
-
-
-def _check_bounds(intervals: IntervalArray) -> None:
-    low, high = intervals.lower, intervals.upper
-    good = (low >= 0) & (high <= 1 + intervals.tolerance) & (low <= high)  # NaN compares false
-    if good.all():
-        return
-    row, k = index_in(int(good.argmin()), good.shape)
-    where = (*index_in(row, intervals.batch), k)
-    raise ValueError(
-        f"bounds must satisfy 0 <= lower <= upper <= 1; {int((~good).sum())} of {good.size} do not, the first is at index "
-        f"{where}: lower={low[row, k]:.6g}, upper={high[row, k]:.6g}. Did you swap them, or pass logits?"
-    )
-
-
-def _check_not_empty(intervals: IntervalArray) -> None:
-    below, above = _row_sums(intervals.lower), _row_sums(intervals.upper)
-    bad = (below > 1 + intervals.tolerance) | (above < 1 - intervals.tolerance)
-    if bad.any():
-        row = int(bad.argmax())
-        raise ValueError(
-            f"{int(bad.sum())} of {bad.size} interval systems are empty; the first is at index "
-            f"{index_in(row, intervals.batch)}: sum(lower)={below[row]:.6g}, sum(upper)={above[row]:.6g}. A credal set "
-            "needs sum(lower) <= 1 <= sum(upper). Did you pass logits, or bounds from different inputs?"
-        )
-
-
-def _check_reachable(intervals: IntervalArray) -> None:
-    low, high, tolerance = intervals.lower, intervals.upper, intervals.tolerance
-    too_low = 1 - (_row_sums(high)[:, None] - high) > low + tolerance
-    too_high = 1 - (_row_sums(low)[:, None] - low) < high - tolerance
-    bad = too_low | too_high
-    if not bad.any():
-        return
-    row, k = index_in(int(bad.argmax()), bad.shape)
-    side, value = ("lower", low[row, k]) if too_low[row, k] else ("upper", high[row, k])
-    where = (*index_in(row, intervals.batch), k)
-    raise ValueError(
-        f"{int(bad.any(axis=-1).sum())} of {len(bad)} interval systems have bounds that no distribution reaches; the first is "
-        f"at index {where}: {side}={value:.6g} leaves no room for the other classes. "
-        "Call ProbabilityIntervals(lower, upper).tighten() first."
-    )
-
-
-def check_same_classes(shape: tuple[int, ...], classes: int, batch: tuple[int, ...], name: str) -> None:
-    """Distributions (..., *batch, classes) that go with intervals (*batch, classes)."""
-    fits = len(shape) >= 1 and shape[-1] == classes
-    try:
-        np.broadcast_shapes(shape[:-1], batch)
-    except ValueError:
-        fits = False
-    if not fits:
-        raise ValueError(
-            f"{name} must have shape (..., {', '.join(map(str, (*batch, classes)))}) to go with intervals of shape "
-            f"{(*batch, classes)}; got {shape}."
-        )

@@ -1,244 +1,130 @@
-"""Member predictions and summaries of them: their shape, their rows, their logits, and which may be merged."""
+"""Member predictions: their axes, the errors about rows that are none, and which may be merged into a summary."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from types import SimpleNamespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import (
-    ArrayKind,
-    array_kind_of,
-    in_own_library,
-    namespace,
-    rounding,
-    rounding_of_all,
-    take_inputs,
-    to_float32,
-)
-from credalens.checks.arrays import as_array, check_classes, read_array, row_tolerance
-from credalens.checks.bad_rows import raise_bad_logits, raise_bad_rows
+from credalens.checks.arrays import index_in, row_tolerance
 from credalens.checks.options import count_text, number_text
 
-HALF = ("float16", "bfloat16")
-EDGE = 1e-6  # of the tolerance: more than the order of summation can move a row's sum
+LOOK_FOR_OVERFLOW = "Look for overflow or a division by zero in the model."
+NOT_PROBABILITIES = (
+    'If these are logits, say so (wrap_logits, logits=True, outputs="logits", --logits); '
+    "if they are counts or votes, divide by their sum."
+)
+ROUNDED = (
+    "All rows miss 1 by at most {miss:.1g}, which half precision or rounded digits explain: keep them in float16 or bfloat16, "
+    "or divide them by their sum, probs / probs.sum(-1, keepdims=True)."
+)
+OTHER_AXIS = (
+    "They do sum to 1 along axis {axis}: if the classes are there, say class_axis={axis} (wrap, wrap_logits, CredalWrapper), "
+    "or move that axis to the end."
+)
 
 
-@dataclass(frozen=True)
-class MemberArray:
-    """Member predictions as (members, rows, classes), in any memory order, their batch shape and the caller's kind of array.
+class BadRowError(ValueError):
+    """Some rows of member predictions are not distributions, or not logits of any.
 
-    :ivar accepted: whether the rows have passed the check of their sums before.
+    :ivar row: the first of them, counted over the whole batch.
+    :ivar member: the first member whose prediction is bad there.
+    :ivar fault: what is wrong with it and what to do, as a sentence that begins after a colon.
     """
 
-    array: NDArray
-    batch: tuple[int, ...]
-    array_kind: ArrayKind
-    accepted: bool = False
-
-    @property
-    def tolerance(self) -> float:
-        """How far from one a row's sum may be: a little more for accepted rows, which may be summed in another order now."""
-        return row_tolerance(self.array_kind.dtype) * (1 + EDGE if self.accepted else 1)
-
-    def as_accepted(self) -> MemberArray:
-        """The same members, whose rows have been accepted before."""
-        return replace(self, accepted=True)
-
-    def rounded_by(self, least: float, /) -> MemberArray:
-        """The same members, which were rounded by at least so much before."""
-        return replace(self, array_kind=self.array_kind.rounded_by(least))
-
-    def to_cpu(self) -> MemberArray:
-        """The members themselves; those on a GPU have to be fetched."""
-        return self
-
-    def take(self, key: Any, /) -> MemberArray:
-        """The members of some inputs, chosen by an index of the batch."""
-        shaped = take_inputs(self.array.reshape(len(self.array), *self.batch, self.array.shape[-1]), key)
-        members, *batch, classes = shaped.shape
-        return replace(self, array=shaped.reshape(members, math.prod(batch), classes), batch=tuple(batch))
-
-    def rows(self, start: int, stop: int) -> tuple[NDArray, int, int]:
-        """An array that kernels can read and where these rows are in it.
-
-        That is the array itself if kernels can read it, else a copy of these rows.
-        """
-        if self.array.dtype in (np.float32, np.float64) and self.array.flags.c_contiguous:
-            return _not_read_only(self.array), start, stop
-        part = self.array[:, start:stop].astype(self.array_kind.result_dtype, order="C")
-        return part, 0, stop - start
-
-    def are_distributions(self) -> bool:
-        """Whether no value is negative and every row sums to one within the tolerance."""
-        with np.errstate(invalid="ignore"):  # a NaN that signals
-            total = self.array.sum(axis=-1, dtype=np.float64)
-        return bool((self.array >= 0).all() and (np.abs(total - 1) <= self.tolerance).all())
-
-    def normalised(self) -> MemberArray:
-        """The same members in float64, every row divided by its sum."""
-        p = self.array.astype(np.float64, order="C")
-        return replace(self, array=p / p.sum(axis=-1, keepdims=True))
-
-    def restore(self, array: NDArray, /) -> Any:
-        """``array`` (rows, ...) in the caller's batch shape, precision and library."""
-        return self.array_kind.restore_rows(array, self.batch)
+    row: int
+    member: int
+    fault: str
 
 
-def _not_read_only(array: NDArray) -> NDArray:
-    """The same memory, which kernels do not write, as an array that may be written.
+def raise_bad_rows(
+    probs: NDArray, batch: tuple[int, ...], name: str, /, *, dtype: str, tolerance: float, one_member: bool = False
+) -> NoReturn:
+    """Raise the error for rows of probabilities (members, rows, classes) that were refused.
 
-    For read-only arrays Numba would compile kernels of their own, whose last digits may differ.
+    The indices of ``one_member`` are those of the batch alone.
     """
-    if array.flags.writeable:
-        return array
-    interface = {**array.__array_interface__, "data": (array.ctypes.data, False)}
-    return np.asarray(SimpleNamespace(__array_interface__=interface, memory=array))
-
-
-def read_members(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> MemberArray:
-    """Member predictions of a valid shape and dtype. Their values are checked in the pass that reads them."""
-    return _read_stack(in_common_precision(probs, name=name), member_axis, name)
-
-
-def read_distributions(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> MemberArray:
-    """Member predictions with their values checked, renormalised in float64."""
-    return read_valid_members(probs, member_axis=member_axis, name=name).normalised()
-
-
-def read_valid_members(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> MemberArray:
-    """Member predictions with their values checked."""
-    members = read_members(probs, member_axis=member_axis, name=name)
-    if not members.are_distributions():
-        raise_bad_rows(members, name)
-    return members
-
-
-def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -> MemberArray:
-    """The softmax in float64 of member logits, which must be finite, or -inf for a class that is ruled out."""
-    members = _read_stack(logits, member_axis, name)
     with np.errstate(invalid="ignore"):  # a NaN that signals
-        z = members.array.astype(np.float64, order="C")
-    top = z.max(axis=-1, keepdims=True)
-    if not np.isfinite(top).all():  # NaN, +inf, or -inf in every class
-        raise_bad_logits(members, name)
-    with np.errstate(over="ignore", under="ignore"):  # a difference that float64 cannot hold is a probability of zero
-        z -= top
-        np.exp(z, out=z)
-    z /= z.sum(axis=-1, keepdims=True)
-    return replace(members, array=z, array_kind=members.array_kind.of_softmax())
+        p = probs.astype(np.float64, order="C")
+    total = p.sum(axis=-1)
+    distance = np.abs(total - 1)
+    bad = ~((p.min(axis=-1) >= 0) & (distance <= tolerance))
+    if not bad.any():  # at the very edge another order of summation decides: it refused the sum that is farthest off
+        bad = distance == distance.max()
+    remedy = _remedy_for_sums(p.reshape(len(p), *batch, p.shape[-1]), distance, tolerance)
+
+    def fault(n: int, row: int) -> str:
+        values = p[n, row]
+        if not np.isfinite(values).all():
+            k = int(np.isfinite(values).argmin())
+            return f"class {k} is {values[k]}; every value must be finite. {LOOK_FOR_OVERFLOW}"
+        if values.min() < 0:
+            k = int(values.argmin())
+            return f"class {k} is {values[k]:.6g}; probabilities are at least 0. {NOT_PROBABILITIES}"
+        return f"it sums to {total[n, row]:.6g}; a row must sum to 1 within {tolerance:g} for {dtype}. {remedy}"
+
+    _raise(bad, batch, f"rows of {name} are not probability distributions", fault, one_member=one_member)
 
 
-def _read_stack(x: Any, member_axis: int, name: str) -> MemberArray:
-    """``x`` as (members, rows, classes), a view where its strides allow one. Its values are not looked at."""
-    array, array_kind = as_array(x, name)
-    if array.ndim < 2:
-        raise ValueError(
-            f"{name} must have shape (members, *batch, classes) with at least two axes; got shape {array.shape}. "
-            f"For one distribution from one member write {name}[None, :]."
-        )
-    if (axis := check_member_axis(member_axis, array.ndim, name)) != 0:
-        array = np.moveaxis(array, axis, 0)
-    members, *batch, classes = array.shape
-    if members == 0:
-        raise_no_members(name, array.shape)
-    check_classes(classes, name, array.shape)
-    return MemberArray(array.reshape(members, math.prod(batch), classes), tuple(batch), array_kind)
+def raise_bad_logits(logits: NDArray, batch: tuple[int, ...], name: str, /, *, one_member: bool = False) -> NoReturn:
+    """Raise the error for logits (members, rows, classes) that are NaN or +inf or rule out every class."""
+
+    def fault(n: int, row: int) -> str:
+        z = logits[n, row]
+        if np.isneginf(z).all():
+            return "the logits rule out every class (all -inf); at least one class must be possible."
+        k = int((z < np.inf).argmin())
+        rule = "every value must be finite, or -inf for a class that is ruled out"
+        return f"class {k} is {z[k]}; {rule}. {LOOK_FOR_OVERFLOW}"
+
+    bad = ~np.isfinite(logits.max(axis=-1))
+    _raise(bad, batch, f"rows of {name} belong to no distribution", fault, one_member=one_member)
 
 
-def classes_last(x: Any, member_axis: int, class_axis: int, name: str, /) -> tuple[Any, int]:
-    """``x`` with its classes on the last axis, and where its members are then. The axes are those of ``x`` as it came."""
-    if class_axis == -1:
-        return x, member_axis
-    x = in_own_library(x)
-    classes, members = (
-        check_axis(axis, option, len(x.shape), name)
-        for axis, option in ((class_axis, "class_axis"), (member_axis, "member_axis"))
+def _remedy_for_sums(p: NDArray, distance: NDArray, tolerance: float) -> str:
+    """The remedy for sums of (members, *batch, classes) that are this far from one."""
+    if not p.min() >= 0:
+        return NOT_PROBABILITIES
+    if distance.max() <= row_tolerance("float16"):
+        return ROUNDED.format(miss=distance.max())
+    for axis in range(1 - p.ndim, -1):
+        if p.shape[axis] > 1 and np.abs(p.sum(axis=axis) - 1).max() <= tolerance:
+            return OTHER_AXIS.format(axis=axis)
+    return NOT_PROBABILITIES
+
+
+def _raise(
+    bad: NDArray, batch: tuple[int, ...], what: str, fault: Callable[[int, int], str], *, one_member: bool
+) -> NoReturn:
+    n, row = index_in(int(bad.argmax()), bad.shape)
+    where, axes = (index_in(row, batch), "*batch") if one_member else ((n, *index_in(row, batch)), "member, *batch")
+    error = BadRowError(
+        f"{int(bad.sum())} of {bad.size} {what}; the first is at index {where} ({axes}): {fault(n, row)}"
     )
-    if members == classes:
-        raise ValueError(f"member_axis={member_axis} and class_axis={class_axis} are the same axis of {name}.")
-    return namespace(array_kind_of(x).library).moveaxis(x, classes, -1), members - (members > classes)
+    error.row = int(bad.any(axis=0).argmax())
+    error.member = int(bad[:, error.row].argmax())
+    error.fault = fault(error.member, error.row)
+    raise error
 
 
-def one_member(values: Any, name: str, /) -> MemberArray:
-    """The prediction (*batch, classes) of one member."""
-    array, array_kind = as_array(values, name)
-    batch, classes = array.shape[:-1], array.shape[-1]
-    return MemberArray(array.reshape(1, math.prod(batch), classes), batch, array_kind)
+@contextmanager
+def naming_bad_row(
+    source: Any, start: int, /, *, row_name: Callable[[int, int], str] = "row {}, member {}".format
+) -> Iterator[None]:
+    """Reword an error about a chunk that begins at row ``start`` of ``source``: name the first bad row of the source.
 
-
-def in_common_precision(probs: Any, /, *, class_axis: int = -1, name: str = "probs") -> Any:
-    """A list of members of several dtypes, with those in half precision converted to float32 and renormalised.
-
-    Stacked, all get the widest dtype, within whose tolerance the rows of a narrower one need not sum to one. Then
-    ``class_axis`` is the axis of their classes.
+    ``row_name(row, member)`` says how the source calls it.
     """
-    if not isinstance(probs, list | tuple) or len({getattr(member, "dtype", None) for member in probs}) == 1:
-        return probs
-    dtypes = [_dtype_name(member) for member in probs]
-    if not any(dtype in HALF for dtype in dtypes):
-        return probs
-    pairs = zip(probs, dtypes, strict=True)
-    axis = class_axis - (class_axis > 0)  # of a single member
-    return [_renormalised(member, dtype, axis, name) if dtype in HALF else member for member, dtype in pairs]
-
-
-def roughest(members: Any, /, *, logits: bool = False) -> float:
-    """The rounding of a list of members, 0 for anything else: stacked, they have the widest dtype."""
-    if not isinstance(members, list | tuple) or not members:
-        return 0.0
-    return rounding_of_all(*[rounding(_dtype_name(member), logits=logits) for member in members])
-
-
-def _dtype_name(x: Any) -> str:
-    return str(getattr(x, "dtype", "")).rpartition(".")[2]
-
-
-def _renormalised(member: Any, dtype: str, axis: int, name: str) -> Any:
-    """One member in float32; a row that is not a distribution stays as it is, to be refused with its index."""
-    p = to_float32(read_array(member, name))
-    xp = namespace(array_kind_of(p).library)
-    if not -len(p.shape) <= axis < len(p.shape):
-        return p
-    total = xp.sum(p, axis=axis, keepdims=True)
-    return p / xp.where(abs(total - 1) <= row_tolerance(dtype), total, xp.ones_like(total))
-
-
-def check_member_axis(axis: int, ndim: int, name: str) -> int:
-    """The member axis as a non-negative integer: in range, and not the axis of the classes."""
-    if ndim < 2:
-        raise ValueError(f"{name} must have shape (members, *batch, classes) with at least two axes; got {ndim}.")
-    if (place := check_axis(axis, "member_axis", ndim, name)) == ndim - 1:
-        raise ValueError(
-            f"member_axis={axis} is the last axis of {name}, which holds the classes; members need an axis of their own."
-        )
-    return place
-
-
-def batch_index(key: Any, axes: int, /) -> Any:
-    """An index of a batch with so many axes that reaches neither members nor classes."""
-    if not isinstance(key, tuple):
-        return key
-    chosen = sum(_axes_chosen(entry) for entry in key)
-    if chosen > axes:
-        raise IndexError(
-            f"the batch has {count_text(axes, 'axis', 'axes')} and the index is for {chosen}; it chooses inputs, and the "
-            "classes are an axis of the arrays: prediction[...].probability[..., 0]."
-        )
-    rest = (slice(None),) * (axes - chosen)
-    return tuple(part for entry in key for part in (rest if entry is Ellipsis else (entry,)))
-
-
-def _axes_chosen(entry: Any) -> int:
-    """How many axes one entry of an index is for: a mask for as many as it has."""
-    if entry is None or entry is Ellipsis:
-        return 0
-    entry = np.asarray(entry) if isinstance(entry, list | tuple) else entry
-    return len(entry.shape) if str(getattr(entry, "dtype", "")).endswith("bool") else 1
+    try:
+        yield
+    except BadRowError as error:
+        name = row_name(start + error.row, error.member)
+        raise ValueError(f"{source}: {name}: {error.fault}") from error
+    except ValueError as error:
+        raise ValueError(f"{source}: rows from {start} on: {error}") from error
 
 
 def check_axis(axis: Any, option: str, ndim: int, name: str) -> int:
@@ -253,15 +139,40 @@ def check_axis(axis: Any, option: str, ndim: int, name: str) -> int:
     return int(axis) % ndim
 
 
+def check_member_axis(axis: int, ndim: int, name: str) -> int:
+    """The member axis as a non-negative integer: in range, and not the axis of the classes."""
+    if ndim < 2:
+        raise ValueError(f"{name} must have shape (members, *batch, classes) with at least two axes; got {ndim}.")
+    if (place := check_axis(axis, "member_axis", ndim, name)) == ndim - 1:
+        raise ValueError(
+            f"member_axis={axis} is the last axis of {name}, which holds the classes; members need an axis of their own."
+        )
+    return place
+
+
 def raise_no_members(name: str, shape: tuple[int, ...]) -> NoReturn:
     """Refuse an empty member axis."""
     raise ValueError(f"{name} has no members (shape {shape}); at least one prediction per input is needed.")
 
 
-def raise_bad_member(values: Any, name: str, *, kind: str = "probabilities") -> NoReturn:
-    """Raise the error for the refused "probabilities" or "logits" (*batch, classes) of one member."""
-    raise_bad = raise_bad_logits if kind == "logits" else raise_bad_rows
-    raise_bad(one_member(values, name), name, one_member=True)
+def batch_index(key: Any, axes: int, /) -> Any:
+    """An index of a batch with so many axes that reaches neither members nor classes."""
+    if not isinstance(key, tuple):
+        return key
+    chosen = 0
+    for entry in key:
+        if isinstance(entry, list | tuple):
+            entry = np.asarray(entry)
+        if entry is not None and entry is not Ellipsis:
+            is_mask = str(getattr(entry, "dtype", "")).endswith("bool")
+            chosen += len(entry.shape) if is_mask else 1  # a mask is for as many axes as it has
+    if chosen > axes:
+        raise IndexError(
+            f"the batch has {count_text(axes, 'axis', 'axes')} and the index is for {chosen}; it chooses inputs, and the "
+            "classes are an axis of the arrays: prediction[...].probability[..., 0]."
+        )
+    rest = (slice(None),) * (axes - chosen)
+    return tuple(part for entry in key for part in (rest if entry is Ellipsis else (entry,)))
 
 
 def check_continues(summary: Any, shape: tuple[int, ...], member_axis: int | None, /) -> None:
@@ -300,25 +211,3 @@ def check_merge(summary: Any, other: Any, /) -> None:
         raise ValueError(
             f"members must predict the same inputs and classes; got shapes {shapes[0]} and {shapes[1]} (*batch, classes)."
         )
-
-
-def check_kept(keep: int, out: int, count: int, /) -> None:
-    """Refuse a summary that keeps too few extreme values to leave out ``out`` members at each end."""
-    if out > keep:
-        raise ValueError(
-            f"to leave out {out} of {count} members at each end a summary must keep that many values of every class; this one "
-            f"has keep={keep}. Begin with MemberSummary(keep={out})."
-        )
-
-
-def check_not_empty(count: int, /) -> None:
-    """At least one member folded in."""
-    if count == 0:
-        raise ValueError("this MemberSummary has no members yet; call update(probs) before prediction().")
-
-
-def raise_bad_members(probs: Any, member_axis: int | None, name: str = "probs") -> NoReturn:
-    """Raise the error for members that a summary refused: several along ``member_axis``, or None for one alone."""
-    if member_axis is None:
-        raise_bad_member(probs, name)
-    raise_bad_rows(read_members(probs, member_axis=member_axis, name=name), name)

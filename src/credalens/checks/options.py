@@ -1,4 +1,4 @@
-"""What callers choose: numbers, names, budgets and packages; and how messages show what came."""
+"""Options of callers: numbers, names, budgets and packages; and how messages show what came."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import numpy as np
-
-from credalens.checks.arrays import as_array
 
 
 def count_text(number: int, word: str, plural: str = "", /) -> str:
@@ -35,11 +33,7 @@ def escaped(text: object, /, *, keep: str = "") -> str:
     >>> print(escaped("red \x1b[31m"))
     red \u001b[31m
     """
-    return UNSAFE.sub(lambda found: _written_out(found[0], keep), str(text))
-
-
-def _written_out(character: str, keep: str) -> str:
-    return character if character in keep else f"\\u{ord(character):04x}"
+    return UNSAFE.sub(lambda found: found[0] if found[0] in keep else f"\\u{ord(found[0]):04x}", str(text))
 
 
 def escaped_names(named: Mapping[Any, T], what: str, /) -> dict[str, T]:
@@ -74,7 +68,9 @@ def needing(package: str, /, *, part: str, extra: str) -> Iterator[None]:
     Traceback (most recent call last):
     ImportError: credalens.example needs no_such_package, which is missing or too old: pip install 'credalens[example]'
     """
-    switch_off_telemetry(package)
+    if package in TELEMETRY:
+        variable, value = TELEMETRY[package]
+        os.environ[variable] = value
     try:
         yield
     except ModuleNotFoundError as error:
@@ -83,13 +79,6 @@ def needing(package: str, /, *, part: str, extra: str) -> Iterator[None]:
         raise ImportError(
             f"{part} needs {package}, which is missing or too old: pip install 'credalens[{extra}]'"
         ) from error
-
-
-def switch_off_telemetry(package: str, /) -> None:
-    """Set the variable that keeps a package from sending statistics, for this process and those that it starts."""
-    if package in TELEMETRY:
-        name, value = TELEMETRY[package]
-        os.environ[name] = value
 
 
 MOST_BINS: Final = 10_000
@@ -121,19 +110,15 @@ def check_strings(values: Any, name: str, item: str, /, *, example: str) -> tupl
     for index, value in enumerate(strings):
         if not isinstance(value, str):
             raise TypeError(f"{name} must be a list of strings; {item} {index} is a {type(value).__name__}.")
-        if fault := _fault_of_string(value):
+        faults = {
+            "is empty": not value,
+            "begins or ends with white space": value != value.strip(),
+            "holds a control character": any(ord(character) < 32 or ord(character) == 127 for character in value),
+            "is not valid Unicode": any(0xD800 <= ord(character) < 0xE000 for character in value),
+        }
+        if fault := next((fault for fault, is_so in faults.items() if is_so), ""):
             raise ValueError(f"{name} must be strings that a request can hold; {item} {index} {fault}.")
     return strings
-
-
-def _fault_of_string(value: str) -> str | None:
-    if not value:
-        return "is empty"
-    if value != value.strip():
-        return "begins or ends with white space"
-    if any(ord(character) < 32 or ord(character) == 127 for character in value):
-        return "holds a control character"
-    return "is not valid Unicode" if any(0xD800 <= ord(character) < 0xE000 for character in value) else None
 
 
 def check_base(base: float, /) -> float:
@@ -193,11 +178,6 @@ def check_trim(trim: float, /) -> float:
     return number
 
 
-def check_budget(max_nodes: int, tolerance: float, /) -> tuple[int, float]:
-    """The budget of a search for the lowest entropy: nodes, and the gap in bits at which it may end."""
-    return check_count(max_nodes, "max_nodes"), check_tolerance(tolerance)
-
-
 def check_tolerance(tolerance: float, /) -> float:
     """A finite tolerance of at least zero."""
     number = check_real(tolerance, "tolerance", "a number of bits, at least 0")
@@ -220,17 +200,3 @@ def check_choice(value: str, choices: Iterable[str], name: str) -> str:
     if not isinstance(value, str) or value not in tuple(choices):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
     return value
-
-
-def check_subset(subset: Any, classes: int, /) -> list[int]:
-    """Distinct class indices."""
-    array, _ = as_array(subset, "subset")
-    if array.size and array.dtype.kind not in "iu":
-        raise TypeError(
-            f"subset must hold class indices, integers from 0 to {classes - 1}; got {array.dtype} ({subset!r}). "
-            "For a mask over the classes pass np.flatnonzero(mask)."
-        )
-    chosen = [int(k) for k in array.reshape(-1)]
-    if array.ndim > 1 or len(set(chosen)) != len(chosen) or not all(0 <= k < classes for k in chosen):
-        raise ValueError(f"subset must hold distinct class indices from 0 to {classes - 1}; got {subset!r}.")
-    return chosen

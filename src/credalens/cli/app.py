@@ -1,19 +1,24 @@
-"""The commands, each imported when it is asked for, and the one place that turns errors into an exit code."""
+"""The commands, each imported when it is asked for, and the one place that turns errors into a line and an exit code."""
 
 from __future__ import annotations
 
 import importlib
 import io
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
+from types import FrameType
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from credalens.cli.errors import exit_code_of, noting_interrupts, warnings_as_lines
+from credalens.checks.options import escaped
 
 COMMANDS: Final[dict[str, str]] = {
     "demo": "Start here",
@@ -33,20 +38,24 @@ ADDED_BY: Final = {"train": "credalens-paper", "reproduce": "credalens-paper"}
 OTHER_HEADING: Final = "Added by other packages"
 
 
-class OneCommand(TyperCommand):
-    """A command whose help shows no type beside a flag, which takes no value."""
+class BareFlags:
+    """Shows no type beside a flag in the help, since a flag takes no value."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, flags without a type."""
-        return _bare_flags(super().get_params(ctx))
+        params = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
 
 
-class OneGroup(TyperGroup):
-    """The same for commands of a command."""
+class OneCommand(BareFlags, TyperCommand):
+    """A command of credalens."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, flags without a type."""
-        return _bare_flags(super().get_params(ctx))
+
+class OneGroup(BareFlags, TyperGroup):
+    """A command of commands."""
 
 
 class LazyCommands(OneGroup):
@@ -87,24 +96,18 @@ def _added() -> dict[str, EntryPoint]:
 
 def _function_of(command: str) -> Any:
     """The function behind a command: of another package, of the module of its name, or one that names what is missing."""
-    added = _added()
-    if command in added:
-        return _loaded(added[command])
+    if (point := _added().get(command)) is not None:
+        try:
+            return point.load()
+        except (ImportError, AttributeError) as error:  # the other commands still work
+            package = point.dist.name if point.dist else point.value
+            return _refusing(
+                f"'{command}' cannot be loaded: {error}. Install {package} again, of the same version as credalens, with all "
+                "that it needs."
+            )
     if command in ADDED_BY:
         return _refusing(f"'{command}' needs the package {ADDED_BY[command]}: {HOW_TO_INSTALL[ADDED_BY[command]]}.")
     return getattr(importlib.import_module(f"credalens.cli.{command}"), command)
-
-
-def _loaded(point: EntryPoint) -> Any:
-    """The function of another package; where that is broken, the other commands still work."""
-    try:
-        return point.load()
-    except (ImportError, AttributeError) as error:
-        package = point.dist.name if point.dist else point.value
-        return _refusing(
-            f"'{point.name}' cannot be loaded: {error}. Install {package} again, of the same version as credalens, with all "
-            "that it needs."
-        )
 
 
 def _refusing(message: str) -> Callable[..., None]:
@@ -115,13 +118,6 @@ def _refusing(message: str) -> Callable[..., None]:
 
     refuse.__doc__ = message
     return refuse
-
-
-def _bare_flags(params: list[Any]) -> list[Any]:
-    for param in params:
-        if getattr(param, "is_flag", False):
-            param.metavar = ""
-    return params
 
 
 app = typer.Typer(cls=LazyCommands, rich_markup_mode="markdown", pretty_exceptions_enable=False)
@@ -154,13 +150,6 @@ def credalens(
         typer.echo(context.get_help())
 
 
-def _escape_what_cannot_be_printed() -> None:
-    """A minus sign or a name that the output's encoding lacks, as in a pipe on Windows, is no reason to fail."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 when all went well, 2 for bad input, 130 when interrupted, 1 for a defect of credalens.
 
@@ -169,7 +158,12 @@ def main(args: Sequence[str] | None = None) -> None:
     """
     given = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in given
-    _escape_what_cannot_be_printed()
+    for stream in (
+        sys.stdout,
+        sys.stderr,
+    ):  # a name that the output's encoding lacks, as in a pipe on Windows, is no failure
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     with noting_interrupts() as interrupts, warnings_as_lines():
         try:
             code = app([arg for arg in given if arg != "--debug"], prog_name="credalens", standalone_mode=False)
@@ -178,3 +172,79 @@ def main(args: Sequence[str] | None = None) -> None:
                 raise
             code = exit_code_of(typer.Abort() if interrupts else error)
     raise SystemExit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def noting_interrupts() -> Iterator[list[int]]:
+    """Gives a list that is empty until Ctrl-C is pressed. Another handler than Python's own is left in place."""
+    noted: list[int] = []
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not ours or threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        noted.append(number)
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Show warnings without the place in the code, which is ours and not the user's."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        _line("warning: ", typer.colors.YELLOW, str(message))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+BAD_INPUT, DEFECT = 2, 1
+OUT_OF_MEMORY = (
+    "out of memory; do less at a time: fewer rows (score --chunk-rows), fewer networks (--side-by-side), narrower ones "
+    "(train --width) or smaller images (train --size)"
+)
+# Newer releases of typer carry a click of their own, older ones import it: BadParameter's base is right for both.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def exit_code_of(error: Exception, /) -> int:
+    """Say on one line what is wrong, and with which code to leave."""
+    code, message = BAD_INPUT, str(error)
+    if isinstance(error, typer.Abort):
+        code, message = 130, "interrupted."
+    elif isinstance(error, UsageError):
+        context, text = getattr(error, "ctx", None), error.format_message().rstrip(".")  # type: ignore[attr-defined]
+        hint = f"Try '{context.command_path} --help'." if context is not None else ""
+        message = f"{text}{'' if text.endswith('?') else '.'} {hint}"
+    elif isinstance(error, OSError) and error.strerror:
+        message = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    elif _out_of_memory(error):
+        message = f"{OUT_OF_MEMORY}{f' ({type(error).__name__}: {error})' if message else ''}."
+    elif isinstance(error, ModuleNotFoundError):
+        message = f"{error}; install what this command needs: pip install 'credalens[all]'."
+    elif isinstance(error, ImportError) and "pip install" in message:
+        message = f"{error}."
+    elif not isinstance(error, ValueError | TypeError | OSError):
+        code, message = DEFECT, f"{type(error).__name__}: {error}. This is a defect of credalens; --debug shows where."
+    _line("error: ", typer.colors.RED, message)
+    return code
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Of this process or of a GPU; torch raises a RuntimeError for both, by a name of its own for the GPU alone."""
+    if isinstance(error, RuntimeError):
+        return type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError)
+
+
+def _line(kind: str, colour: str, message: str) -> None:
+    typer.secho(kind, fg=colour, bold=True, nl=False, err=True)
+    typer.echo(escaped(" ".join(message.split())), err=True)

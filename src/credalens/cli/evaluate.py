@@ -5,122 +5,74 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from credalens.checks.options import escaped
-from credalens.cli.score import parse_base
-from credalens.cli.shared_options import MaxBytes, MemberAxis, progress_bar
+from credalens.cli.shared_options import Base, MaxBytes, MemberAxis, progress_bar
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from credalens.evaluation import Evaluation, ModelComparison
     from credalens.storage import Predictions
 
 
+File: Final = partial(typer.Option, metavar="FILE", show_default=False)
+Named: Final = partial(typer.Option, show_default=False)
+Run: Final = partial(typer.Option, rich_help_panel="Run")
+
+
 def evaluate(
-    id_file: Annotated[
-        Path,
-        typer.Option(
-            "--id",
-            metavar="FILE",
-            help="Members' predictions for in-distribution data, (members, rows, classes): .npy, .npz, .parquet or "
-            ".safetensors.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write the report.", show_default=False)
-    ],
-    ood: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ood",
-            metavar="NAME=FILE",
-            help="Members' predictions for data that are out of distribution; give it once for each data set. Without it, "
-            "labels are needed, and nothing is said about OOD detection.",
-            show_default=False,
-        ),
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="True classes of the in-distribution rows; not needed if the file of --id contains labels.",
-            show_default=False,
-        ),
-    ] = None,
+    id_file: Annotated[Path, File("--id",
+        help="Members' predictions for in-distribution data, (members, rows, classes): .npy, .npz, .parquet or .safetensors.",
+    )],
+    output: Annotated[Path, Named("--output", "-o", metavar="FOLDER", help="Where to write the report.")],
+    ood: Annotated[list[str] | None, Named("--ood", metavar="NAME=FILE",
+        help="Members' predictions for data that are out of distribution; give it once for each data set. Without it, labels "
+        "are needed, and nothing is said about OOD detection.",
+    )] = None,
+    labels: Annotated[Path | None, File(
+        help="True classes of the in-distribution rows; not needed if the file of --id contains labels.",
+    )] = None,
     logits: Annotated[bool, typer.Option("--logits", help="All predictions are logits, not probabilities.")] = False,
     member_axis: MemberAxis = None,
-    classes: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Text file with the names of the classes, one per line.", show_default=False),
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            metavar="NAME=FOLDER",
-            help="Compare models on the same inputs. Each folder contains the files that --id and --ood name; the other models "
-            "are compared with the first.",
-            show_default=False,
-        ),
-    ] = None,
-    title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the page.", show_default=False)] = "",
+    classes: Annotated[Path | None, File(help="Text file with the names of the classes, one per line.")] = None,
+    model: Annotated[list[str] | None, Named("--model", metavar="NAME=FOLDER",
+        help="Compare models on the same inputs. Each folder contains the files that --id and --ood name; the other models are "
+        "compared with the first.",
+    )] = None,
+    title: Annotated[str, Named(metavar="TEXT", help="Title of the page.")] = "",
     name: Annotated[str, typer.Option(metavar="TEXT", help="Name of the in-distribution data.")] = "in-distribution",
-    images: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Pictures of the inputs: an .npz with an array for each data set, under its name, or an .npy for --id. Bytes "
-            "or floats from 0 to 1, channels last or first.",
-            show_default=False,
-        ),
-    ] = None,
-    groups: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Columns of the in-distribution rows, such as site or month. Accuracy and false alarms are compared by their "
-            "values. A .csv with a heading, or .parquet.",
-            show_default=False,
-        ),
-    ] = None,
-    figures: Annotated[
-        bool, typer.Option("--figures", help="Also write every chart as PNG and SVG, into FOLDER/figures.")
-    ] = False,
-    full_paths: Annotated[
-        bool,
-        typer.Option(
-            "--full-paths", help="Keep the folders of files, as typed, in report.json and at the foot of the page."
-        ),
-    ] = False,
-    false_alarm_rate: Annotated[
-        float, typer.Option(metavar="RATE", help="Share of in-distribution inputs that the threshold may flag.")
-    ] = 0.05,
-    base: Annotated[
-        float, typer.Option(parser=parse_base, metavar="NUMBER|e", help="Base of the logarithm: 2 is bits, e nats.")
-    ] = "2",  # type: ignore[assignment]
+    images: Annotated[Path | None, File(
+        help="Pictures of the inputs: an .npz with an array for each data set, under its name, or an .npy for --id. Bytes or "
+        "floats from 0 to 1, channels last or first.",
+    )] = None,
+    groups: Annotated[Path | None, File(
+        help="Columns of the in-distribution rows, such as site or month. Accuracy and false alarms are compared by their "
+        "values. A .csv with a heading, or .parquet.",
+    )] = None,
+    figures: Annotated[bool, typer.Option(
+        "--figures", help="Also write every chart as PNG and SVG, into FOLDER/figures.",
+    )] = False,
+    full_paths: Annotated[bool, typer.Option(
+        "--full-paths", help="Keep the folders of files, as typed, in report.json and at the foot of the page.",
+    )] = False,
+    false_alarm_rate: Annotated[float, typer.Option(
+        metavar="RATE", help="Share of in-distribution inputs that the threshold may flag.",
+    )] = 0.05,
+    base: Base = "2",  # type: ignore[assignment]
     bins: Annotated[int, typer.Option(metavar="N", min=1, help="Number of bins of the calibration error.")] = 15,
-    replicates: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=40,
-            help="Bootstrap draws for the intervals of AUPRC and FPR95; a 95 % interval needs at least 40.",
-            rich_help_panel="Run",
-        ),
-    ] = 300,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of those draws.", rich_help_panel="Run")] = 0,
-    threads: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Threads; by default all cores.", rich_help_panel="Run")
-    ] = None,
+    replicates: Annotated[int, Run(metavar="N", min=40,
+        help="Bootstrap draws for the intervals of AUPRC and FPR95; a 95 % interval needs at least 40.",
+    )] = 300,
+    seed: Annotated[int, Run(metavar="N", min=0, help="Seed of those draws.")] = 0,
+    threads: Annotated[int | None, Run(metavar="N", min=1, help="Threads; by default all cores.")] = None,
     max_bytes: MaxBytes = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the results as JSON, without a progress bar.", rich_help_panel="Run")
-    ] = False,
-) -> None:
-    """Evaluate saved predictions: are credal sets better than averaging, and does uncertainty detect OOD data?
+    as_json: Annotated[bool, Run("--json", help="Print the results as JSON, without a progress bar.")] = False,
+) -> None:  # fmt: skip
+    """Evaluate saved predictions: are credal predictions better than averaged ones, and does uncertainty detect OOD data?
 
     Writes FOLDER/report.html, one page that opens without a network, FOLDER/report.json with all numbers, and
     FOLDER/guard.json, a guard for the recommended score (see credalens guard). The files appear when everything is done; an
@@ -176,7 +128,6 @@ def evaluate(
     made = made_by(full_paths=full_paths)
     with progress_bar(hidden=as_json) as progress:
         if models:
-            _check_models(models)
             comparison = compare_models({of: evaluated(folder, progress) for of, folder in models.items()})
             comparison.report(output, title=title, made=[made])
         else:
@@ -186,17 +137,9 @@ def evaluate(
         result = comparison.as_dict() if models else evaluation.headline()
         typer.echo(escaped(json.dumps({"report": str(output / "report.html"), **result}, ensure_ascii=False)))
     elif models:
-        print_comparison(comparison, output)
+        _print_comparison(comparison, output)
     else:
         print_evaluation(evaluation, output)
-
-
-def _check_models(models: dict[str, Path]) -> None:
-    if len(models) < 2:
-        raise typer.BadParameter("--model is given once; a comparison needs two models or more.")
-    for name, folder in models.items():
-        if not folder.is_dir():
-            raise typer.BadParameter(f"--model {name}={folder}: is not a folder.")
 
 
 def _named_files(option: str, pairs: list[str]) -> dict[str, Path]:
@@ -209,6 +152,10 @@ def _named_files(option: str, pairs: list[str]) -> dict[str, Path]:
         if name in named:
             raise typer.BadParameter(f"{option} {name!r} is given twice; each needs its own name.")
         named[name] = Path(path)
+        if option == "--model" and not named[name].is_dir():
+            raise typer.BadParameter(f"--model {name}={path}: is not a folder.")
+    if option == "--model" and len(named) == 1:
+        raise typer.BadParameter("--model is given once; a comparison needs two models or more.")
     return named
 
 
@@ -230,10 +177,10 @@ def print_evaluation(evaluation: Evaluation, folder: Path) -> None:
 
     console = Console(highlight=False)
     print_result(evaluation, console)
-    console.print(f"\nReport: {escaped((folder / 'report.html').resolve())}", soft_wrap=True, markup=False)
+    _print_place(console, folder)
 
 
-def print_comparison(comparison: ModelComparison, folder: Path) -> None:
+def _print_comparison(comparison: ModelComparison, folder: Path) -> None:
     """All models, the differences in words, and where the page is."""
     from rich.console import Console
 
@@ -244,4 +191,8 @@ def print_comparison(comparison: ModelComparison, folder: Path) -> None:
     console.print(to_rich(models_table(comparison, caught=False), console))
     for one in comparison.differences:
         console.print(escaped(sentence(comparison, one)), markup=False)
+    _print_place(console, folder)
+
+
+def _print_place(console: Console, folder: Path) -> None:
     console.print(f"\nReport: {escaped((folder / 'report.html').resolve())}", soft_wrap=True, markup=False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,15 +14,19 @@ import typer
 from credalens.checks.options import count_text, escaped
 from credalens.cli.app import OneCommand, OneGroup
 from credalens.cli.evaluate import labels_of
-from credalens.cli.score import parse_base
-from credalens.cli.shared_options import MaxBytes, MemberAxis
+from credalens.cli.shared_options import Base, MaxBytes, MemberAxis
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from credalens.guard import Guard
     from credalens.guard.decisions import DecisionCounts
     from credalens.guard.risk import Promise
+    from credalens.storage.source import Source
 
 BROKEN: Final = 3
+COUNTED: Final = ("rows", "unlike", "accepted", "offered", "errors", "misses")
+CHECKED: Final = ("name", "promised", "hits", "n", "low", "high", "p_value", "holds_up_to", "observed", "kept")
 guard = typer.Typer(cls=OneGroup, add_completion=False, rich_markup_mode="markdown")
 Labels = Annotated[
     Path | None,
@@ -113,9 +119,7 @@ def fit(
     ] = "",
     logits: Logits = False,
     member_axis: MemberAxis = None,
-    base: Annotated[
-        float, typer.Option(parser=parse_base, metavar="NUMBER|e", help="Base of the logarithm: 2 is bits, e nats.")
-    ] = "2",  # type: ignore[assignment]
+    base: Base = "2",  # type: ignore[assignment]
     threads: Threads = None,
     max_bytes: MaxBytes = None,
     as_json: AsJson = False,
@@ -131,31 +135,31 @@ def fit(
         credalens guard fit id.npz --labels y.npy --max-error 0.02 -o guard.json
         credalens guard fit id.npz --labels y.npy --sets 0.1 --largest-set 3 -o guard.json
     """
-    from credalens.guard.from_file import count_predictions, fit_predictions
+    from credalens.guard import ConformalSets, Guard
     from credalens.storage import open_predictions
     from credalens.storage.atomic import check_file, check_no_input
+    from credalens.storage.source import Source, wrap_chunk
 
     check_no_input([check_file(output)], [predictions, labels])
-    source = open_predictions(predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
-    truth = labels_of(labels, source, max_bytes)
-    fitted = fit_predictions(
-        source,
+    stored = open_predictions(predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
+    truth, source = labels_of(labels, stored, max_bytes), Source(str(stored.path), stored, logits)
+    if sets is not None and truth is None:
+        raise ValueError("sets of classes need labels, the true classes of the calibration inputs.")
+    prediction = wrap_chunk(source, source.read(0, source.rows), base=base, threads=threads)
+    fitted = Guard.fit(
+        prediction,
         truth,
-        logits=logits,
-        base=base,
-        threads=threads,
-        set_alpha=sets,
-        set_method=set_method,
         score=score,
         false_alarm_rate=false_alarm_rate or None,
         max_error=max_error,
         max_class_error=max_class_error,
         confidence=confidence,
         point=point,
+        sets=None if sets is None else ConformalSets.fit(prediction, truth, alpha=sets, method=set_method),
         largest_set=largest_set,
         note=note,
     )
-    counts = count_predictions(fitted, source, truth, logits=logits, threads=threads)
+    counts = _count(fitted, source, truth, threads)
     fitted.save(output)
     if as_json:
         promised = [asdict(promise) for promise in fitted.promises]
@@ -193,25 +197,40 @@ def check(
         credalens guard check guard.json new.npz --labels y.npy --json
     """
     from credalens.guard import Guard
-    from credalens.guard.from_file import count_predictions
     from credalens.storage import open_predictions
+    from credalens.storage.source import Source
 
     loaded = Guard.load(guard_file)
-    source = open_predictions(predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
-    counts = count_predictions(loaded, source, labels_of(labels, source, max_bytes), logits=logits, threads=threads)
+    stored = open_predictions(predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
+    counts = _count(loaded, Source(str(stored.path), stored, logits), labels_of(labels, stored, max_bytes), threads)
     if as_json:
         typer.echo(json.dumps(_plain(counts, loaded)))
     else:
         _print_counts(counts, "Here")
         _print_checks(counts, loaded)
-    if not all(found.kept for found in counts.checks(loaded)):
+    if not all(found.kept for found in counts.checks):
         raise typer.Exit(BROKEN)
 
 
+def _count(fitted: Guard, source: Source, labels: NDArray | None, threads: int | None) -> DecisionCounts:
+    """Count the decisions of a guard about a file, read by rows; warns once of all rows that are open."""
+    from credalens.core.options import collecting_open_rows, warn_of_all
+    from credalens.storage.source import wrap_chunk
+
+    parts = []
+    with collecting_open_rows() as open_rows:
+        for chunk in source.chunks():
+            prediction = wrap_chunk(source, chunk, base=fitted.base, threads=threads)
+            parts.append(fitted.count(prediction, None if labels is None else labels[chunk.start :][: len(chunk)]))
+    warn_of_all(open_rows, source.rows)
+    if not parts:
+        raise ValueError(f"{source}: holds no rows.")
+    return reduce(add, parts)
+
+
 def _plain(counts: DecisionCounts, fitted: Guard) -> dict[str, Any]:
-    names = ("rows", "unlike", "accepted", "offered", "errors", "misses")
-    checks = [{**asdict(found), "observed": found.observed, "kept": found.kept} for found in counts.checks(fitted)]
-    return {**{name: getattr(counts, name) for name in names}, "promises": checks, "blindness": fitted.blindness}
+    checks = [{name: getattr(found, name) for name in CHECKED} for found in counts.checks]
+    return {**{name: getattr(counts, name) for name in COUNTED}, "promises": checks, "blindness": fitted.blindness}
 
 
 def _print_counts(counts: DecisionCounts, where: str) -> None:
@@ -259,12 +278,12 @@ def _print_checks(counts: DecisionCounts, fitted: Guard) -> None:
     from rich.table import Table
 
     table = Table("promise", "at most", "observed", "holds up to", "inputs", "")
-    for found in counts.checks(fitted):
+    for found in counts.checks:
         observed = "–" if found.observed is None else f"{found.observed:.2%}"
         most, verdict = f"{found.holds_up_to:.2%}", "holds" if found.kept else "broken"
         table.add_row(found.name, f"{found.promised:.2%}", observed, most, f"{found.n:,}", verdict)
     Console(highlight=False).print(table)
     if fitted.blindness:
         typer.echo(fitted.blindness)
-    if counts.concerned is None and (fitted.promises or fitted.sets):
+    if counts.errors is None and (fitted.promises or fitted.sets):
         typer.echo("Not checked: promises about errors and sets, which need labels; pass --labels FILE.")

@@ -6,141 +6,91 @@ import json
 import math
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from credalens.checks.options import count_text, escaped
-from credalens.cli.shared_options import PANEL, Address, Engine, MaxBytes, MemberAxis, check_engine, progress_bar
+from credalens.cli.shared_options import (
+    PANEL,
+    Address,
+    Base,
+    Engine,
+    MaxBytes,
+    MemberAxis,
+    check_engine,
+    count,
+    progress_bar,
+)
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from credalens.scoring import FolderSummary, ScoreSummary
 
 
-def parse_base(text: str) -> float:
-    """A number, or "e"."""
-    try:
-        return math.e if text == "e" else float(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is neither a number nor 'e'.") from None
+def _option(text: str, metavar: str | None = None, /, *names: str, panel: str | None = None, **more: Any) -> Any:
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, **more)
+
+
+PREDICTIONS: Final = (
+    "Members' predictions, (members, rows, classes): .npy, .npz, .parquet or .safetensors; or a folder of Parquet files; or "
+    "several folders, one for each model, with the same row ids."
+)
+OUTPUT: Final = (
+    "Where to write: a .parquet or .npz file, or a folder if the input is one. An older file is replaced, but never the "
+    "input."
+)
+RULE: Final = (
+    "Which classes stay in the set: interval_dominance, maximality, e_admissibility, gamma_maximin or gamma_maximax."
+)
+WHICH_SCORES: Final = (
+    "Scores to write, by their names in the catalogue: total, epistemic, imprecision, hartley, mean_total, ..."
+)
+USUAL_SCORES: Final = "total, aleatoric and epistemic, of credal sets and of averaging"
+GUARD: Final = "Guard that decides about every row, made by credalens guard fit."
+ID: Final = "Column of row ids, kept in the output; needed for several folders."
+USUAL_ID: Final = "id for several folders, else none"
+ON_ERROR: Final = "Stop at a part that is damaged or has a bad row, or skip the part."
+JOIN: Final = "exact: all folders have the same ids, each once; first: the rows are those of the first folder."
+RUN, FOLDERS = "Run", "Folders"
 
 
 def score(
-    predictions: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="PREDICTIONS",
-            help="Members' predictions, (members, rows, classes): .npy, .npz, .parquet or .safetensors; or a folder of "
-            "Parquet files; or several folders, one for each model, with the same row ids.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="Where to write: a .parquet or .npz file, or a folder if the input is one. An older file is replaced, but "
-            "never the input.",
-            show_default=False,
-        ),
-    ],
+    predictions: Annotated[list[str], typer.Argument(metavar="PREDICTIONS", help=PREDICTIONS, show_default=False)],
+    output: Annotated[str, _option(OUTPUT, "OUT", "--output", "-o", show_default=False)],
     logits: Annotated[bool, typer.Option("--logits", help="The predictions are logits, not probabilities.")] = False,
     member_axis: MemberAxis = None,
-    base: Annotated[
-        float, typer.Option(parser=parse_base, metavar="NUMBER|e", help="Base of the logarithm: 2 is bits, e nats.")
-    ] = "2",  # type: ignore[assignment]
-    rule: Annotated[
-        str,
-        typer.Option(
-            metavar="RULE",
-            help="Which classes stay in the set: interval_dominance, maximality, e_admissibility, gamma_maximin or "
-            "gamma_maximax.",
-        ),
-    ] = "maximality",
-    scores: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="Scores to write, by their names in the catalogue: total, epistemic, imprecision, hartley, mean_total, "
-            "...",
-            show_default="total, aleatoric and epistemic, of credal sets and of averaging",
-        ),
-    ] = None,
-    guard: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Guard that decides about every row, made by credalens guard fit.", show_default=False
-        ),
-    ] = None,
+    base: Base = "2",  # type: ignore[assignment]
+    rule: Annotated[str, _option(RULE, "RULE")] = "maximality",
+    scores: Annotated[str | None, _option(WHICH_SCORES, "NAME,...", show_default=USUAL_SCORES)] = None,
+    guard: Annotated[Path | None, _option(GUARD, "FILE", show_default=False)] = None,
     chunk_rows: Annotated[
-        int | None,
-        typer.Option(
-            metavar="ROWS",
-            min=1,
-            help="Rows scored at a time; by default what fits in about 128 MB.",
-            rich_help_panel="Run",
-        ),
+        int | None, _option("Rows scored at a time; by default what fits in about 128 MB.", "ROWS", panel=RUN, min=1)
     ] = None,
     threads: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="Threads; by default all cores, on Ray 1 for each part.", rich_help_panel="Run"
-        ),
+        int | None, count("Threads; by default all cores, on Ray 1 for each part.", rich_help_panel=RUN)
     ] = None,
     max_bytes: MaxBytes = None,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Discard what an earlier run has left.", rich_help_panel="Run")
+        bool, _option("Discard what an earlier run has left.", None, "--restart", panel=FOLDERS)
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary as JSON, without a progress bar.", rich_help_panel="Run")
+        bool, _option("Print the summary as JSON, without a progress bar.", None, "--json", panel=RUN)
     ] = False,
-    row_id: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            help="Column of row ids, kept in the output; needed for several folders.",
-            show_default="id for several folders, else none",
-            rich_help_panel="Folders",
-        ),
-    ] = None,
-    on_error: Annotated[
-        str | None,
-        typer.Option(
-            metavar="fail|skip",
-            help="Stop at a part that is damaged or has a bad row, or skip the part.",
-            show_default="fail",
-            rich_help_panel="Folders",
-        ),
-    ] = None,
-    join: Annotated[
-        str | None,
-        typer.Option(
-            metavar="exact|first",
-            help="exact: all folders have the same ids, each once; first: the rows are those of the first folder.",
-            show_default="exact",
-            rich_help_panel="Folders",
-        ),
-    ] = None,
+    row_id: Annotated[str | None, _option(ID, "COLUMN", "--id", panel=FOLDERS, show_default=USUAL_ID)] = None,
+    on_error: Annotated[str | None, _option(ON_ERROR, "fail|skip", panel=FOLDERS, show_default="fail")] = None,
+    join: Annotated[str | None, _option(JOIN, "exact|first", panel=FOLDERS, show_default="exact")] = None,
     engine: Engine = "local",
     address: Address = None,
     workers: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="Parts to score at a time.", show_default="all CPUs", rich_help_panel=PANEL
-        ),
+        int | None, count("Parts to score at a time.", show_default="all CPUs", rich_help_panel=PANEL)
     ] = None,
 ) -> None:
     """Score saved predictions: predicted class, intersection probability, bounds, set and uncertainty of each row.
 
-    The input may be larger than memory. To resume a run that was interrupted or killed, give the same command again. A file
-    appears only when it is complete; a folder gets one complete part for each part of the input. Paths of folders may be
-    addresses such as s3://bucket/folder. Labels in the input are kept in the column label. A guard adds its decision, the
-    p-value of being like its calibration data, the reason and, if it has sets, the set of classes.
+    The input may be larger than memory. A file appears only when it is complete: a run that was interrupted or killed begins
+    anew. A folder gets one complete part for each file of the input, and the same command resumes after the last of them.
+    Paths of folders may be addresses such as s3://bucket/folder. Labels in the input are kept in the column label. A guard
+    adds its decision, the p-value of being like its calibration data, the reason and, if it has sets, the set of classes.
 
     **Examples**
 
@@ -153,9 +103,9 @@ def score(
         credalens score model_a/ model_b/ model_c/ -o scored/ --id image --engine ray --address head:6379
     """
     on_ray = check_engine(engine, address=address, workers=workers)
+    folders = on_ray or len(predictions) > 1 or "://" in predictions[0] or Path(predictions[0]).is_dir()
     options: dict[str, Any] = {
-        "logits": logits, "base": base, "rule": rule, "chunk_rows": chunk_rows, "threads": threads, "restart": restart,
-        "max_bytes": max_bytes,
+        "logits": logits, "base": base, "rule": rule, "chunk_rows": chunk_rows, "threads": threads, "max_bytes": max_bytes,
     }  # fmt: skip
     if scores is not None:
         options["scores"] = [name.strip() for name in scores.split(",")]
@@ -165,42 +115,42 @@ def score(
 
         check_no_input([] if "://" in output else [output], [guard])
         options["guard"] = Guard.load(guard)
-    folders = on_ray or len(predictions) > 1 or "://" in predictions[0] or Path(predictions[0]).is_dir()
     if folders and member_axis is not None:
         raise typer.BadParameter("--member-axis is for arrays; Parquet files always have one row for each input.")
-    if folders:
-        options |= {"id_column": row_id, "on_error": on_error or "fail", "join": join or "exact"}
-    elif (row_id, on_error, join) != (None, None, None):
+    if not folders and (row_id, on_error, join) != (None, None, None):
         raise typer.BadParameter(
             f"--id, --on-error and --join are for folders of Parquet files; {predictions[0]} is not one."
         )
-    else:
-        options["member_axis"] = member_axis
     if not folders and Path(output).is_dir():
         raise IsADirectoryError(
             f"cannot write {output}: it is a folder, and the input is a single file; for {Path(predictions[0]).name} "
             "name a .parquet or .npz file."
         )
+    if folders:
+        options |= {"id_column": row_id, "on_error": on_error or "fail", "join": join or "exact", "restart": restart}
+    else:
+        options["member_axis"] = member_axis
     if on_ray:
         options |= {"address": address, "workers": workers, "threads": 1 if threads is None else threads}
 
     begin = time.perf_counter()
     try:
         with progress_bar(hidden=as_json) as progress:
-            summary = _score(predictions, output, folders=folders, on_ray=on_ray, progress=progress, **options)
+            summary = _scored(predictions, output, folders=folders, on_ray=on_ray, progress=progress, **options)
     except KeyboardInterrupt:
-        typer.echo("interrupted; give the same command again to resume.", err=True)
+        again = "to resume" if folders else "to begin anew"
+        typer.echo(f"interrupted; give the same command again {again}.", err=True)
         raise typer.Exit(130) from None
     seconds = time.perf_counter() - begin
     if as_json:
         typer.echo(json.dumps({**summary.as_dict(), "seconds": round(seconds, 3)}))
         return
-    _print(summary.scores if folders else summary, seconds)
+    _print_scores(summary.scores if folders else summary, seconds)
     if folders:
         _print_work(summary)
 
 
-def _score(predictions: list[str], output: str, *, folders: bool, on_ray: bool, **options: Any) -> Any:
+def _scored(predictions: list[str], output: str, *, folders: bool, on_ray: bool, **options: Any) -> Any:
     if on_ray:
         from credalens.engines import score_folder_on_ray
 
@@ -210,30 +160,28 @@ def _score(predictions: list[str], output: str, *, folders: bool, on_ray: bool, 
     return score_folder(predictions, output, **options) if folders else score_file(predictions[0], output, **options)
 
 
-def _print_work(summary: FolderSummary) -> None:
-    speed = "" if summary.rows_a_second is None else f", {summary.rows_a_second:,.0f} rows a second for each worker"
-    earlier = f", {summary.resumed_parts} of them by an earlier run" if summary.resumed_parts else ""
-    parts, workers = count_text(summary.parts, "part"), count_text(summary.workers, "worker")
-    typer.echo(f"{parts}{earlier}; {workers}{speed}; {count_text(summary.retries, 'retry', 'retries')}.")
-    if summary.repeated_ids:
-        typer.echo(f"{count_text(summary.repeated_ids, 'row')} with the id of an earlier row.", err=True)
-    for table, rows in summary.left_out_rows.items():
-        typer.echo(
-            escaped(f"left out: {count_text(rows, 'row')} of {table} that the first table does not have."), err=True
-        )
-    for skipped in summary.skipped:
-        typer.echo(escaped(f"left out: {skipped.error}"), err=True)
-
-
-def _print(summary: ScoreSummary, seconds: float) -> None:
+def _print_scores(summary: ScoreSummary, seconds: float) -> None:
     from rich.console import Console
+    from rich.table import Table
+
+    from credalens.core.scores import SCORES
 
     console = Console(highlight=False)
     members, rows = count_text(summary.members, "member"), count_text(summary.rows, "row")
     resumed = f", {summary.resumed_rows:,} of them by an earlier run" if summary.resumed_rows else ""
     loaded = " A compressed .npz cannot be read in part and was loaded whole." if "whole" in summary.access else ""
     console.print(f"Scored {rows} of {members} and {summary.classes} classes in {seconds:.1f} s{resumed}.{loaded}")
-    console.print(_table(summary))
+    bits = {2.0: "bits", math.e: "nats"}.get(summary.base, f"base {summary.base:g}")
+    units = {"information": bits, "probability": ""}
+    table = Table(title="Mean of each score", title_justify="left")
+    table.add_column("column", overflow="fold")  # a name is typed again: never shortened
+    table.add_column("score")
+    table.add_column("mean", justify="right", no_wrap=True)
+    table.add_column("unit", no_wrap=True)
+    for name, mean in summary.means.items():
+        score = SCORES[name]
+        table.add_row(name, score.label, f"{mean:.4f}", units.get(score.unit, score.unit))
+    console.print(table)
     console.print(
         f"Set ({summary.rule}): {summary.mean_set_size:.2f} classes on average, a single one in "
         f"{summary.determinacy:.1%} of the rows."
@@ -244,20 +192,16 @@ def _print(summary: ScoreSummary, seconds: float) -> None:
     console.print(escaped(f"Written to {summary.output}"), soft_wrap=True, markup=False)
 
 
-def _table(summary: ScoreSummary) -> Table:
-    from rich.table import Table
-
-    from credalens.core.scores import SCORES
-
-    unit = {2.0: "bits", math.e: "nats"}.get(summary.base, f"base {summary.base:g}")
-    table = Table(title="Mean of each score", title_justify="left")
-    table.add_column("column", overflow="fold")  # a name is typed again: never shortened
-    table.add_column("score")
-    table.add_column("mean", justify="right", no_wrap=True)
-    table.add_column("unit", no_wrap=True)
-    for name, mean in summary.means.items():
-        score = SCORES[name]
-        table.add_row(
-            name, score.label, f"{mean:.4f}", {"information": unit, "probability": ""}.get(score.unit, score.unit)
-        )
-    return table
+def _print_work(summary: FolderSummary) -> None:
+    speed = "" if summary.rows_a_second is None else f", {summary.rows_a_second:,.0f} rows a second for each worker"
+    earlier = f", {summary.resumed_parts} of them by an earlier run" if summary.resumed_parts else ""
+    parts, workers = count_text(summary.parts, "part"), count_text(summary.workers, "worker")
+    typer.echo(f"{parts}{earlier}; {workers}{speed}; {count_text(summary.retries, 'retry', 'retries')}.")
+    if summary.repeated_ids:
+        typer.echo(f"{count_text(summary.repeated_ids, 'row')} with the id of an earlier row.", err=True)
+    left_out = [
+        f"{count_text(rows, 'row')} of {table} that the first table does not have."
+        for table, rows in summary.left_out_rows.items()
+    ]
+    for line in (*left_out, *(skipped.error for skipped in summary.skipped)):
+        typer.echo(escaped(f"left out: {line}"), err=True)

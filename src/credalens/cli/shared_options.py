@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -12,18 +13,27 @@ import typer
 PANEL: Final = "Other machines"
 ENGINES: Final = ("local", "ray")
 
-Device = Annotated[
-    str | None, typer.Option(help="cpu, cuda, ...", show_default="CUDA if there is one", rich_help_panel="Run")
-]
-SideBySide = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Networks trained at once on the device.", rich_help_panel="Run")
+
+def count(text: str, **more: Any) -> Any:
+    """An option that is a number of things."""
+    return typer.Option(metavar="N", min=1, help=text, **more)
+
+
+def parse_base(text: str) -> float:
+    """A number, or "e"."""
+    try:
+        return math.e if text == "e" else float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a number nor 'e'.") from None
+
+
+Base = Annotated[
+    float, typer.Option(parser=parse_base, metavar="NUMBER|e", help="Base of the logarithm: 2 is bits, e nats.")
 ]
 MaxBytes = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Most bytes that a compressed file may unfold to.",
+    count(
+        "Most bytes that a compressed file may unfold to.",
         show_default="1 GiB, or 100 times its size",
         rich_help_panel="Run",
     ),
@@ -53,40 +63,17 @@ Address = Annotated[
         rich_help_panel=PANEL,
     ),
 ]
-Cpus = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="CPUs and threads of each network.",
-        show_default="as many threads as torch has here; 1 with a GPU",
-        rich_help_panel=PANEL,
-    ),
-]
-Gpus = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SHARE",
-        min=0,
-        help="Share of a GPU for each network.",
-        show_default="1 if the cluster has one",
-        rich_help_panel=PANEL,
-    ),
-]
 
 
 def check_engine(engine: str, /, **only_ray: Any) -> bool:
-    """Whether Ray is asked for; refuses its options without it, and Ray where it is not installed."""
+    """Tell whether Ray is asked for; refuse its options without it, and Ray where it is not installed."""
     if engine not in ENGINES:
         raise typer.BadParameter(f"--engine is {' or '.join(ENGINES)}, got {engine!r}.")
-    if engine == "local":
-        for name, value in only_ray.items():
-            if value is not None:
-                raise typer.BadParameter(f"--{name} is for --engine ray.")
-        return False
-    if find_spec("ray") is None:
+    if engine == "ray" and find_spec("ray") is None:
         raise typer.BadParameter("--engine ray needs Ray: pip install 'credalens[ray]'.")
-    return True
+    if engine == "local" and (given := [name for name, value in only_ray.items() if value is not None]):
+        raise typer.BadParameter(f"--{given[0]} is for --engine ray.")
+    return engine == "ray"
 
 
 @contextmanager

@@ -14,9 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from credalens.checks.options import count_text
+from credalens.storage.formats.arrays import Stored, npy_arrays, npz_arrays
 from credalens.storage.formats.files import UnsuitableError, check_unfolded, readable
-from credalens.storage.formats.npy import npy_arrays, npz_arrays
-from credalens.storage.formats.stored_array import Stored
 
 VALUE_BYTES: Final = 64  # of one value of a column as a Python object, about
 TEXTS: Final = ("--title", "--name")
@@ -101,7 +100,7 @@ def _unfolded_bytes(footer: Any) -> int:
 
 
 def _values(column: Any) -> list[Any]:
-    """As Python's objects; a text that repeats is one object, whatever its length."""
+    """The values as Python's objects; a text that repeats is one object, whatever its length."""
     if not hasattr(column, "dictionary"):
         return column.to_pylist()
     texts = [*column.dictionary.to_pylist(), None]
@@ -123,7 +122,7 @@ def read_class_names(path: Path, classes: int, /) -> list[str]:
 
 def made_by(*, full_paths: bool = False) -> str:
     """When, and by which command; without the folders of files, unless they are wanted."""
-    from credalens.report.footer import now
+    from credalens.report.page import now
 
     arguments = sys.argv[1:]
     return f"{now()}: {shlex.join(['credalens', *(arguments if full_paths else without_folders(arguments))])}"

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
+from numpy.typing import NDArray
+
 from credalens.checks.options import check_threads
 
 CHUNK = 32768  # values: calling kernels costs little against as many, and the arrays of a chunk still fit in a cache
@@ -27,7 +29,7 @@ def chunk_rows(rows: int, classes: int, workers: int, /) -> int:
 
 
 def _taken(starts: deque[int]) -> Iterator[int]:
-    """What is left, one after the other; several threads may take from it."""
+    """The starts that are left, one after the other; several threads may take from them."""
     with suppress(IndexError):
         while True:
             yield starts.popleft()
@@ -65,3 +67,8 @@ def for_each_chunk(
         take_turns()
     for other in others:
         other.result()
+
+
+def in_chunks(work: Callable[..., object], /, *arrays: NDArray, classes: int, threads: int | None = None) -> None:
+    """Call ``work`` with the same rows of every array, chunk by chunk."""
+    for_each_chunk(lambda start, stop: work(*(x[start:stop] for x in arrays)), len(arrays[0]), classes, threads=threads)

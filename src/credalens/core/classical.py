@@ -1,23 +1,19 @@
-"""What averaging says: the decomposition that the credal one is compared with (paper, Eq. AU_BNN), and pairwise KL."""
+"""Uncertainty of averaging: the decomposition that the credal one is compared with (paper, Eq. AU_BNN), and pairwise KL."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from credalens.arrays import array_kind_of, namespace, not_negative
-from credalens.checks.bad_rows import raise_bad_rows
+from credalens.arrays import array_kind_of, namespace, not_negative, short_repr
 from credalens.checks.doubtful_members import warn_many_members
-from credalens.checks.members import MemberArray, read_members
-from credalens.checks.options import check_base
-from credalens.core.batches import for_each_chunk
-from credalens.kernels.epistemic import epistemic_part
-from credalens.short_repr import short_repr
+from credalens.core.members import Members, read_members
+from credalens.core.options import Options
+from credalens.kernels import epistemic_part
+
+SMALLEST: Final = 2.0**-126
+"""The smallest normal float32: probabilities below it count as it, so that the divergence stays finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,51 +42,25 @@ def classical_uncertainty(
     >>> float(result.total), float(result.aleatoric), float(result.epistemic)
     (1.0, 0.0, 1.0)
     """
-    check_base(base)
+    options = Options.checked(base=base, threads=threads)
     warn_many_members(probs, "probs")
-    return classical_of(read_members(probs, member_axis=member_axis), base=base, threads=threads)
+    return classical_of(read_members(probs, member_axis=member_axis), options)
 
 
-def classical_of(members: MemberArray, /, *, base: float, threads: int | None = None) -> ClassicalUncertainty:
-    """The decomposition of member predictions whose shape has been checked; their rows are checked here."""
-    from credalens.kernels.classical import classical_rows
-
-    _, rows, classes = members.array.shape
-    total, aleatoric = np.empty((2, rows))
-
-    def work(start: int, stop: int) -> None:
-        results = total[start:stop], aleatoric[start:stop]
-        if not classical_rows(*members.rows(start, stop), members.tolerance, *results):
-            raise_bad_rows(members)
-
-    for_each_chunk(work, rows, classes, threads=threads)
-    return from_bits(total, aleatoric, members.restore, base=base)
+def classical_of(members: Members, options: Options, /) -> ClassicalUncertainty:
+    """The decomposition of members whose shape has been checked."""
+    return from_bits(*members.entropies(threads=options.threads), members.restore, options)
 
 
-def from_bits(
-    total: NDArray, aleatoric: NDArray, restore: Callable[[NDArray], Any], /, *, base: float
-) -> ClassicalUncertainty:
+def from_bits(total: Any, aleatoric: Any, restore: Callable[[Any], Any], options: Options, /) -> ClassicalUncertainty:
     """Total and aleatoric uncertainty in bits to all three in the caller's unit and kind of array, none below zero."""
-    scale = 1.0 / math.log2(base)
     parts = (total, aleatoric, epistemic_part(total, aleatoric))
-    return ClassicalUncertainty(*(restore(np.maximum(scale * part, 0.0) + 0.0) for part in parts))
+    return ClassicalUncertainty(*(restore(not_negative(options.unit * part)) for part in parts))
 
 
-SMALLEST: Final = 2.0**-126
-"""The smallest normal float32: probabilities below it count as it, so that the divergence stays finite."""
-
-
-def pairwise_kl_of(members: MemberArray, /, *, base: float, threads: int | None = None) -> Any:
-    """The divergence of accepted member predictions, (*batch), in the caller's unit and kind of array."""
-    _, rows, classes = members.array.shape
-    values = np.empty(rows)
-
-    def work(start: int, stop: int) -> None:
-        p = members.array[:, start:stop].astype(np.float64)
-        values[start:stop] = pairwise_kl(p / p.sum(axis=-1, keepdims=True))
-
-    for_each_chunk(work, rows, classes * len(members.array), threads=threads)
-    return members.restore(values / math.log2(base))
+def pairwise_kl_of(members: Members, options: Options, /) -> Any:
+    """The mean divergence over all pairs of members, (*batch), in the caller's unit and kind of array."""
+    return members.restore(options.unit * members.by_rows(pairwise_kl, threads=options.threads))
 
 
 def pairwise_kl(p: Any, /) -> Any:

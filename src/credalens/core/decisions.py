@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from credalens.checks.arrays import read_sets
 from credalens.checks.intervals import IntervalArray, read_unrepaired_intervals
-from credalens.checks.labels import read_sets
 from credalens.checks.options import check_choice, check_real
-from credalens.core.batches import for_each_chunk
+from credalens.core.batches import in_chunks
 
 
 def credal_decision(lower: Any, upper: Any, rule: str) -> Any:
@@ -50,14 +51,12 @@ def decide(intervals: IntervalArray, rule: str, /, *, threads: int | None = None
 
     number = RULES.index(check_choice(rule, RULES, "rule"))
     relative, least = ROUNDINGS * intervals.rounding, ROUNDING + intervals.smallest
-    rows, classes = intervals.lower.shape
-    remains = np.empty((rows, classes), np.bool_)
+    remains = np.empty(intervals.lower.shape, np.bool_)
 
-    def work(start: int, stop: int) -> None:
-        low, high = intervals.lower[start:stop], intervals.upper[start:stop]
-        decide_rows(low, high, number, relative, least, remains[start:stop])
+    def work(low: NDArray, high: NDArray, out: NDArray) -> None:
+        decide_rows(low, high, number, relative, least, out)
 
-    for_each_chunk(work, rows, classes, threads=threads)
+    in_chunks(work, intervals.lower, intervals.upper, remains, classes=intervals.lower.shape[1], threads=threads)
     return intervals.restore(remains)
 
 

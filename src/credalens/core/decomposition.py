@@ -1,39 +1,52 @@
-"""Everything a credal prediction holds, from members or from bounds, filled in chunks of rows."""
+"""All arrays of a credal prediction, from members or from bounds, filled in chunks of rows."""
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
-from types import ModuleType
-from typing import Final, NamedTuple
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.members import MemberArray
-from credalens.core.open_rows import warn_open_rows
-from credalens.core.options import Options
-from credalens.kernels.buffers import aligned_arrays
+from credalens.checks.options import count_text
+from credalens.core.batches import for_each_chunk
+from credalens.core.intervals import left_out, trimmed_between
+from credalens.core.members import MemberArray
+from credalens.core.options import Options, warn_open_rows
 
 SMALL: Final = 4096  # values: for fewer it takes longer to get scratch memory than to work in it
 
 
-class _Kernels(NamedTuple):
-    """Modules that are imported on first use, since ``import credalens`` does not import Numba."""
+class CredalArrays(NamedTuple):
+    """The arrays of a credal prediction, of any library: four (*batch, classes), then four (*batch) in the caller's unit."""
 
-    decompose: ModuleType
-    enumeration: ModuleType
-    records: ModuleType
-    solve: ModuleType
-    write_results: ModuleType
+    lower: Any
+    upper: Any
+    probability: Any
+    mean: Any
+    total: Any
+    aleatoric: Any
+    epistemic: Any
+    aleatoric_bound: Any
+
+    def map(self, convert: Callable[[Any], Any], /) -> CredalArrays:
+        """``convert`` of each."""
+        return CredalArrays(*map(convert, self))
 
 
 @cache
-def _kernels() -> _Kernels:
-    from credalens.kernels import decompose, write_results
-    from credalens.kernels.lower import enumeration, records, solve
+def _kernels() -> Any:
+    """Modules that are imported on first use, since ``import credalens`` does not import Numba."""
+    from credalens.kernels import buffers, decompose, members
+    from credalens.kernels.lower import enumeration, solve
 
-    return _Kernels(decompose, enumeration, records, solve, write_results)
+    return SimpleNamespace(buffers=buffers, decompose=decompose, enumeration=enumeration, members=members, solve=solve)
 
 
 class _Scratch:
@@ -43,7 +56,7 @@ class _Scratch:
         kernels = _kernels()
         self.rows, self.classes = rows, classes
         self.search = kernels.solve.search_workspace(classes)
-        self.records = kernels.records.records_workspace(rows, classes)
+        self.records = kernels.solve.records_workspace(rows, classes)
         self.flips = kernels.enumeration.flips_workspace()
 
 
@@ -51,22 +64,21 @@ _SPARE: Final[deque[_Scratch]] = deque(maxlen=4)  # small ones of earlier calls
 
 
 class Decomposition:
-    """The output arrays for some rows, in the caller's precision: bounds, point predictions, and entropies.
+    """The arrays of a prediction for some rows, in the caller's precision, while they are filled.
 
     Rows are independent, so several threads may fill one object.
     """
 
     def __init__(self, rows: int, classes: int, dtype: np.dtype, options: Options, /) -> None:
         self.options = options
-        self.lower, self.upper, self.probability, self.mean = aligned_arrays(4, (rows, classes), dtype)
-        self.total, self.aleatoric, self.epistemic, self.bound = aligned_arrays(4, (rows,), dtype)
+        several = _kernels().buffers.aligned_arrays
+        self.arrays = CredalArrays(*several(4, (rows, classes), dtype), *several(4, (rows,), dtype))
         self._gaps: list[NDArray] = []  # in bits, of rows that were hard to solve
         self._unused = _SPARE if rows * classes <= SMALL else deque[_Scratch]()  # that no thread works in
 
     def solve_members(self, members: MemberArray, start: int, stop: int) -> bool:
         """Fill rows start..stop from member predictions; False if one of them is not a distribution."""
-        outputs = (self.lower, self.upper, self.probability, self.mean)
-        class_outputs, entropies = tuple(x[start:stop] for x in outputs), np.empty((3, stop - start))
+        class_outputs, entropies = tuple(x[start:stop] for x in self.arrays[:4]), np.empty((3, stop - start))
         array, first, last = members.rows(start, stop)
         scratch = self._take_scratch(stop - start)
         size = _kernels().decompose.decompose_members(
@@ -76,28 +88,23 @@ class Decomposition:
         if size < 0:
             return False
         open_rows = self._enumerate(size, entropies, scratch)
-        self._unused.append(scratch)
         if open_rows.size > 0:
-            low, high = _bounds_of(array[:, first + open_rows], members.tolerance)
+            chosen = np.ascontiguousarray(array[:, first + open_rows])
+            low, high, mean = np.empty((3, *chosen.shape[1:]))
+            _kernels().members.bounds_rows(chosen, 0, len(low), members.tolerance, low, high, mean)
             self._solve_open(low, high, open_rows, entropies)
         self._write(start, stop, entropies)
         return True
 
     def solve_bounds(self, low: NDArray, high: NDArray, mean: NDArray, start: int, stop: int) -> None:
         """Fill rows start..stop from their lower, upper and mean probabilities in float64."""
-        self.lower[start:stop], self.upper[start:stop], self.mean[start:stop] = low, high, mean
+        lower, upper, probability, averaged = (x[start:stop] for x in self.arrays[:4])
+        lower[:], upper[:], averaged[:] = low, high, mean
         entropies, scratch = np.empty((3, stop - start)), self._take_scratch(stop - start)
         size = _kernels().decompose.decompose_bounds(
-            low,
-            high,
-            self.options.tolerance,
-            self.probability[start:stop],
-            tuple(entropies),
-            scratch.records,
-            scratch.search,
+            low, high, self.options.tolerance, probability, tuple(entropies), scratch.records, scratch.search
         )
         open_rows = self._enumerate(size, entropies, scratch)
-        self._unused.append(scratch)
         if open_rows.size > 0:
             self._solve_open(low[open_rows], high[open_rows], open_rows, entropies)
         self._write(start, stop, entropies)
@@ -105,18 +112,13 @@ class Decomposition:
     def warn_if_open(self, *, stacklevel: int = 2) -> None:
         """Warn if the budget ended before the lowest entropy of every row was certified."""
         if self._gaps:
-            warn_open_rows(
-                np.concatenate(self._gaps),
-                len(self.total),
-                max_nodes=self.options.max_nodes,
-                tolerance=self.options.tolerance,
-                narrow=self.aleatoric.dtype == np.float32,
-                stacklevel=stacklevel + 1,
-            )
+            narrow = self.arrays.total.dtype == np.float32
+            rows, gaps = len(self.arrays.total), np.concatenate(self._gaps)
+            warn_open_rows(gaps, rows, self.options, narrow=narrow, stacklevel=stacklevel + 1)
 
     def _take_scratch(self, rows: int) -> _Scratch:
         """Scratch memory for some rows that no other thread works in."""
-        classes = self.lower.shape[1]
+        classes = self.arrays.lower.shape[1]
         try:
             scratch = self._unused.pop()
         except IndexError:  # each thread's first rows
@@ -126,13 +128,14 @@ class Decomposition:
     def _enumerate(self, size: int, entropies: NDArray, scratch: _Scratch) -> NDArray:
         """Search the rows that have records, which the kernel is compiled for only if there are any; those still open."""
         open_rows = np.empty(entropies.shape[1], np.int64)
-        if size == 0 or self.options.max_nodes == 0:
-            return open_rows[:0]
-        _, lowest, bound = entropies
-        share = _kernels().solve.first_share(self.options.max_nodes)
-        number = _kernels().records.enumerate_records(
-            scratch.records, size, self.options.tolerance, share, lowest, bound, open_rows, scratch.flips
-        )
+        number = 0
+        if size > 0 and self.options.max_nodes > 0:
+            _, lowest, bound = entropies
+            share = _kernels().solve.first_share(self.options.max_nodes)
+            number = _kernels().solve.enumerate_records(
+                scratch.records, size, self.options.tolerance, share, lowest, bound, open_rows, scratch.flips
+            )
+        self._unused.append(scratch)
         return open_rows[:number]
 
     def _solve_open(self, low: NDArray, high: NDArray, rows: NDArray, entropies: NDArray) -> None:
@@ -146,14 +149,54 @@ class Decomposition:
 
     def _write(self, start: int, stop: int, entropies: NDArray) -> None:
         """Entropies in bits to the results in the caller's unit, none of them minus zero."""
-        results = (self.total, self.aleatoric, self.epistemic, self.bound)
-        _kernels().write_results.write_results(entropies, self.options.unit, *(x[start:stop] for x in results))
+        _kernels().decompose.write_results(entropies, self.options.unit, *(x[start:stop] for x in self.arrays[4:]))
 
 
-def _bounds_of(members: NDArray, tolerance: float) -> tuple[NDArray, NDArray]:
-    """Lower and upper bounds in float64 of rows (members, rows, classes) that have been accepted."""
-    from credalens.kernels.bounds import bounds_rows
+def decompose_members(members: MemberArray, options: Options, name: str, /, *, stacklevel: int = 2) -> CredalArrays:
+    """The arrays of a prediction by members whose shape has been checked; their rows are checked here."""
+    count, rows, classes = members.array.shape
+    results = Decomposition(rows, classes, members.array_kind.result_dtype, options)
+    out = members_left_out(options.trim, count, stacklevel=stacklevel + 1)
 
-    low, high, mean = np.empty((3, *members.shape[1:]))
-    bounds_rows(np.ascontiguousarray(members), 0, len(low), tolerance, low, high, mean)
-    return low, high
+    def work(start: int, stop: int) -> None:
+        if not results.solve_members(members, start, stop):
+            members.refuse(name)
+
+    def work_trimmed(start: int, stop: int) -> None:
+        part = replace(members, array=members.array[:, start:stop])
+        if not part.are_distributions():
+            members.refuse(name)
+        p = part.normalised().array
+        ordered = np.partition(p, (out, count - 1 - out), axis=0)
+        results.solve_bounds(*trimmed_between(ordered[out], ordered[count - 1 - out], p.mean(axis=0)), start, stop)
+
+    for_each_chunk(work_trimmed if out else work, rows, classes, threads=options.threads)
+    results.warn_if_open(stacklevel=stacklevel + 1)
+    return results.arrays.map(members.restore)
+
+
+def decompose_bounds(
+    low: NDArray, high: NDArray, mean: NDArray, dtype: np.dtype, options: Options, /, *, stacklevel: int = 2
+) -> CredalArrays:
+    """The arrays of a prediction in rows, from bounds and means (rows, classes) in float64."""
+    rows, classes = low.shape
+    results = Decomposition(rows, classes, dtype, options)
+
+    def work(start: int, stop: int) -> None:
+        results.solve_bounds(low[start:stop], high[start:stop], mean[start:stop], start, stop)
+
+    for_each_chunk(work, rows, classes, threads=options.threads)
+    results.warn_if_open(stacklevel=stacklevel + 1)
+    return results.arrays
+
+
+def members_left_out(trim: float, members: int, /, *, stacklevel: int = 2) -> int:
+    """How many members are left out at each end; a warning where ``trim`` is too small for one."""
+    out = left_out(trim, members)
+    if trim and not out:
+        warnings.warn(
+            f"trim={trim:g} of {count_text(members, 'member')} leaves out none, so the intervals are as wide as without it. "
+            f"It needs at least {math.ceil(1 / trim)} members; the share of one of {members} is {1 / members:.3g}.",
+            stacklevel=stacklevel,
+        )
+    return out

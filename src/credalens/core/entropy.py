@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.intervals import read_intervals
-from credalens.checks.options import check_base
-from credalens.core.batches import for_each_chunk
-from credalens.core.open_rows import warn_open_rows
-from credalens.core.options import MAX_NODES, TOLERANCE, Options
+from credalens.core.batches import for_each_chunk, in_chunks
+from credalens.core.options import MAX_NODES, TOLERANCE, Options, warn_open_rows
 
 OUTSIDE = 1e-9  # mass; sums of any number of classes round by less
 
@@ -34,12 +31,10 @@ def upper_entropy(
     >>> round(float(upper_entropy([0.1, 0.1, 0.2], [0.7, 0.6, 0.7])), 4)
     1.585
     """
-    bits_per_unit = 1.0 / math.log2(check_base(base))
-    intervals = read_intervals(lower, upper)
-    entropy, distribution = upper_entropy_bits(
-        intervals.lower, intervals.upper, distribution=return_distribution, threads=threads
-    )
-    value = intervals.restore(entropy * bits_per_unit)
+    options, intervals = Options.checked(base=base, threads=threads), read_intervals(lower, upper)
+    bounds = intervals.lower, intervals.upper
+    entropy, distribution = upper_entropy_bits(*bounds, options, distribution=return_distribution)
+    value = intervals.restore(entropy * options.unit)
     return (value, intervals.restore(distribution)) if return_distribution else value
 
 
@@ -73,9 +68,7 @@ def lower_entropy(
     options = Options.checked(base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
     intervals = read_intervals(lower, upper)
     entropy, bound, distribution = lower_entropy_bits(intervals.lower, intervals.upper, options)
-    warn_open_rows(
-        entropy - bound, len(entropy), max_nodes=options.max_nodes, tolerance=options.tolerance, stacklevel=3
-    )
+    warn_open_rows(entropy - bound, len(entropy), options, stacklevel=3)
     value = intervals.restore(entropy * options.unit)
     extras = []
     if return_distribution:
@@ -95,7 +88,7 @@ def shannon_entropy(p: NDArray, /) -> NDArray[np.float64]:
 
 
 def upper_entropy_bits(
-    lower: NDArray, upper: NDArray, *, distribution: bool, threads: int | None
+    lower: NDArray, upper: NDArray, options: Options, /, *, distribution: bool
 ) -> tuple[NDArray, NDArray]:
     """Upper entropy in bits of validated float64 rows; the maximiser if asked for, else an empty array."""
     from credalens.kernels.upper import upper_entropy_rows
@@ -104,37 +97,26 @@ def upper_entropy_bits(
     entropy = np.empty(rows)
     p = np.empty((rows if distribution else 0, classes))
 
-    def work(start: int, stop: int) -> None:
-        low, high = lower[start:stop], upper[start:stop]
-        upper_entropy_rows(low, high, entropy[start:stop], p[start:stop])
-
-    for_each_chunk(work, rows, classes, threads=threads)
+    in_chunks(upper_entropy_rows, lower, upper, entropy, p, classes=classes, threads=options.threads)
     return np.maximum(entropy, 0.0, out=entropy), p
 
 
 def lower_entropy_bits(lower: NDArray, upper: NDArray, options: Options, /) -> tuple[NDArray, NDArray, NDArray]:
     """(lower entropy, certified bound, minimiser) in bits of validated float64 rows."""
-    from credalens.kernels.lower.solve import lower_entropy_rows
+    from credalens.kernels.lower.solve import first_outside, lower_entropy_rows
 
     rows, classes = lower.shape
     entropy, bound, p = np.full(rows, np.inf), np.full(rows, -np.inf), np.empty((rows, classes))
 
     def work(start: int, stop: int) -> None:
-        results = entropy[start:stop], bound[start:stop], p[start:stop]
-        lower_entropy_rows(lower[start:stop], upper[start:stop], options.tolerance, options.max_nodes, *results)
-        _check_inside(lower[start:stop], upper[start:stop], p[start:stop], start)
+        low, high, minimiser = lower[start:stop], upper[start:stop], p[start:stop]
+        results = entropy[start:stop], bound[start:stop], minimiser
+        lower_entropy_rows(low, high, options.tolerance, options.max_nodes, *results)
+        if (row := int(first_outside(low, high, minimiser, OUTSIDE))) >= 0:  # no input may lead there
+            raise ArithmeticError(
+                f"the search for the lowest entropy ended outside the credal set in row {start + row}: its minimiser sums to "
+                f"{minimiser[row].sum():.6g}. This is a defect of credalens; please report it with the bounds of this row."
+            )
 
     for_each_chunk(work, rows, classes, threads=options.threads)
     return entropy, bound, p
-
-
-def _check_inside(lower: NDArray, upper: NDArray, p: NDArray, start: int) -> None:
-    """Refuse minimisers that lie outside their credal set: no input may lead there."""
-    from credalens.kernels.lower.solve import first_outside
-
-    row = int(first_outside(lower, upper, p, OUTSIDE))
-    if row >= 0:
-        raise ArithmeticError(
-            f"the search for the lowest entropy ended outside the credal set in row {start + row}: its minimiser sums to "
-            f"{p[row].sum():.6g}. This is a defect of credalens; please report it with the bounds of this row."
-        )

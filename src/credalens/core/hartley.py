@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.intervals import IntervalArray, read_intervals
-from credalens.checks.options import check_base, check_tolerance
-from credalens.core.batches import for_each_chunk
+from credalens.checks.options import check_tolerance
+from credalens.core.batches import in_chunks
+from credalens.core.options import Options
 
 SERIES_UP_TO = 1.0  # above, the terms of the series cancel in E_1
 SERIES_TERMS = 18  # of which the last is below 1e-16 of the sum
@@ -31,26 +32,15 @@ def exponential_integrals(s: NDArray, /) -> tuple[NDArray, NDArray]:
     >>> exponential_integrals(np.array([1.0]))
     (array([0.21938393]), array([0.7965996]))
     """
-    series, fraction = _ein_by_series(np.minimum(s, SERIES_UP_TO)), _e1_by_fraction(np.maximum(s, SERIES_UP_TO))
-    difference = np.log(s) + np.euler_gamma
-    small = s <= SERIES_UP_TO
-    return np.where(small, series - difference, fraction), np.where(small, series, fraction + difference)
-
-
-def _ein_by_series(s: NDArray) -> NDArray:
-    r"""Ein(s) = sum over k >= 1 of (-1)^(k+1) s^k / (k k!), for s up to 1."""
-    total = np.zeros_like(s)
+    small, large, difference = np.minimum(s, SERIES_UP_TO), np.maximum(s, SERIES_UP_TO), np.log(s) + np.euler_gamma
+    series = np.zeros_like(s)  # Ein(s) = sum over k >= 1 of (-1)^(k+1) s^k / (k k!), for s up to 1
     for k in range(SERIES_TERMS, 0, -1):
-        total = s * ((-1) ** (k + 1) / (k * math.factorial(k)) + total)
-    return total
-
-
-def _e1_by_fraction(s: NDArray) -> NDArray:
-    r"""E_1(s) = e^(-s) / (s + 1 - 1 / (s + 3 - 4 / (s + 5 - 9 / ...))), for s from 1 on."""
-    tail = np.zeros_like(s)
+        series = small * ((-1) ** (k + 1) / (k * math.factorial(k)) + series)
+    tail = np.zeros_like(s)  # E_1(s) = e^(-s) / (s + 1 - 1 / (s + 3 - 4 / (s + 5 - 9 / ...))), for s from 1 on
     for n in range(FRACTION_TERMS, 0, -1):
-        tail = n**2 / (s + (2 * n + 1) - tail)
-    return np.exp(-s) / (s + 1 - tail)
+        tail = n**2 / (large + (2 * n + 1) - tail)
+    fraction, is_small = np.exp(-large) / (large + 1 - tail), s <= SERIES_UP_TO
+    return np.where(is_small, series - difference, fraction), np.where(is_small, series, fraction + difference)
 
 
 EXACT_CLASSES = 16
@@ -84,41 +74,31 @@ def generalized_hartley(
     >>> round(float(generalized_hartley([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0])), 6)
     2.0
     """
-    scale = 1.0 / math.log2(check_base(base))
-    tolerance = check_tolerance(tolerance)
-    intervals = read_intervals(lower, upper)
-    value, low, high = hartley_of(intervals, scale=scale, tolerance=tolerance, threads=threads)
+    options, tolerance = Options.checked(base=base, threads=threads), check_tolerance(tolerance)
+    value, low, high = hartley_of(read_intervals(lower, upper), options, tolerance=tolerance)
     return (value, (low, high)) if return_bounds else value
 
 
-def hartley_of(
-    intervals: IntervalArray, *, scale: float, tolerance: float = TOLERANCE, threads: int | None = None
-) -> tuple[Any, Any, Any]:
-    """The measure and its bracket (value, low, high) of validated intervals, in units of 1 / ``scale`` bits."""
-    low, high = hartley_bits(intervals.lower, intervals.upper, tolerance=tolerance, threads=threads)
-    value, low, high = (intervals.restore(scale * x) for x in (0.5 * (low + high), low, high))
-    return value, low, high
-
-
-def hartley_bits(lower: NDArray, upper: NDArray, *, tolerance: float, threads: int | None) -> tuple[NDArray, NDArray]:
-    """Certified (low, high) in bits of validated float64 rows."""
+def hartley_of(intervals: IntervalArray, options: Options, /, *, tolerance: float = TOLERANCE) -> tuple[Any, Any, Any]:
+    """The measure and its bracket (value, low, high) of validated intervals."""
     from credalens.kernels.hartley import hartley_exact_rows
 
-    rows, classes = lower.shape
+    rows, classes = intervals.lower.shape
     low, high = np.empty(rows), np.empty(rows)
+    is_exact = classes <= EXACT_CLASSES
 
-    def exact(start: int, stop: int) -> None:
-        weights = subset_weights(classes)
-        sums = np.empty((2, weights.size))
-        hartley_exact_rows(lower[start:stop], upper[start:stop], weights, low[start:stop], *sums)
-        high[start:stop] = low[start:stop]
+    def work(lower: NDArray, upper: NDArray, low: NDArray, high: NDArray) -> None:
+        if is_exact:
+            weights = subset_weights(classes)
+            hartley_exact_rows(lower, upper, weights, low, *np.empty((2, weights.size)))
+            high[:] = low
+        else:
+            low[:], high[:] = certified_bits(lower, upper, tolerance)
 
-    def certified(start: int, stop: int) -> None:
-        low[start:stop], high[start:stop] = certified_bits(lower[start:stop], upper[start:stop], tolerance)
-
-    work = exact if classes <= EXACT_CLASSES else certified
-    for_each_chunk(work, rows, 1 << 14 if classes > EXACT_CLASSES else classes, threads=threads)
-    return low, high
+    bounds = intervals.lower, intervals.upper
+    in_chunks(work, *bounds, low, high, classes=classes if is_exact else 1 << 14, threads=options.threads)
+    value, low, high = (intervals.restore(options.unit * x) for x in (0.5 * (low + high), low, high))
+    return value, low, high
 
 
 def certified_bits(lower: NDArray, upper: NDArray, tolerance: float, /) -> tuple[NDArray, NDArray]:
@@ -130,8 +110,7 @@ def certified_bits(lower: NDArray, upper: NDArray, tolerance: float, /) -> tuple
     room, rest = upper.sum(axis=-1) - 1.0, 1.0 - lower.sum(axis=-1)
     margin = math.isqrt(9 * classes) + 8  # three standard deviations of the grid's noise, in cells, and some
     grid, brackets = np.empty((2, MOST_CELLS + margin)), np.empty((2, MOST_NODES + 1))
-    at = np.empty(MOST_NODES + 1, np.int64)
-    low, high = np.empty((2, rows))
+    at, (low, high) = np.empty(MOST_NODES + 1, np.int64), np.empty((2, rows))
     hartley_certified_rows(widths, room, rest, tolerance, MOST_CELLS, *quadrature(), grid, brackets, at, low, high)
     return low, high
 

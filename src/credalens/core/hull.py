@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.arrays import short_repr
+from credalens.checks.arrays import check_subset
 from credalens.checks.doubtful_members import warn_many_members
-from credalens.checks.members import MemberArray, read_valid_members
-from credalens.checks.options import check_base, check_count, check_few_classes, check_subset, count_text
+from credalens.checks.options import check_count, check_few_classes, count_text
 from credalens.core.batches import for_each_chunk
 from credalens.core.entropy import shannon_entropy
 from credalens.core.hartley import subset_weights
-from credalens.short_repr import short_repr
+from credalens.core.members import MemberArray, read_members
+from credalens.core.options import Options
 
 MAX_STEPS = 500
 TOLERANCE = 1e-11  # bits; rows certified to this are done
@@ -48,7 +50,7 @@ class ConvexHull:
 
     def __post_init__(self) -> None:
         warn_many_members(self.probs, "probs", stacklevel=3)
-        object.__setattr__(self, "_members", read_valid_members(self.probs, member_axis=self.member_axis))
+        object.__setattr__(self, "_members", read_members(self.probs, member_axis=self.member_axis).checked())
 
     @classmethod
     def _of_members(cls, members: MemberArray, /) -> ConvexHull:
@@ -83,7 +85,7 @@ class ConvexHull:
         """
         from credalens.kernels.hull import hull_upper_entropy_rows, hull_workspace
 
-        scale, max_steps = 1.0 / math.log2(check_base(base)), check_count(max_steps, "max_steps")
+        options, max_steps = Options.checked(base=base, threads=threads), check_count(max_steps, "max_steps")
         members = self._members.normalised()
         count, rows, classes = members.array.shape
         entropy, gap, q = np.empty(rows), np.empty(rows), np.empty((rows, classes))
@@ -93,20 +95,26 @@ class ConvexHull:
             results = entropy[start:stop], gap[start:stop], q[start:stop]
             hull_upper_entropy_rows(part, TOLERANCE, max_steps, *results, *hull_workspace(count, classes, max_steps))
 
-        for_each_chunk(work, rows, classes * count, threads=threads)
-        _warn_of_open_rows(gap, max_steps)
+        for_each_chunk(work, rows, classes * count, threads=options.threads)
+        if (number := int((gap > OPEN).sum())) > 0:
+            warnings.warn(
+                f"{number} of {count_text(rows, 'row')} {'is' if number == 1 else 'are'} not certified after "
+                f"max_steps={max_steps}: the highest entropy is up to {gap.max():.3g} bits above the value. return_bounds=True "
+                "gives the bound of each row; a larger max_steps narrows it.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         np.maximum(entropy, 0.0, out=entropy)
-        value = members.restore(entropy * scale)
+        value = members.restore(entropy * options.unit)
         extras: list[Any] = [members.restore(q)] if return_distribution else []
         if return_bounds:
-            extras.append((value, members.restore((entropy + gap) * scale)))
+            extras.append((value, members.restore((entropy + gap) * options.unit)))
         return (value, *extras) if extras else value
 
     def lower_entropy(self, *, base: float = 2) -> Any:
         """The lowest entropy in the hull: that of the member with the lowest."""
-        scale = 1.0 / math.log2(check_base(base))
-        members = self._members.normalised()
-        return members.restore(shannon_entropy(members.array).min(axis=0) * scale)
+        members, unit = self._members.normalised(), Options.checked(base=base).unit
+        return members.restore(shannon_entropy(members.array).min(axis=0) * unit)
 
     def lower_probability(self, subset: Any, /) -> Any:
         """The lowest probability of a set of classes, given by their indices: min over members of p_n(A)."""
@@ -125,7 +133,13 @@ class ConvexHull:
         .. math:: m(B) = \sum_{A \subseteq B} (-1)^{|B \setminus A|} \underline P(A)
         """
         members = self._members.normalised()
-        return members.restore(_mobius(_capacity(members.array)))
+        mass = _capacity(members.array)
+        masks, step = np.arange(mass.shape[-1]), 1
+        while step < len(masks):
+            has = (masks & step) > 0
+            mass[:, has] -= mass[:, masks[has] ^ step]
+            step *= 2
+        return members.restore(mass)
 
     def permutation_vertices(self) -> Any:
         r"""The distributions that the paper's Eq. vertices builds from all C! permutations: (*batch, C!, C).
@@ -149,23 +163,10 @@ class ConvexHull:
 
     def generalized_hartley(self, *, base: float = 2) -> Any:
         """Generalized Hartley measure of the hull's lower probability, over all subsets of at most 16 classes."""
-        scale = 1.0 / math.log2(check_base(base))
-        members = self._members.normalised()
+        members, unit = self._members.normalised(), Options.checked(base=base).unit
         classes = members.array.shape[-1]
         total = _capacity(members.array) @ subset_weights(classes)
-        return members.restore(np.maximum(math.log2(classes) - total, 0.0) * scale)
-
-
-def _warn_of_open_rows(gap: NDArray, max_steps: int) -> None:
-    """Say how many rows the search has left open, and how far."""
-    if (number := int((gap > OPEN).sum())) > 0:
-        warnings.warn(
-            f"{number} of {count_text(gap.size, 'row')} {'is' if number == 1 else 'are'} not certified after "
-            f"max_steps={max_steps}: the highest entropy is up to {gap.max():.3g} bits above the value. return_bounds=True "
-            "gives the bound of each row; a larger max_steps narrows it.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        return members.restore(np.maximum(math.log2(classes) - total, 0.0) * unit)
 
 
 def _capacity(members: NDArray) -> NDArray:
@@ -176,14 +177,3 @@ def _capacity(members: NDArray) -> NDArray:
     for k in range(classes):
         sums = np.concatenate([sums, sums + members[..., k : k + 1]], axis=-1)
     return sums.min(axis=0)
-
-
-def _mobius(capacity: NDArray) -> NDArray:
-    mass = capacity.copy()
-    masks = np.arange(mass.shape[-1])
-    step = 1
-    while step < mass.shape[-1]:
-        has = (masks & step) > 0
-        mass[:, has] -= mass[:, masks[has] ^ step]
-        step *= 2
-    return mass

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from credalens.checks.intervals import IntervalArray, read_intervals
-from credalens.core.batches import for_each_chunk
-from credalens.core.open_rows import warn_open_rows
+from credalens.core.batches import in_chunks
+from credalens.core.options import MAX_NODES, Options, warn_open_rows
 
-MAX_NODES = 1_000_000
 NOTHING = 1e-13  # below this it is rounding, and the set a single distribution
 
 
@@ -50,17 +50,16 @@ def imprecision_of(
         return distance, distance, distance
     low, high = np.empty((2, rows))
 
-    def work(start: int, stop: int) -> None:
-        lower, upper = intervals.lower[start:stop], intervals.upper[start:stop]
+    def work(lower: NDArray, upper: NDArray, low: NDArray, high: NDArray) -> None:
         widths = np.sort(upper - lower, axis=-1)[:, ::-1]
         limit = np.minimum(upper.sum(axis=-1) - 1.0, 1.0 - lower.sum(axis=-1))
         limit[limit <= NOTHING] = 0.0
-        imprecision_rows(np.ascontiguousarray(widths), limit, MAX_NODES, low[start:stop], high[start:stop])
+        imprecision_rows(np.ascontiguousarray(widths), limit, MAX_NODES, low, high)
 
-    for_each_chunk(work, rows, classes, threads=threads)
+    in_chunks(work, intervals.lower, intervals.upper, low, high, classes=classes, threads=threads)
     narrow = intervals.array_kind.result_dtype == np.float32
     warn_open_rows(
-        high - low, rows, measure="imprecision", max_nodes=MAX_NODES, narrow=narrow, stacklevel=stacklevel + 1
+        high - low, rows, Options(max_nodes=MAX_NODES), measure="imprecision", narrow=narrow, stacklevel=stacklevel + 1
     )
     value, low, high = (intervals.restore(x) for x in (low, low, high))
     return value, low, high

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.arrays import short_repr
 from credalens.checks.arrays import as_array, read_array, row_tolerance
-from credalens.checks.bad_rows import raise_bad_rows
 from credalens.checks.doubtful_members import warn_many_members
-from credalens.checks.intervals import IntervalArray, check_same_classes, read_intervals, trusted_intervals
-from credalens.checks.members import read_members
+from credalens.checks.intervals import read_intervals, trusted_intervals
 from credalens.checks.options import check_count, check_few_classes
 from credalens.core.batches import for_each_chunk
-from credalens.short_repr import short_repr
+from credalens.core.members import read_members
 
 MOST_VERTEX_CLASSES = 16
 
@@ -52,19 +51,24 @@ class ProbabilityIntervals:
         intervals.__dict__.update(lower=lower, upper=upper)
         return intervals
 
-    def _rows(self) -> IntervalArray:
-        return trusted_intervals(self.lower, self.upper)
-
     def __iter__(self) -> Iterator[Any]:
         return iter((self.lower, self.upper))
 
     def contains(self, p: Any, /) -> Any:
         """Whether each distribution (..., *batch, classes) lies in its credal set, up to the rounding of its dtype."""
-        intervals = self._rows()
+        intervals = trusted_intervals(self.lower, self.upper)
         q, array_kind = as_array(p, "p")
         classes, tolerance = intervals.lower.shape[-1], row_tolerance(array_kind.dtype)
-        check_same_classes(q.shape, classes, intervals.batch, "p")
-        low, high = (x.reshape(*intervals.batch, classes) for x in (intervals.lower, intervals.upper))
+        shape = (*intervals.batch, classes)
+        try:
+            fits = np.broadcast_shapes(q.shape[:-1], intervals.batch) is not None and q.shape[-1:] == shape[-1:]
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"p must have shape (..., {', '.join(map(str, shape))}) to go with intervals of shape {shape}; got {q.shape}."
+            )
+        low, high = (x.reshape(shape) for x in (intervals.lower, intervals.upper))
         inside = ((q >= low - tolerance) & (q <= high + tolerance)).all(axis=-1)
         return array_kind.restore(inside & (np.abs(q.sum(axis=-1, dtype=np.float64) - 1) <= tolerance))
 
@@ -74,7 +78,7 @@ class ProbabilityIntervals:
 
         .. math:: l_k + \sum_{j \ne k} u_j \ge 1 \ \text{and}\ u_k + \sum_{j \ne k} l_j \le 1 \quad \text{for all } k
         """
-        intervals = self._rows()
+        intervals = trusted_intervals(self.lower, self.upper)
         low, high = tightened(intervals.lower, intervals.upper)
         tolerance = row_tolerance(intervals.array_kind.dtype)
         same = (low - intervals.lower <= tolerance) & (intervals.upper - high <= tolerance)
@@ -85,7 +89,7 @@ class ProbabilityIntervals:
 
         .. math:: l'_k = \max(l_k, 1 - \sum_{j \ne k} u_j), \quad u'_k = \min(u_k, 1 - \sum_{j \ne k} l_j)
         """
-        intervals = self._rows()
+        intervals = trusted_intervals(self.lower, self.upper)
         low, high = tightened(intervals.lower, intervals.upper)
         return ProbabilityIntervals._trusted(intervals.restore(low), intervals.restore(high))
 
@@ -94,12 +98,21 @@ class ProbabilityIntervals:
 
         Every class at a bound except one. Exponential in the classes, for study and plots: at most 16 classes.
         """
-        intervals = self._rows()
+        intervals = trusted_intervals(self.lower, self.upper)
         check_few_classes(intervals.lower.shape[-1], MOST_VERTEX_CLASSES, "vertices()")
-        vertices = [
-            intervals.array_kind.restore(_vertices(low, high).astype(intervals.array_kind.result_dtype))
-            for low, high in zip(intervals.lower, intervals.upper, strict=True)
-        ]
+        kind, vertices, classes = intervals.array_kind, [], intervals.lower.shape[-1]
+        up = (np.arange(2 ** (classes - 1))[:, None] >> np.arange(classes - 1)) & 1
+        for low, high in zip(intervals.lower, intervals.upper, strict=True):
+            candidates = []
+            for free in range(classes):
+                at_bound, p = np.delete(np.arange(classes), free), np.empty((len(up), classes))
+                p[:, at_bound] = np.where(up, high[at_bound], low[at_bound])
+                p[:, free] = 1 - p[:, at_bound].sum(axis=1)
+                inside = (p[:, free] >= low[free] - 1e-12) & (p[:, free] <= high[free] + 1e-12)
+                candidates.append(np.clip(p[inside], low, high))
+            points = np.concatenate(candidates)
+            _, first = np.unique(np.round(points, 11), axis=0, return_index=True)
+            vertices.append(kind.restore(points[np.sort(first)].astype(kind.result_dtype)))
         return vertices if intervals.batch else vertices[0]
 
 
@@ -109,22 +122,6 @@ def tightened(low: NDArray, high: NDArray, /) -> tuple[NDArray, NDArray]:
     most = 1 - (low.sum(axis=-1, keepdims=True) - low)
     tight = np.clip(least, low, high)  # not above high, where rounding lets a point's bounds cross
     return tight, np.clip(most, tight, high)
-
-
-def _vertices(low: NDArray, high: NDArray) -> NDArray:
-    classes = low.size
-    up = (np.arange(2 ** (classes - 1))[:, None] >> np.arange(classes - 1)) & 1
-    candidates = []
-    for free in range(classes):
-        at_bound = np.delete(np.arange(classes), free)
-        p = np.empty((len(up), classes))
-        p[:, at_bound] = np.where(up, high[at_bound], low[at_bound])
-        p[:, free] = 1 - p[:, at_bound].sum(axis=1)
-        inside = (p[:, free] >= low[free] - 1e-12) & (p[:, free] <= high[free] + 1e-12)
-        candidates.append(np.clip(p[inside], low, high))
-    points = np.concatenate(candidates)
-    _, first = np.unique(np.round(points, 11), axis=0, return_index=True)
-    return points[np.sort(first)]
 
 
 def probability_intervals(probs: Any, *, member_axis: int = 0, threads: int | None = None) -> ProbabilityIntervals:
@@ -140,7 +137,7 @@ def probability_intervals(probs: Any, *, member_axis: int = 0, threads: int | No
     >>> lower, upper
     (array([0.1, 0.1, 0.2]), array([0.7, 0.6, 0.7]))
     """
-    from credalens.kernels.bounds import bounds_rows
+    from credalens.kernels.members import bounds_rows
 
     warn_many_members(probs, "probs")
     members = read_members(probs, member_axis=member_axis)
@@ -151,7 +148,7 @@ def probability_intervals(probs: Any, *, member_axis: int = 0, threads: int | No
     def work(start: int, stop: int) -> None:
         low, high, mean = np.empty((3, stop - start, classes))
         if not bounds_rows(*members.rows(start, stop), members.tolerance, low, high, mean):
-            raise_bad_rows(members)
+            members.refuse()
         lower[start:stop], upper[start:stop] = low, high
 
     for_each_chunk(work, rows, classes, threads=threads)
@@ -168,7 +165,7 @@ def intersection_probability(lower: Any, upper: Any) -> Any:
     >>> intersection_probability([0.1, 0.1, 0.2], [0.7, 0.6, 0.7]).round(4)
     array([0.325 , 0.2875, 0.3875])
     """
-    from credalens.kernels.bounds import intersection_rows
+    from credalens.kernels.members import intersection_rows
 
     intervals = read_intervals(lower, upper)
     p = np.empty_like(intervals.lower)
@@ -193,27 +190,23 @@ def approximate_intervals(lower: Any, upper: Any, classes: int) -> ProbabilityIn
     >>> [bound.round(2).tolist() for bound in approximate_intervals([0.6, 0.1, 0.1], [0.8, 0.2, 0.2], 2)]
     [[0.6, 0.2], [0.8, 0.4]]
     """
+    from credalens.kernels.members import intersection_rows
+
     intervals = read_intervals(lower, upper)
     count = check_count(classes, "classes", least=2)
     if count >= intervals.lower.shape[-1]:
         return ProbabilityIntervals(lower, upper)
-    low, high = _merge_rest(intervals.lower, intervals.upper, count)
-    return ProbabilityIntervals._trusted(intervals.restore(low), intervals.restore(high))
-
-
-def _merge_rest(low: NDArray, high: NDArray, count: int) -> tuple[NDArray, NDArray]:
-    from credalens.kernels.bounds import intersection_rows
-
-    p = np.empty_like(low)
-    intersection_rows(low, high, p)
+    p = np.empty_like(intervals.lower)
+    intersection_rows(intervals.lower, intervals.upper, p)
     order = np.argsort(-p, axis=-1, kind="stable")
-    low, high = np.take_along_axis(low, order, -1), np.take_along_axis(high, order, -1)
+    low, high = (np.take_along_axis(bound, order, -1) for bound in (intervals.lower, intervals.upper))
     kept_low, rest_low = low[:, : count - 1], low[:, count - 1 :]
     kept_high, rest_high = high[:, : count - 1], high[:, count - 1 :]
     merged_low = np.maximum(1 - kept_high.sum(-1), rest_low.sum(-1))
     merged_high = np.minimum(1 - kept_low.sum(-1), rest_high.sum(-1))
     merged_high = np.maximum(merged_low, merged_high)  # equal up to rounding where all widths vanish
-    return np.c_[kept_low, merged_low], np.c_[kept_high, merged_high]
+    low, high = np.c_[kept_low, merged_low], np.c_[kept_high, merged_high]
+    return ProbabilityIntervals._trusted(intervals.restore(low), intervals.restore(high))
 
 
 def left_out(trim: float, members: int, /) -> int:
@@ -224,12 +217,6 @@ def left_out(trim: float, members: int, /) -> int:
     """
     count = int(trim * members)
     return count + 1 if (count + 1) / members <= trim else count
-
-
-def trimmed_bounds(p: NDArray[np.float64], out: int, /) -> tuple[NDArray, NDArray, NDArray]:
-    """Reachable bounds and mean, (rows, classes), of members (N, rows, classes) without ``out`` of them at each end."""
-    ordered = np.partition(p, (out, len(p) - 1 - out), axis=0)
-    return trimmed_between(ordered[out], ordered[len(p) - 1 - out], p.mean(axis=0))
 
 
 def trimmed_between(low: NDArray, high: NDArray, mean: NDArray, /) -> tuple[NDArray, NDArray, NDArray]:

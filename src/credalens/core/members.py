@@ -1,242 +1,258 @@
-"""Members one at a time: a mergeable summary from which every quantity but the hull's derives."""
+"""Member predictions: how they are read, and what is asked of them wherever they lie."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import (
-    NUMPY,
     ArrayKind,
-    all_reduce,
     array_kind_of,
+    astype,
+    in_own_library,
     namespace,
+    rounding,
     rounding_of_all,
-    smallest,
-    to_float64,
+    take_inputs,
 )
-from credalens.checks.arrays import check_classes, read_array, row_tolerance
-from credalens.checks.doubtful_members import warn_many_members
-from credalens.checks.members import (
-    check_continues,
-    check_kept,
-    check_member_axis,
-    check_merge,
-    in_common_precision,
-    raise_bad_members,
-    raise_no_members,
-    roughest,
-)
-from credalens.checks.options import check_count
-from credalens.core.options import MAX_NODES, TOLERANCE, Options
-from credalens.short_repr import short_repr
+from credalens.checks.arrays import as_array, check_classes, check_samples_and_classes, read_array, row_tolerance
+from credalens.checks.members import check_axis, check_member_axis, raise_bad_logits, raise_bad_rows, raise_no_members
+from credalens.core.batches import for_each_chunk
 
-if TYPE_CHECKING:
-    from credalens.prediction import CredalPrediction
-
-MOST_AXES = 8  # of (*batch, classes) in an exchange between processes
-ABSENT = -(2**62)
+HALF = ("float16", "bfloat16")
+EDGE = 1e-6  # of the tolerance: more than the order of summation can move a row's sum
 
 
-@dataclass(eq=False)
-class MemberSummary:
-    """(count, lower, upper, sum of p, sum of H(p)): a commutative monoid under (+, min, max, +, +).
+class Members(Protocol):
+    """The members of a prediction: all that is asked of them later, in NumPy (`MemberArray`), in torch or on a GPU.
 
-    A thousand members take the memory of one: four arrays of at most (*batch, classes), in float64 on the members' device.
-    ``update`` folds members in and returns the summary itself; ``merge`` combines two into a new one, in any grouping and
-    order. ``MemberSummary()`` is the empty summary.
-
-    ``MemberSummary(keep=k)`` also keeps the k + 1 lowest and highest values of every class, so that up to k members can be
-    left out at each end: ``prediction(trim=0.1)`` of 40 members needs ``keep=4``.
-
-    >>> from credalens import MemberSummary, wrap
-    >>> members = [[[0.2, 0.6, 0.2]], [[0.1, 0.2, 0.7]], [[0.7, 0.1, 0.2]]]
-    >>> summary = MemberSummary().update(members[:1]).merge(MemberSummary().update(members[1:]))
-    >>> bool(summary.prediction().total[0] == wrap(members).total[0])
-    True
+    Rows are the inputs of the batch, one after the other; results come as arrays of the library in which they are computed.
     """
 
-    count: int = 0
-    lower: Any = None
-    upper: Any = None
-    sum_probability: Any = None
-    sum_entropy: Any = None
-    array_kind: ArrayKind | None = None
-    keep: int = 0
-    lowest: Any = None
-    highest: Any = None  # of the negated values, so that both are sorted alike
-    __repr__ = short_repr
+    def take(self, key: Any, /) -> Members:
+        """The members of some inputs, chosen by an index of the batch."""
 
-    def __post_init__(self) -> None:
-        check_count(self.keep, "keep", least=0)
+    def to_cpu(self) -> MemberArray:
+        """The members as every solver reads them."""
+
+    def entropies(self, *, threads: int | None = None) -> tuple[Any, Any]:
+        """The entropy of the mean and the mean entropy of the members in bits, (rows,) each."""
+
+    def by_rows(self, compute: Callable[[Any], Any], /, *, threads: int | None = None) -> Any:
+        """``compute``, from probabilities (members, some rows, classes) in float64 to a number for each row, of all rows."""
+
+    def restore(self, array: Any, /) -> Any:
+        """``array`` (rows, ...) in the caller's batch shape, precision and library."""
+
+
+@dataclass(frozen=True)
+class MemberArray:
+    """Member predictions as (members, rows, classes), in any memory order, their batch shape and the caller's kind of array.
+
+    :ivar accepted: whether the rows have passed the check of their sums before.
+    """
+
+    array: NDArray
+    batch: tuple[int, ...]
+    array_kind: ArrayKind
+    accepted: bool = False
 
     @property
-    def origin(self) -> ArrayKind | None:
-        """The earlier name of ``array_kind``."""
-        return self.array_kind
+    def tolerance(self) -> float:
+        """How far from one a row's sum may be: a little more for accepted rows, which may be summed in another order now."""
+        return row_tolerance(self.array_kind.dtype) * (1 + EDGE if self.accepted else 1)
 
-    def update(self, probs: Any, /, *, member_axis: int | None = 0) -> MemberSummary:
-        """Fold in members: (members, *batch, classes), or with ``member_axis=None`` one member (*batch, classes).
+    def as_accepted(self) -> MemberArray:
+        """The same members, whose rows have been accepted before."""
+        return replace(self, accepted=True)
 
-        Axes are never guessed: two axes are (members, classes) of a single input. What one member says of many inputs,
-        (rows, classes), needs ``member_axis=None``.
-
-        >>> one_member = [[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]]
-        >>> MemberSummary().update(one_member, member_axis=None).count, MemberSummary().update(one_member).count
-        (1, 3)
-        """
-        if member_axis == 0:
-            warn_many_members(probs, "probs")
-        least_rounding, probs = roughest(probs), read_array(in_common_precision(probs), "probs")
-        check_continues(self, tuple(probs.shape), member_axis)
-        merged = self
-        for member in _each_member(probs, member_axis):
-            summary = _summary_of(member, self.keep)
-            if summary is None:
-                raise_bad_members(probs, member_axis)
-            summary.array_kind = summary.array_kind and summary.array_kind.rounded_by(least_rounding)
-            merged = merged.merge(summary)
-        self.__dict__.update(merged.__dict__)  # only now: nothing changes where a member is refused
+    def to_cpu(self) -> MemberArray:
+        """The members themselves; those on a GPU have to be fetched."""
         return self
 
-    def merge(self, other: MemberSummary, /) -> MemberSummary:
-        """A new summary of all members of both, as precise as the more precise one."""
-        check_merge(self, other)
-        if self.array_kind is None or other.array_kind is None:
-            return replace(other if self.array_kind is None else self)
-        xp = namespace(self.array_kind.library)
-        pairs = (self.lowest, other.lowest), (self.highest, other.highest)
-        return MemberSummary(
-            self.count + other.count,
-            xp.minimum(self.lower, other.lower),
-            xp.maximum(self.upper, other.upper),
-            self.sum_probability + other.sum_probability,
-            self.sum_entropy + other.sum_entropy,
-            self.array_kind.wider(other.array_kind),
-            self.keep,
-            *((smallest(a, b, self.keep + 1) for a, b in pairs) if self.keep else ()),
-        )
+    def take(self, key: Any, /) -> MemberArray:
+        """The members of some inputs, chosen by an index of the batch."""
+        shaped = take_inputs(self.array.reshape(len(self.array), *self.batch, self.array.shape[-1]), key)
+        members, *batch, classes = shaped.shape
+        return replace(self, array=shaped.reshape(members, math.prod(batch), classes), batch=tuple(batch))
 
-    def bounds(self, out: int = 0, /) -> tuple[Any, Any]:
-        """The lowest and highest values of every class, with ``out`` members left out at each end."""
-        if out == 0:
-            return self.lower, self.upper
-        check_kept(self.keep, out, self.count)
-        return self.lowest[out], -self.highest[out]
+    def rows(self, start: int, stop: int) -> tuple[NDArray, int, int]:
+        """An array that kernels can read and where these rows are in it.
 
-    def __add__(self, other: MemberSummary) -> MemberSummary:
-        return self.merge(other)
-
-    def prediction(
-        self,
-        *,
-        base: float = 2,
-        trim: float = 0,
-        max_nodes: int = MAX_NODES,
-        tolerance: float = TOLERANCE,
-        threads: int | None = None,
-    ) -> CredalPrediction:
-        """The credal prediction of the members folded in so far: what ``wrap`` gives for all of them at once."""
-        from credalens.prediction import from_summary
-
-        options = Options.checked(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
-        return from_summary(self, options)
-
-    def all_reduce(self, group: Any = None) -> MemberSummary:
-        """A new summary of the members of all processes of a ``torch.distributed`` group, the same in each.
-
-        Every process calls this with a summary of predictions for the same inputs. A process without members calls it on an
-        empty summary and gets torch tensors. Results are as precise as those of the most precise process. The cost is the
-        transfer of one summary, whatever the number of members.
+        That is the array itself if kernels can read it, else a copy of these rows.
         """
-        if self.keep:
-            raise ValueError(
-                "all_reduce() adds summaries that keep only the bounds; gather those with keep= and merge() them."
-            )
-        shape = _agreed_shape(tuple(self.lower.shape) if self.count else None, group)
-        if shape is None:
-            return replace(self)
-        summary = self if self.count else _neutral_summary(shape)
-        return MemberSummary(
-            int(all_reduce(np.array([self.count]), "SUM", group=group)[0]),
-            all_reduce(summary.lower, "MIN", group=group),
-            all_reduce(summary.upper, "MAX", group=group),
-            all_reduce(summary.sum_probability, "SUM", group=group),
-            all_reduce(summary.sum_entropy, "SUM", group=group),
-            _agreed_array_kind(summary, group),
-        )
+        array = self.array
+        if array.dtype not in (np.float32, np.float64) or not array.flags.c_contiguous:
+            return array[:, start:stop].astype(self.array_kind.result_dtype, order="C"), 0, stop - start
+        if not array.flags.writeable:
+            # The same memory, which kernels do not write, as an array that may be written: for read-only arrays Numba would
+            # compile kernels of their own, whose last digits may differ.
+            interface = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+            array = np.asarray(SimpleNamespace(__array_interface__=interface, memory=array))
+        return array, start, stop
+
+    def are_distributions(self) -> bool:
+        """Whether no value is negative and every row sums to one within the tolerance."""
+        with np.errstate(invalid="ignore"):  # a NaN that signals
+            total = self.array.sum(axis=-1, dtype=np.float64)
+        return bool((self.array >= 0).all() and (np.abs(total - 1) <= self.tolerance).all())
+
+    def refuse(self, name: str = "probs", /, *, one_member: bool = False) -> NoReturn:
+        """Raise the error about the first row that is no distribution."""
+        dtype = self.array_kind.dtype
+        raise_bad_rows(self.array, self.batch, name, dtype=dtype, tolerance=self.tolerance, one_member=one_member)
+
+    def checked(self, name: str = "probs", /, *, one_member: bool = False) -> MemberArray:
+        """The same members; refused if a row is no distribution."""
+        if not self.are_distributions():
+            self.refuse(name, one_member=one_member)
+        return self
+
+    def normalised(self) -> MemberArray:
+        """The same members in float64, every row divided by its sum."""
+        p = self.array.astype(np.float64, order="C")
+        return replace(self, array=p / p.sum(axis=-1, keepdims=True))
+
+    def entropies(self, *, threads: int | None = None) -> tuple[NDArray, NDArray]:
+        """The entropy of the mean and the mean entropy of the members in bits, (rows,) each; checks their values."""
+        from credalens.kernels.members import classical_rows
+
+        _, rows, classes = self.array.shape
+        total, aleatoric = np.empty((2, rows))
+
+        def work(start: int, stop: int) -> None:
+            if not classical_rows(*self.rows(start, stop), self.tolerance, total[start:stop], aleatoric[start:stop]):
+                self.refuse()
+
+        for_each_chunk(work, rows, classes, threads=threads)
+        return total, aleatoric
+
+    def by_rows(self, compute: Callable[[NDArray], NDArray], /, *, threads: int | None = None) -> NDArray:
+        """``compute`` for the probabilities of all rows, by chunks of them, (rows,)."""
+        members, rows, classes = self.array.shape
+        values = np.empty(rows)
+
+        def work(start: int, stop: int) -> None:
+            p = self.array[:, start:stop].astype(np.float64)
+            values[start:stop] = compute(p / p.sum(axis=-1, keepdims=True))
+
+        for_each_chunk(work, rows, classes * members, threads=threads)
+        return values
+
+    def restore(self, array: NDArray, /) -> Any:
+        """``array`` (rows, ...) in the caller's batch shape, precision and library."""
+        return self.array_kind.restore_rows(array, self.batch)
 
 
-def _each_member(probs: Any, member_axis: int | None) -> Iterator[Any]:
-    """One member (*batch, classes) after the other."""
-    if member_axis is None:
-        yield probs
-        return
-    axis = check_member_axis(member_axis, len(probs.shape), "probs")
-    if probs.shape[axis] == 0:
-        raise_no_members("probs", tuple(probs.shape))
-    for n in range(probs.shape[axis]):
-        yield probs[(slice(None),) * axis + (n, ...)]
+def read_members(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> MemberArray:
+    """Member predictions of a valid shape and dtype. Their values are checked in the pass that reads them."""
+    return read_stack(in_common_precision(probs, name=name), member_axis, name)
 
 
-def _summary_of(p: Any, keep: int) -> MemberSummary | None:
-    """The summary of one member (*batch, classes), renormalised in its own library; None if a row is not a distribution."""
-    array_kind = array_kind_of(p)
-    xp = namespace(array_kind.library)
-    if len(p.shape) < 1:
-        raise ValueError(f"a member's prediction must have shape (*batch, classes); got shape {tuple(p.shape)}.")
-    check_classes(p.shape[-1], "probs", tuple(p.shape))
-    q = to_float64(p, array_kind)
-    total = xp.sum(q, axis=-1, keepdims=True)
-    if not bool(xp.all((q >= 0) & (abs(total - 1) <= row_tolerance(array_kind.dtype)))):
-        return None
-    q = q / total
-    terms = q * xp.log2(xp.where(q > 0, q, total))  # any positive number does where q is 0
-    kept = (q[None], -q[None]) if keep else ()
-    return MemberSummary(1, q, q, q, -xp.sum(terms, axis=-1), array_kind, keep, *kept)
+def read_distributions(probs: Any, /, *, member_axis: int = 0, name: str = "probs") -> MemberArray:
+    """Member predictions with their values checked, renormalised in float64."""
+    return read_members(probs, member_axis=member_axis, name=name).checked(name).normalised()
 
 
-def _agreed_shape(shape: tuple[int, ...] | None, group: Any) -> tuple[int, ...] | None:
-    """The shape (*batch, classes) in every process that has one; if they differ, an error in all of them alike.
+def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -> MemberArray:
+    """The softmax in float64 of member logits, which must be finite, or -inf for a class that is ruled out."""
+    members = read_stack(logits, member_axis, name)
+    with np.errstate(invalid="ignore"):  # a NaN that signals
+        z = members.array.astype(np.float64, order="C")
+    top = z.max(axis=-1, keepdims=True)
+    if not np.isfinite(top).all():  # NaN, +inf, or -inf in every class
+        raise_bad_logits(members.array, members.batch, name)
+    with np.errstate(over="ignore", under="ignore"):  # a difference that float64 cannot hold is a probability of zero
+        z -= top
+        np.exp(z, out=z)
+    z /= z.sum(axis=-1, keepdims=True)
+    return replace(members, array=z, array_kind=members.array_kind.of_softmax())
 
-    Processes with different shapes must not start to exchange arrays: they would wait for each other, or worse.
-    """
-    form = np.full((2, MOST_AXES + 1), ABSENT)
-    if shape is not None:
-        form[0] = (len(shape), *shape[:MOST_AXES], *(0,) * (MOST_AXES - len(shape)))
-        form[1] = -form[0]
-    most, least = all_reduce(form, "MAX", group=group) * [[1], [-1]]
-    if most[0] == ABSENT:
-        return None
-    if (most != least).any() or most[0] > MOST_AXES:
+
+def read_stack(x: Any, member_axis: int, name: str, /) -> MemberArray:
+    """``x`` as (members, rows, classes), a view where its strides allow one. Its values are not looked at."""
+    array, array_kind = as_array(x, name)
+    if array.ndim < 2:
         raise ValueError(
-            f"all processes must bring predictions of the same inputs and classes, with at most {MOST_AXES} axes; this one "
-            f"has shape {shape}, and the largest and smallest among all are {_shape_of(most)} and {_shape_of(least)}."
+            f"{name} must have shape (members, *batch, classes) with at least two axes; got shape {array.shape}. "
+            f"For one distribution from one member write {name}[None, :]."
         )
-    return _shape_of(most)
+    if (axis := check_member_axis(member_axis, array.ndim, name)) != 0:
+        array = np.moveaxis(array, axis, 0)
+    members, *batch, classes = array.shape
+    if members == 0:
+        raise_no_members(name, array.shape)
+    check_classes(classes, name, array.shape)
+    return MemberArray(array.reshape(members, math.prod(batch), classes), tuple(batch), array_kind)
 
 
-def _agreed_array_kind(summary: MemberSummary, group: Any) -> ArrayKind:
-    """The kind of array of this process, in the widest precision of all that have members, as when they merge."""
-    array_kind = summary.array_kind or NUMPY
-    rounding = array_kind.rounding
-    own = [array_kind.result_dtype.itemsize, rounding, -rounding] if summary.count else [0, 0, -1]
-    width, most, least = all_reduce(np.array(own, np.float64), "MAX", group=group)
-    if array_kind.result_dtype.itemsize != width:
-        array_kind = replace(array_kind, dtype=np.dtype(f"f{int(width)}").name)
-    return array_kind.rounded_by(rounding_of_all(float(most), -float(least)))
+def read_probabilities(x: Any, name: str, /) -> NDArray[np.float64]:
+    """Distributions (*samples, classes) exactly as given: refused where they are none, never rescaled."""
+    array = as_array(x, name)[0]
+    check_samples_and_classes(array, name)
+    one_member(x, name).checked(name, one_member=True)
+    return array.astype(np.float64)
 
 
-def _shape_of(form: NDArray) -> tuple[int, ...]:
-    return tuple(int(size) for size in form[1 : int(form[0]) + 1])
+def one_member(values: Any, name: str, /) -> MemberArray:
+    """The prediction (*batch, classes) of one member."""
+    array, array_kind = as_array(values, name)
+    batch, classes = array.shape[:-1], array.shape[-1]
+    return MemberArray(array.reshape(1, math.prod(batch), classes), batch, array_kind)
 
 
-def _neutral_summary(shape: tuple[int, ...]) -> MemberSummary:
-    """What a process without members contributes: nothing to a minimum, a maximum or a sum."""
-    array_kind = ArrayKind("torch", "cpu", "float64")
-    nothing = array_kind.restore(np.zeros(shape))
-    return MemberSummary(0, nothing + np.inf, nothing - np.inf, nothing, nothing.sum(-1), array_kind)
+def classes_last(x: Any, member_axis: int, class_axis: int, name: str, /) -> tuple[Any, int]:
+    """``x`` with its classes on the last axis, and where its members are then. The axes are those of ``x`` as it came."""
+    if class_axis == -1:
+        return x, member_axis
+    x = in_own_library(x)
+    classes, members = (
+        check_axis(axis, option, len(x.shape), name)
+        for axis, option in ((class_axis, "class_axis"), (member_axis, "member_axis"))
+    )
+    if members == classes:
+        raise ValueError(f"member_axis={member_axis} and class_axis={class_axis} are the same axis of {name}.")
+    return namespace(array_kind_of(x).library).moveaxis(x, classes, -1), members - (members > classes)
+
+
+def in_common_precision(probs: Any, /, *, class_axis: int = -1, name: str = "probs") -> Any:
+    """A list of members of several dtypes, with those in half precision converted to float32 and renormalised.
+
+    Stacked, all get the widest dtype, within whose tolerance the rows of a narrower one need not sum to one. Then
+    ``class_axis`` is the axis of their classes.
+    """
+    if not isinstance(probs, list | tuple) or len({getattr(member, "dtype", None) for member in probs}) == 1:
+        return probs
+    dtypes = [_dtype_name(member) for member in probs]
+    if not any(dtype in HALF for dtype in dtypes):
+        return probs
+    pairs = zip(probs, dtypes, strict=True)
+    axis = class_axis - (class_axis > 0)  # of a single member
+    return [_renormalised(member, dtype, axis, name) if dtype in HALF else member for member, dtype in pairs]
+
+
+def _renormalised(member: Any, dtype: str, axis: int, name: str) -> Any:
+    """One member in float32; a row that is not a distribution stays as it is, to be refused with its index."""
+    p = astype(read_array(member, name), "float32")
+    xp = namespace(array_kind_of(p).library)
+    if not -len(p.shape) <= axis < len(p.shape):
+        return p
+    total = xp.sum(p, axis=axis, keepdims=True)
+    return p / xp.where(abs(total - 1) <= row_tolerance(dtype), total, xp.ones_like(total))
+
+
+def roughest(members: Any, /, *, logits: bool = False) -> float:
+    """The rounding of a list of members, 0 for anything else: stacked, they have the widest dtype."""
+    if not isinstance(members, list | tuple) or not members:
+        return 0.0
+    return rounding_of_all(*[rounding(_dtype_name(member), logits=logits) for member in members])
+
+
+def _dtype_name(x: Any) -> str:
+    return str(getattr(x, "dtype", "")).rpartition(".")[2]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from credalens.arrays import array_kind_of, count_true, largest, namespace, not_negative, to_float64, to_result_dtype
+from credalens.arrays import array_kind_of, astype, count_true, largest, namespace, not_negative
 from credalens.checks.intervals import computed_intervals, trusted_intervals
 from credalens.core.imprecision import imprecision_of
 
@@ -25,7 +25,7 @@ class Score:
     :ivar unit: "information" is measured in bits unless another base was asked for.
     :ivar top: the largest value it can have, in LaTeX.
     :ivar cost: what it costs in addition to ``wrap``, with C classes and N members.
-    :ivar averaging: whether it belongs to averaged predictions; the others belong to credal sets.
+    :ivar averaged: whether it is of averaged predictions; the others are of credal sets.
     :ivar needs_members: whether a prediction made from a summary of its members has none.
     :ivar compute: from a ``CredalPrediction`` to an array (*batch).
     """
@@ -37,15 +37,15 @@ class Score:
     top: str
     cost: str
     compute: Callable[[Any], Any]
-    averaging: bool = False
+    averaged: bool = False
     needs_members: bool = False
 
 
 def _entropy(p: Any, base: float) -> Any:
     kind = array_kind_of(p)
-    xp, q = namespace(kind.library), to_float64(p, kind)
+    xp, q = namespace(kind.library), astype(p, "float64")
     terms = q * xp.log2(xp.where(q > 0, q, xp.ones_like(q)))
-    return to_result_dtype(not_negative(-xp.sum(terms, axis=-1)) / math.log2(base), kind)
+    return astype(not_negative(-xp.sum(terms, axis=-1)) / math.log2(base), kind.result_dtype.name)
 
 
 def _imprecision(prediction: Any) -> Any:
@@ -54,126 +54,54 @@ def _imprecision(prediction: Any) -> Any:
     return imprecision_of(intervals, members=prediction.n_members, stacklevel=4)[0]
 
 
-def _set_size(prediction: Any) -> Any:
-    return count_true(prediction.predict_set("maximality"))
-
-
-LOG, FREE, ENTROPY = r"\log C", "nothing", "C logarithms"
+BITS: Final = "information"
+LOG, FREE, LOGS, AVERAGED_LOGS = r"\log C", "nothing", "C logarithms", "(N + 1) C logarithms"
 LOG_EITHER, HIGHEST_DOUBT, UNBOUNDED = r"\log \min(C, N)", "1 - 1/C", r"\infty"
-SCORES: Final = {
-    score.name: score
-    for score in (
-        Score("total", "credal total", r"\max_{l \le p \le u} H(p)", "information", LOG, FREE, lambda x: x.total),
-        Score(
-            "epistemic",
-            "credal epistemic",
-            r"\text{total} - \text{aleatoric}",
-            "information",
-            LOG,
-            FREE,
-            lambda x: x.epistemic,
-        ),
-        Score(
-            "aleatoric",
-            "credal aleatoric",
-            r"\min_{l \le p \le u} H(p)",
-            "information",
-            LOG,
-            FREE,
-            lambda x: x.aleatoric,
-        ),
-        Score(
-            "hartley",
-            "generalized Hartley",
-            r"\sum_B m(B) \log \lvert B \rvert",
-            "information",
-            LOG,
-            "2^C sums up to 16 classes, beyond that milliseconds per row",
-            lambda x: x.hartley,
-        ),
-        Score(
-            "imprecision",
-            "maximum mean imprecision",
-            r"\max_A \overline P(A) - \underline P(A)",
-            "probability",
-            "1",
-            "a sort of C widths, of two members a sum; in rare rows a search of some milliseconds",
-            _imprecision,
-        ),
-        Score(
-            "entropy", "entropy of p*", "H(p^*)", "information", LOG, ENTROPY, lambda x: _entropy(x.probability, x.base)
-        ),
-        Score(
-            "least_confidence",
-            "1 - max p*",
-            r"1 - \max_k p^*_k",
-            "probability",
-            HIGHEST_DOUBT,
-            "C comparisons",
-            lambda x: 1 - largest(x.probability),
-        ),
-        Score(
-            "set_size",
-            "size of the maximal set",
-            r"\lvert \{k : k \text{ is maximal}\} \rvert",
-            "classes",
-            "C",
-            "one decision",
-            _set_size,
-        ),
-        Score(
-            "mean_total",
-            "entropy of the mean",
-            r"H(\bar p)",
-            "information",
-            LOG,
-            "(N + 1) C logarithms",
-            lambda x: x.classical.total,
-            averaging=True,
-        ),
-        Score(
-            "mean_epistemic",
-            "mutual information",
-            r"H(\bar p) - \frac1N \sum_n H(p_n)",
-            "information",
-            LOG_EITHER,
-            "(N + 1) C logarithms",
-            lambda x: x.classical.epistemic,
-            averaging=True,
-        ),
-        Score(
-            "mean_aleatoric",
-            "mean entropy",
-            r"\frac1N \sum_n H(p_n)",
-            "information",
-            LOG,
-            "(N + 1) C logarithms",
-            lambda x: x.classical.aleatoric,
-            averaging=True,
-        ),
-        Score(
-            "mean_least_confidence",
-            "1 - max of the mean",
-            r"1 - \max_k \bar p_k",
-            "probability",
-            HIGHEST_DOUBT,
-            "C comparisons",
-            lambda x: 1 - largest(x.mean),
-            averaging=True,
-        ),
-        Score(
-            "mean_pairwise_kl",
-            "expected pairwise KL",
-            r"\frac1{N^2} \sum_{n, m} KL(p_n, p_m)",
-            "information",
-            UNBOUNDED,
-            "N C logarithms",
-            lambda x: x._pairwise_kl,
-            averaging=True,
-            needs_members=True,
-        ),
-    )
-}
+HARTLEY_COST = "2^C sums up to 16 classes, beyond that milliseconds per row"
+IMPRECISION_COST = "a sort of C widths, of two members a sum; in rare rows a search of some milliseconds"
+_CATALOGUE: Final = (
+    Score("total", "credal total", r"\max_{l \le p \le u} H(p)", BITS, LOG, FREE, lambda x: x.total),
+    Score("epistemic", "credal epistemic", r"\text{total} - \text{aleatoric}", BITS, LOG, FREE, lambda x: x.epistemic),
+    Score("aleatoric", "credal aleatoric", r"\min_{l \le p \le u} H(p)", BITS, LOG, FREE, lambda x: x.aleatoric),
+    Score(
+        "hartley", "generalized Hartley", r"\sum_B m(B) \log \lvert B \rvert", BITS, LOG, HARTLEY_COST,
+        lambda x: x.hartley,
+    ),
+    Score(
+        "imprecision", "maximum mean imprecision", r"\max_A \overline P(A) - \underline P(A)", "probability", "1",
+        IMPRECISION_COST, _imprecision,
+    ),
+    Score("entropy", "entropy of p*", "H(p^*)", BITS, LOG, LOGS, lambda x: _entropy(x.probability, x.base)),
+    Score(
+        "least_confidence", "1 - max p*", r"1 - \max_k p^*_k", "probability", HIGHEST_DOUBT, "C comparisons",
+        lambda x: 1 - largest(x.probability),
+    ),
+    Score(
+        "set_size", "size of the maximal set", r"\lvert \{k : k \text{ is maximal}\} \rvert", "classes", "C",
+        "one decision", lambda x: count_true(x.predict_set("maximality")),
+    ),
+    Score(
+        "mean_total", "entropy of the mean", r"H(\bar p)", BITS, LOG, AVERAGED_LOGS, lambda x: x.classical.total,
+        averaged=True,
+    ),
+    Score(
+        "mean_epistemic", "mutual information", r"H(\bar p) - \frac1N \sum_n H(p_n)", BITS, LOG_EITHER, AVERAGED_LOGS,
+        lambda x: x.classical.epistemic, averaged=True,
+    ),
+    Score(
+        "mean_aleatoric", "mean entropy", r"\frac1N \sum_n H(p_n)", BITS, LOG, AVERAGED_LOGS,
+        lambda x: x.classical.aleatoric, averaged=True,
+    ),
+    Score(
+        "mean_least_confidence", "1 - max of the mean", r"1 - \max_k \bar p_k", "probability", HIGHEST_DOUBT,
+        "C comparisons", lambda x: 1 - largest(x.mean), averaged=True,
+    ),
+    Score(
+        "mean_pairwise_kl", "expected pairwise KL", r"\frac1{N^2} \sum_{n, m} KL(p_n, p_m)", BITS, UNBOUNDED,
+        "N C logarithms", lambda x: x._pairwise_kl, averaged=True, needs_members=True,
+    ),
+)  # fmt: skip
+SCORES: Final = {score.name: score for score in _CATALOGUE}
 DEFAULT: Final = "total"
 FALLBACK_SCORES: Final = ("mean_total", "mean_least_confidence")
 """Scores that take the place of the default where many inputs have its highest value; they have theirs less often."""
@@ -185,11 +113,6 @@ _TOPS: Final[dict[str, Callable[[int, int, float], float]]] = {
     "C": lambda classes, members, base: float(classes),
     UNBOUNDED: lambda classes, members, base: math.inf,
 }
-
-
-def information_unit(base: float, /) -> float:
-    """One bit in units of this base."""
-    return 1.0 / math.log2(base)
 
 
 def highest_possible(name: str, /, *, classes: int, members: int, base: float) -> float:

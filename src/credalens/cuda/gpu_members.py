@@ -14,15 +14,12 @@ from torch import Tensor
 
 from credalens.arrays import take_inputs
 from credalens.checks.arrays import row_tolerance
-from credalens.checks.members import MemberArray, read_logits, read_members
 from credalens.core.batches import for_each_chunk
-from credalens.core.classical import ClassicalUncertainty, pairwise_kl
-from credalens.core.decomposition import Decomposition
+from credalens.core.decomposition import CredalArrays, Decomposition
+from credalens.core.members import MemberArray, read_logits, read_members
 from credalens.core.options import Options
-from credalens.cuda.decomposition import GpuDecomposition, decompose
-from credalens.cuda.layout import MOST_CLASSES
+from credalens.cuda.decomposition import MOST_CLASSES, decompose
 from credalens.cuda.self_check import agrees_with_cpu
-from credalens.kernels.epistemic import epistemic_part
 
 FLOATS = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
 NODES = 2000  # of the search for a row on the device: milliseconds of one warp, ten times what realistic rows need
@@ -43,7 +40,7 @@ class GpuMembers:
         """float64 for float64, float32 for everything narrower."""
         return torch.promote_types(self.tensor.dtype, torch.float32)
 
-    def decompose(self, options: Options, /) -> GpuDecomposition | None:
+    def decompose(self, options: Options, /) -> CredalArrays | None:
         """All results in the caller's shape, unit and precision, or None if a row is not a distribution."""
         results = decompose(
             self.tensor,
@@ -56,7 +53,7 @@ class GpuMembers:
         )
         if results is None or len(self.batch) == 1:
             return results
-        return GpuDecomposition(*(x.view(self.batch + x.shape[1:]) for x in vars(results).values()))
+        return results.map(lambda x: x.view(self.batch + x.shape[1:]))
 
     def _refined(self, in_bits: Options, rows: Tensor, /) -> Tensor:
         """Lower entropies and bounds of rows that the device leaves open, by the CPU path."""
@@ -64,31 +61,26 @@ class GpuMembers:
         classes = self.tensor.shape[-1]
         results = Decomposition(len(rows), classes, np.dtype(np.float64), in_bits)
         for_each_chunk(partial(results.solve_members, members), len(rows), classes)
-        results.warn_if_open(stacklevel=8)
-        return torch.from_numpy(np.stack([results.aleatoric, results.bound]))
+        results.warn_if_open(stacklevel=9)
+        return torch.from_numpy(np.stack([results.arrays.aleatoric, results.arrays.aleatoric_bound]))
 
-    def classical(self, *, base: float) -> ClassicalUncertainty:
-        """Entropy of the mean, mean entropy of the members, and their difference, on the device."""
-        total, aleatoric = self._by_rows(lambda p: torch.stack([_entropy(p.mean(0)), _entropy(p).mean(0)]))
-        parts = total, aleatoric, epistemic_part(total, aleatoric)
-        return ClassicalUncertainty(*(self._in_unit(part, base) for part in parts))
+    def entropies(self, *, threads: int | None = None) -> tuple[Tensor, Tensor]:
+        """The entropy of the mean and the mean entropy of the members in bits, on the device."""
+        total, aleatoric = self.by_rows(lambda p: torch.stack([_entropy(p.mean(0)), _entropy(p).mean(0)]))
+        return total, aleatoric
 
-    def pairwise_kl(self, *, base: float) -> Tensor:
-        """The expected pairwise Kullback-Leibler divergence, on the device."""
-        return self._in_unit(self._by_rows(pairwise_kl), base)
-
-    def _by_rows(self, compute: Callable[[Tensor], Tensor]) -> Tensor:
+    def by_rows(self, compute: Callable[[Tensor], Tensor], /, *, threads: int | None = None) -> Tensor:
         """``compute`` (..., rows) of the probabilities in float64, by chunks of rows."""
         count, rows, classes = self.tensor.shape
-        size = max(1, CHUNK // (count * classes))
-        return torch.cat([compute(self._probabilities(start, start + size)) for start in range(0, rows, size)], -1)
+        size, parts = max(1, CHUNK // (count * classes)), []
+        for start in range(0, rows, size):
+            x = self.tensor[:, start : start + size].double()
+            parts.append(compute(torch.softmax(x, -1) if self.kind == "logits" else x / x.sum(-1, keepdim=True)))
+        return torch.cat(parts, -1)
 
-    def _probabilities(self, start: int, stop: int) -> Tensor:
-        x = self.tensor[:, start:stop].double()
-        return torch.softmax(x, -1) if self.kind == "logits" else x / x.sum(-1, keepdim=True)
-
-    def _in_unit(self, bits: Tensor, base: float) -> Tensor:
-        return (bits / math.log2(base)).to(self.result_dtype).view(self.batch)
+    def restore(self, array: Tensor, /) -> Tensor:
+        """``array`` (rows, ...) in the caller's batch shape and precision."""
+        return array.to(self.result_dtype).view(self.batch + array.shape[1:])
 
     def take(self, key: Any, /) -> GpuMembers:
         """The members of some inputs, chosen by an index of the batch."""
@@ -99,7 +91,7 @@ class GpuMembers:
     def to_cpu(self) -> MemberArray:
         """The same members for the quantities that are computed on the CPU."""
         x = self.tensor.view(len(self.tensor), *self.batch, self.tensor.shape[-1])
-        return read_logits(x) if self.kind == "logits" else read_members(x)
+        return (read_logits(x) if self.kind == "logits" else read_members(x)).as_accepted()
 
 
 def _entropy(p: Tensor) -> Tensor:

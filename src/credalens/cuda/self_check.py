@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from credalens.checks.arrays import row_tolerance
-from credalens.checks.members import read_logits, read_members
-from credalens.core.decomposition import Decomposition
+from credalens.core.decomposition import CredalArrays, Decomposition
+from credalens.core.members import read_logits, read_members
 from credalens.core.options import Options
-from credalens.cuda.decomposition import GpuDecomposition, decompose
+from credalens.cuda.decomposition import decompose
 
 NODES = 100
 """Of the search for a row of the probe: more than the rounds in which rows are searched side by side."""
@@ -31,12 +31,11 @@ def agrees_with_cpu(device: torch.device, dtype: torch.dtype, kind: str, classes
     """
     if find_spec("triton") is None:
         return False
-    probe = _probe(classes, kind).to(dtype)
+    probe, allowed = _probe(classes, kind).to(dtype), row_tolerance(str(dtype).removeprefix("torch."))
     try:
         for _ in range(2):  # the first call compiles; what it has compiled is what all later ones launch
-            ours = decompose(
-                probe.to(device), kind, row_tolerance=_tolerance(dtype), unit=1.0, max_nodes=NODES, tolerance=1e-9
-            )
+            x = probe.to(device)
+            ours = decompose(x, kind, row_tolerance=allowed, unit=1.0, max_nodes=NODES, tolerance=1e-9)
     except Exception as error:  # a missing compiler shows itself in many ways, and none may keep the user from a result
         return _refuse(device, f"Triton cannot compile for it: {error}")
     return _agrees(ours, probe, kind) or _refuse(device, f"its kernels disagree with the CPU for {classes} classes")
@@ -52,29 +51,25 @@ def _probe(classes: int, kind: str) -> Tensor:
     return (p + 1e-6).log() if kind == "logits" else p
 
 
-def _agrees(ours: GpuDecomposition | None, probe: Tensor, kind: str) -> bool:
+def _agrees(ours: CredalArrays | None, probe: Tensor, kind: str) -> bool:
     members = read_logits(probe) if kind == "logits" else read_members(probe)
     _, rows, classes = probe.shape
-    expected = Decomposition(rows, classes, np.dtype(np.float64), Options(max_nodes=NODES, tolerance=1e-9))
-    valid = expected.solve_members(members, 0, rows)
+    results = Decomposition(rows, classes, np.dtype(np.float64), Options(max_nodes=NODES, tolerance=1e-9))
+    valid, expected = results.solve_members(members, 0, rows), results.arrays
     if ours is None or not valid:
         return ours is None and not valid
     slack = SLACK[ours.total.dtype]
     names = ("lower", "upper", "probability", "mean", "total")
     apart = [np.abs(_host(getattr(ours, name)) - getattr(expected, name)).max() for name in names]
     value, floor = _host(ours.aleatoric), _host(ours.aleatoric_bound)
-    brackets = (floor <= expected.aleatoric + slack) & (expected.bound <= value + slack) & (floor <= value + slack)
-    return bool(max(apart) <= slack and brackets.all())
+    below = (floor <= expected.aleatoric + slack) & (floor <= value + slack)
+    return bool(max(apart) <= slack and below.all() and (expected.aleatoric_bound <= value + slack).all())
 
 
 def _host(x: Tensor) -> np.ndarray:
     return x.double().cpu().numpy()
 
 
-def _tolerance(dtype: torch.dtype) -> float:
-    return row_tolerance(str(dtype).removeprefix("torch."))
-
-
 def _refuse(device: torch.device, why: str) -> bool:
-    warnings.warn(f"predictions on {device} are computed on the CPU, because {why}", stacklevel=6)
+    warnings.warn(f"predictions on {device} are computed on the CPU, because {why}", stacklevel=7)
     return False

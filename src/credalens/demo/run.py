@@ -17,7 +17,7 @@ from credalens.datasets import cifar10_ensemble
 from credalens.demo import digits, ood_images
 from credalens.evaluation import Evaluation, evaluate
 from credalens.storage import save_predictions
-from credalens.storage.atomic_folder import atomic_folder
+from credalens.storage.atomic import atomic_folder
 from credalens.storage.source import Progress
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -25,7 +25,7 @@ ROWS = 3000
 
 
 def evaluate_real_networks(*, rows: int = ROWS, progress: Progress | None = None) -> Evaluation:
-    """How well their uncertainty finds SVHN and Tiny-ImageNet, on the first ``rows`` images of each test set."""
+    """Evaluate how well their uncertainty finds SVHN and Tiny-ImageNet, on the first ``rows`` images of each test set."""
     shipped = cifar10_ensemble()
     ood = {"SVHN": shipped.svhn[:, :rows], "Tiny-ImageNet": shipped.tiny_imagenet[:, :rows]}
     return evaluate(shipped.cifar10[:, :rows], ood, id_name="CIFAR-10", class_names=CLASSES, progress=progress)
@@ -41,7 +41,8 @@ LARGEST_SEED = 2**32 - 1  # of scikit-learn's random states
 class Demo:
     """Where everything was written, and both evaluations.
 
-    :ivar real: of the networks whose predictions are included; :ivar digits: of the small ones that were trained.
+    :ivar real: of the networks whose predictions are included.
+    :ivar digits: of the small ones that were trained.
     :ivar command: makes the report of the small ones again from their saved predictions.
     """
 

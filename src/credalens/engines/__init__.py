@@ -2,7 +2,7 @@
 
 - ``score_folder_on_ray``: tables of predictions, part by part.
 - ``credalens_paper.training.train_networks.train_models_on_ray``: one task for each member.
-- ``credalens_paper.pipeline.ray_pool.RayPool``: trains, predicts and evaluates what a reproduction misses.
+- ``credalens_paper.pipeline.engines.RayPool``: trains, predicts and evaluates what a reproduction misses.
 """
 
 from credalens.engines.executor import score_folder_on_ray

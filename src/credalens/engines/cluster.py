@@ -55,7 +55,7 @@ def ray_cluster(
 
 
 def is_ours(address: str | None = None, /) -> bool:
-    """Whether ``ray_cluster`` would start one for the purpose."""
+    """Tell whether ``ray_cluster`` would start a Ray for the purpose."""
     return _where(address) == LOCAL and not import_ray().is_initialized()
 
 
@@ -65,23 +65,26 @@ def _where(address: str | None) -> str:
 
 def _start(ray: Any, where: str, workers: int | None, object_store: int | None) -> None:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if where != LOCAL:
-        _check_answers(where)
-        _connect(ray, where, **quiet)
+    if where == LOCAL:
+        private: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": LOOPBACK}
+        ray.init(address=LOCAL, object_store_memory=object_store, **private, **quiet)
+        if ray.util.get_node_ip_address() != LOOPBACK or os.environ.get(AUTHENTICATION) != "token":
+            ray.shutdown()  # rather none than one that lets others in
+            raise RuntimeError(
+                f"the Ray started here (version {ray.__version__}) was stopped, because it listens to other machines or lets "
+                "clients in without a token; use Ray 2.59 or later: pip install 'credalens[ray]'."
+            )
         return
-    private: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": LOOPBACK}
-    ray.init(address=LOCAL, object_store_memory=object_store, **private, **quiet)
-    _check_private(ray)
-
-
-def _check_private(ray: Any) -> None:
-    """Rather no Ray than one that lets others in."""
-    if ray.util.get_node_ip_address() != LOOPBACK or os.environ.get(AUTHENTICATION) != "token":
-        ray.shutdown()
-        raise RuntimeError(
-            f"the Ray started here (version {ray.__version__}) was stopped, because it listens to other machines or lets "
-            "clients in without a token; use Ray 2.59 or later: pip install 'credalens[ray]'."
-        )
+    _check_answers(where)
+    try:
+        ray.init(address=where, **quiet)
+    except (ConnectionError, RuntimeError, ray.exceptions.RayError) as error:
+        # Ray keeps its token to itself where an address is given, until it is told that it may send it.
+        raise ConnectionError(
+            f"cannot connect to the Ray cluster at {where} ({' '.join(str(error).split())[:300]}). If it asks for a token, "
+            "set RAY_AUTH_MODE=token and copy the cluster's token here (`ray get-auth-token` on the head shows it); Ray and "
+            "Python must have the same versions as on the cluster."
+        ) from error
 
 
 def _check_answers(address: str) -> None:
@@ -96,18 +99,6 @@ def _check_answers(address: str) -> None:
             raise ConnectionError(
                 f"no Ray cluster answers at {address} ({error}); is `ray start --head` running there?"
             ) from error
-
-
-def _connect(ray: Any, where: str, **quiet: Any) -> None:
-    """Ray keeps its token to itself where an address is given, until it is told that it may send it."""
-    try:
-        ray.init(address=where, **quiet)
-    except (ConnectionError, RuntimeError, ray.exceptions.RayError) as error:
-        raise ConnectionError(
-            f"cannot connect to the Ray cluster at {where} ({' '.join(str(error).split())[:300]}). If it asks for a token, "
-            "set RAY_AUTH_MODE=token and copy the cluster's token here (`ray get-auth-token` on the head shows it); Ray and "
-            "Python must have the same versions as on the cluster."
-        ) from error
 
 
 @contextmanager
@@ -136,7 +127,7 @@ def _set_environment(values: Mapping[str, str | None]) -> None:
 
 
 def machines() -> list[dict[str, float]]:
-    """What each machine of the cluster has to give: CPU, GPU, memory."""
+    """The resources of each machine of the cluster: CPU, GPU, memory."""
     return [node["Resources"] for node in import_ray().nodes() if node["Alive"]]
 
 
@@ -146,6 +137,6 @@ def worker_name() -> str:
 
 
 def attempts_before() -> int:
-    """How often this task was begun before, on workers or machines that were lost. Ray knows, but has no public name for it."""
+    """Count how often this task was begun before, on workers or machines that were lost. Ray has no public name for it."""
     worker = importlib.import_module("ray._private.worker").global_worker
     return int(worker.core_worker.get_current_task_attempt_number())

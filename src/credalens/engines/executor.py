@@ -8,7 +8,7 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from credalens.engines.cluster import (
     worker_name,
 )
 from credalens.scoring import FolderSummary, score_folder
-from credalens.scoring.job import Executor, PartReport, ScoringJob, score_part
+from credalens.scoring.job import PartReport, ScoringJob, score_part
 
 SETTINGS: Final = {
     "enable_progress_bars": False,
@@ -56,34 +56,27 @@ def score_folder_on_ray(
     cpus = None if workers is None else check_count(workers, "workers") * threads
     limit = None if is_ours(address) else workers  # ours has no more CPUs than that
     with ray_cluster(address, workers=cpus, object_store=OBJECT_STORE):
-        _check_room(threads)
-        return score_folder(sources, target, threads=threads, executor=ray_executor(limit), **options)
-
-
-def _check_room(threads: int) -> None:
-    """Ray would wait for ever for a machine that large; for the first machine of a cluster that grows it may."""
-    most = max((machine.get("CPU", 0) for machine in machines()), default=0)
-    if 0 < most < threads:
-        raise ValueError(
-            f"no machine of the cluster has {threads} CPUs for --threads; the largest has {most:g}. Ask for less."
-        )
-
-
-def ray_executor(workers: int | None = None, /) -> Executor:
-    """Scores parts on the Ray that this process is connected to, at most ``workers`` at a time, for ``executor=``.
-
-    All parts are handed to Ray at once where its CPUs are the only limit: a worker then never waits for the driver.
-    """
-    return partial(_score_parts, workers=workers)
+        most = max((machine.get("CPU", 0) for machine in machines()), default=0)
+        if 0 < most < threads:  # Ray would wait for ever; for the first machine of a cluster that grows it may
+            raise ValueError(
+                f"no machine of the cluster has {threads} CPUs for --threads; the largest has {most:g}. Ask for less."
+            )
+        return score_folder(sources, target, threads=threads, executor=partial(_score_parts, workers=limit), **options)
 
 
 def _score_parts(job: ScoringJob, parts: Sequence[int], /, *, workers: int | None) -> Iterator[PartReport]:
+    """Score parts on the Ray that this process is connected to, at most ``workers`` at a time.
+
+    All parts are handed to Ray at once where its CPUs are the only limit: a worker then never waits for the driver.
+    """
     _warm_up(job, len(parts) if workers is None else min(workers, len(parts)))
     data = importlib.import_module("ray.data")
     with _set_up(data):
         numbers = data.from_items([{"part": n} for n in parts], override_num_blocks=min(len(parts), MOST_BLOCKS))
         pool = data.TaskPoolStrategy(size=workers)
-        reports = numbers.map_batches(partial(_score, job), batch_size=1, num_cpus=job.threads or 1, compute=pool)
+        reports = numbers.map_batches(
+            partial(_score, job), batch_size=1, num_cpus=job.scorer.threads or 1, compute=pool
+        )
         for row in reports.iter_rows():
             yield PartReport(**json.loads(row["report"]))
 
@@ -91,7 +84,7 @@ def _score_parts(job: ScoringJob, parts: Sequence[int], /, *, workers: int | Non
 def _warm_up(job: ScoringJob, most: int) -> None:
     """Let the workers load what they need while the driver does the same."""
     ray = import_ray()
-    threads = job.threads or 1
+    threads = job.scorer.threads or 1
     free = int(ray.available_resources().get("CPU", 0)) // threads
     load = ray.remote(num_cpus=threads, max_retries=0, scheduling_strategy="SPREAD")(_load)
     shared = ray.put(job)  # once for each machine
@@ -102,7 +95,7 @@ def _warm_up(job: ScoringJob, most: int) -> None:
 def _load(job: ScoringJob) -> None:
     with suppress(Exception):  # the first part will tell
         importlib.import_module("ray.data")
-        job.rehearse()
+        job.scorer.rehearse()
 
 
 def _score(job: ScoringJob, batch: dict[str, Any]) -> dict[str, list[str]]:
@@ -110,9 +103,8 @@ def _score(job: ScoringJob, batch: dict[str, Any]) -> dict[str, list[str]]:
     retries = attempts_before()
     reports = []
     for part in map(int, batch["part"]):
-        finished = job.finished_part(part) if retries else None
-        report = finished or score_part(job, part)
-        reports.append(json.dumps(replace(report, worker=worker_name(), retries=retries).as_dict()))
+        report = (job.finished_part(part) if retries else None) or score_part(job, part)
+        reports.append(json.dumps(asdict(replace(report, worker=worker_name(), retries=retries))))
     return {"report": reports}
 
 

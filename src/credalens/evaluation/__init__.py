@@ -5,28 +5,33 @@ probabilities and labels go in as NumPy arrays, torch tensors or anything NumPy 
 come out, each with ``as_dict()``.
 """
 
-from credalens.evaluation.evaluate import evaluate
-from credalens.evaluation.metrics.calibration import (
+from credalens.evaluation.evaluate import Evaluation, evaluate
+from credalens.evaluation.intervals import bootstrap_difference, bootstrap_interval
+from credalens.evaluation.labelled import (
     CalibrationMetrics,
-    ReliabilityCurve,
-    calibration_metrics,
-    reliability_curve,
-)
-from credalens.evaluation.metrics.ood import OODMetrics, PRCurve, ROCCurve, ood_metrics, pr_curve, roc_curve
-from credalens.evaluation.metrics.selective import (
     RejectionCurve,
+    ReliabilityCurve,
     SelectiveMetrics,
     SetMetrics,
     accuracy_rejection_curve,
+    calibration_metrics,
+    reliability_curve,
     selective_metrics,
     set_metrics,
 )
-from credalens.evaluation.metrics.threshold import Threshold, select_threshold
 from credalens.evaluation.model_comparison import ModelComparison, compare_models
-from credalens.evaluation.outcome import Evaluation
+from credalens.evaluation.ood import (
+    OODMetrics,
+    PRCurve,
+    ROCCurve,
+    auroc_interval,
+    compare_auroc,
+    ood_metrics,
+    pr_curve,
+    roc_curve,
+)
 from credalens.evaluation.results import Comparison, Interval
-from credalens.evaluation.statistics.bootstrap import bootstrap_difference, bootstrap_interval
-from credalens.evaluation.statistics.comparisons import auroc_interval, compare_auroc
+from credalens.evaluation.thresholds import Threshold, select_threshold
 
 __all__ = [
     "CalibrationMetrics",

@@ -1,8 +1,8 @@
-"""Data sets to evaluate: predictions of the same members over the same classes, as a few numbers for each input."""
+"""Data sets to evaluate: predictions of the same members over the same classes, scored, and pictures of the inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,13 +13,13 @@ from credalens.arrays import to_numpy
 from credalens.checks.doubtful_members import are_distributions, warn_of_members
 from credalens.checks.options import count_text, escaped, escaped_names
 from credalens.core.hartley import EXACT_CLASSES
-from credalens.core.open_rows import collecting_open_rows, warn_of_all
+from credalens.core.options import collecting_open_rows, warn_of_all
 from credalens.core.scores import SCORES
-from credalens.evaluation.results import ByMeasure, ByMethod
+from credalens.evaluation.results import ByMethod
 from credalens.guard.signature import read_score
 from credalens.prediction import CredalPrediction
 from credalens.storage import Predictions
-from credalens.storage.source import Source
+from credalens.storage.source import Source, wrap_chunk
 
 
 def open_sources(id_name: str, members: Any, ood: Mapping[str, Any], /, *, logits: bool) -> tuple[Source, list[Source]]:
@@ -38,8 +38,12 @@ def open_sources(id_name: str, members: Any, ood: Mapping[str, Any], /, *, logit
     id_source = _source(id_name, members, logits)
     ood_sources = [_source(name, predictions, logits) for name, predictions in ood.items()]
     for source in ood_sources:
-        _check_same(id_source, source, axis=0, what="members")
-        _check_same(id_source, source, axis=2, what="classes")
+        for axis, what in ((0, "members"), (2, "classes")):
+            if id_source.shape[axis] != source.shape[axis]:
+                raise ValueError(
+                    f"{source.name} has {source.shape[axis]} {what} and {id_source.name} has {id_source.shape[axis]}; "
+                    f"all data sets must be predicted by the same members over the same classes, (members, rows, classes)."
+                )
         _check_same_kind(id_source, source)
     return id_source, ood_sources
 
@@ -62,36 +66,19 @@ def _source(name: str, predictions: Any, logits: bool) -> Source:
     return source
 
 
-def _check_same(id_source: Source, source: Source, *, axis: int, what: str) -> None:
-    if id_source.shape[axis] != source.shape[axis]:
-        raise ValueError(
-            f"{source.name} has {source.shape[axis]} {what} and {id_source.name} has {id_source.shape[axis]}; "
-            f"all data sets must be predicted by the same members over the same classes, (members, rows, classes)."
-        )
-
-
 def _check_same_kind(id_source: Source, source: Source) -> None:
     """Refuse logits of one data set with probabilities of another, as far as the first rows tell them apart."""
     for one, other in ((id_source, source), (source, id_source)):
-        if _are_probabilities(one) and _are_logits(other):
+        rows = other.first_rows()
+        are_logits = (rows < 0).any() and not are_distributions(rows).any()
+        if are_logits and are_distributions(one.first_rows()).all():
             raise ValueError(
                 f"{other.file or other.name} holds logits, and {one.file or one.name} probabilities; all data sets must hold "
                 "the same. Save the softmax of the logits over the classes."
             )
 
 
-def _are_probabilities(source: Source) -> bool:
-    return bool(are_distributions(source.first_rows()).all())
-
-
-def _are_logits(source: Source) -> bool:
-    rows = source.first_rows()
-    return bool((rows < 0).any() and not are_distributions(rows).any())
-
-
 RULES: Final = ("interval_dominance", "maximality", "e_admissibility")
-Uncertainty = ByMethod[ByMeasure[NDArray]]
-"""All uncertainties of a data set, (rows,) each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,39 +106,28 @@ class ScoredSet:
         """The name of the data set."""
         return self.source.name
 
-    @property
-    def uncertainty(self) -> Uncertainty:
-        """Total, aleatoric and epistemic uncertainty of every input, by both methods."""
-        return ByMethod.make(lambda method: ByMeasure.make(lambda measure: self.of(method, measure)))
-
     def of(self, method: str, measure: str, /) -> NDArray:
         """One uncertainty of every input, (rows,)."""
         return self.scores[score_name(method, measure)]
 
     def mean_set_size(self) -> dict[str, float]:
-        """How many classes each rule leaves possible on average."""
+        """Rule -> mean number of classes that it leaves possible."""
         return {rule: float(sizes.mean()) for rule, sizes in self.set_size.items()}
 
 
 def score_name(method: str, measure: str, /) -> str:
-    """What the catalogue calls an uncertainty of one method.
+    """Name of an uncertainty of one method in the catalogue.
 
-    >>> score_name("credal", "total"), score_name("classical", "total")
+    >>> score_name("credal", "total"), score_name("averaged", "total")
     ('total', 'mean_total')
     """
     return measure if method == "credal" else f"mean_{measure}"
-
-
-def score_names(classes: int, /) -> tuple[str, ...]:
-    """The scores of the catalogue; the Hartley measure, milliseconds per row beyond its exact range, only where it is quick."""
-    return tuple(name for name in SCORES if name != "hartley" or classes <= EXACT_CLASSES)
 
 
 def score_source(
     source: Source,
     /,
     *,
-    names: Sequence[str],
     labelled: bool,
     in_distribution: bool,
     base: float,
@@ -160,37 +136,83 @@ def score_source(
 ) -> ScoredSet:
     """Score all rows, chunk by chunk; point predictions and sets only of data with labels.
 
+    All scores of the catalogue, but the Hartley measure, milliseconds per row beyond its exact range, only where it is quick.
     Warns of members that are nearly one-hot or the same, if the data are in distribution, and once of all rows that are open.
     """
-    parts, rows = [], 0
+    names = [name for name in SCORES if name != "hartley" or source.shape[2] <= EXACT_CLASSES]
+    parts = []
     with collecting_open_rows() as open_rows:
-        for start, chunk in source.chunks():
-            prediction = source.wrap(chunk, start=start, base=base, threads=threads)
-            if start == 0 and in_distribution and prediction.n_members > 1:  # of one alone the summary in words tells
+        for chunk in source.chunks():
+            prediction = wrap_chunk(source, chunk, base=base, threads=threads)
+            if chunk.start == 0 and in_distribution and prediction.n_members > 1:  # the words tell of one alone
                 warn_of_members(prediction)
-            parts.append(_columns(prediction, names, labelled))
-            rows += chunk.shape[1]
-            report(chunk.shape[1])
-    warn_of_all(open_rows, rows, stacklevel=4)
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return ScoredSet(
-        source,
-        {name: columns[name] for name in names},
-        columns["dispute"],
-        {rule: columns[f"size {rule}"] for rule in RULES},
-        ByMethod.make(lambda method: columns[f"point {method}"]) if labelled else None,
-        ByMethod.make(lambda method: columns[f"class {method}"]) if labelled else None,
-        {rule: columns[f"set {rule}"] for rule in RULES if labelled},
-    )
+            sets = {rule: prediction.predict_set(rule) for rule in RULES}
+            points = ByMethod(prediction.probability, prediction.mean)
+            parts.append(
+                ScoredSet(
+                    source,
+                    {name: read_score(prediction, name) for name in names},
+                    np.maximum(1 - prediction.lower.sum(axis=-1), 0),
+                    {rule: chosen.sum(axis=-1) for rule, chosen in sets.items()},
+                    points if labelled else None,
+                    ByMethod(prediction.predict(), prediction.mean.argmax(axis=-1)) if labelled else None,
+                    sets if labelled else {},
+                )
+            )
+            report(len(chunk))
+    warn_of_all(open_rows, source.rows, stacklevel=4)
+    return ScoredSet(source, *(_joined([vars(part)[name] for part in parts]) for name in JOINED))
 
 
-def _columns(prediction: CredalPrediction, names: Sequence[str], labelled: bool) -> dict[str, NDArray]:
-    columns = {name: read_score(prediction, name) for name in names}
-    columns["dispute"] = np.maximum(1 - prediction.lower.sum(axis=-1), 0)
-    sets = {rule: prediction.predict_set(rule) for rule in RULES}
-    columns |= {f"size {rule}": chosen.sum(axis=-1) for rule, chosen in sets.items()}
-    if labelled:
-        columns |= {f"set {rule}": chosen for rule, chosen in sets.items()}
-        columns |= {"point credal": prediction.probability, "point classical": prediction.mean}
-        columns |= {"class credal": prediction.predict(), "class classical": prediction.mean.argmax(axis=-1)}
-    return columns
+JOINED: Final = ("scores", "dispute", "set_size", "points", "predicted", "sets")
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Arrays of all chunks one after the other, also those by name or by method."""
+    if isinstance(parts[0], dict):
+        return {name: _joined([part[name] for part in parts]) for name in parts[0]}
+    if isinstance(parts[0], ByMethod):
+        return ByMethod.make(lambda method: _joined([part.of(method) for part in parts]))
+    return None if parts[0] is None else np.concatenate(parts)
+
+
+CHANNELS = (1, 3, 4)
+
+
+def check_images(images: Any, rows: Mapping[str, int], id_name: str, /) -> dict[str, NDArray[np.uint8]]:
+    """Data set -> its images as bytes; ``images`` is such a mapping, or the images of the ID data alone."""
+    if images is None:
+        return {}
+    named = escaped_names(images, "images") if isinstance(images, Mapping) else {id_name: images}
+    unknown = sorted(set(named) - set(rows))
+    if unknown:
+        names = ", ".join(map(repr, rows))
+        raise ValueError(
+            f"images were given for {unknown[0]!r}, which is not a data set; there are {names} (--images)."
+        )
+    return {name: read_images(array, rows[name], name) for name, array in named.items()}
+
+
+def read_images(images: Any, rows: int, name: str, /) -> NDArray[np.uint8]:
+    """Images of all rows of a data set as bytes, (rows, height, width) or (rows, height, width, channels).
+
+    Bytes, or floats from 0 to 1; grey, with the channels last, or with the channels first.
+    """
+    array, _ = to_numpy(images)
+    if array.ndim == 4 and array.shape[-1] not in CHANNELS and array.shape[1] in CHANNELS:
+        array = np.moveaxis(array, 1, -1)
+    shaped = array.ndim == 3 or (array.ndim == 4 and array.shape[-1] in CHANNELS)
+    if not shaped or len(array) != rows:
+        raise ValueError(
+            f"images of {name!r} must have shape ({rows}, height, width), ({rows}, height, width, channels) or ({rows}, "
+            f"channels, height, width), one for each input and 1, 3 or 4 channels; got shape {array.shape} (--images)."
+        )
+    array = array[..., 0] if array.ndim == 4 and array.shape[-1] == 1 else array
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype.kind != "f" or not (np.isfinite(array).all() and array.min() >= 0 and array.max() <= 1):
+        span = f" from {array.min():g} to {array.max():g}" if array.dtype.kind in "fiu" else ""
+        raise ValueError(
+            f"images of {name!r} must be uint8, or floats from 0 to 1; got {array.dtype}{span} (--images)."
+        )
+    return np.round(255 * array.astype(np.float64)).astype(np.uint8)

@@ -10,12 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.core.scores import SCORES
-from credalens.evaluation.data_sets import ScoredSet
-from credalens.evaluation.metrics.ood import OODMetrics, ood_metrics, pr_curve, roc_curve
-from credalens.evaluation.metrics.selective import SelectiveMetrics, selective_metrics
+from credalens.evaluation.data_sets import ScoredSet, score_name
+from credalens.evaluation.intervals import Resampling, resample
+from credalens.evaluation.labelled import SelectiveMetrics, selective_metrics
+from credalens.evaluation.ood import OODMetrics, compare_auroc, ood_metrics, pr_curve, roc_curve
 from credalens.evaluation.results import DETECTORS, METHODS, ByMethod, Comparison, Interval, Result
-from credalens.evaluation.statistics.bootstrap import Resampled, Resampling, resample
-from credalens.evaluation.statistics.comparisons import compare_auroc
+
+POINTS, BINS = 160, 40
+SPREAD_OUT: Final = 0.995
+"""Share of a data set that a histogram spreads out; what lies above is in its last bin."""
+DETECTOR_SCORES: Final = tuple(score_name(method, measure) for method in METHODS for measure in reversed(DETECTORS))
+"""Total and epistemic uncertainty by both methods: compared in detail, and drawn beside the recommended score."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +34,7 @@ class DetectionMetrics(OODMetrics):
 
 @dataclass(frozen=True)
 class Differences(Result):
-    """Credal minus classical, paired, metric by metric."""
+    """Credal minus averaged, paired, metric by metric."""
 
     auroc: Comparison
     auprc: Comparison
@@ -62,40 +67,22 @@ def detect(
     id_set: ScoredSet, ood_set: ScoredSet, resampling: Resampling, /, *, step: Callable[[], None] = lambda: None
 ) -> Detection:
     """Metrics of both methods with intervals, and their paired difference, for every uncertainty that is a score."""
-    scores = {
-        f"{method} {measure}": (id_set.of(method, measure), ood_set.of(method, measure))
-        for measure in DETECTORS
-        for method in METHODS
-    }
-    resampled = resample(scores, ["auprc", "fpr95"], resampling, step=step)
-    detectors = {measure: _detector(scores, resampled, measure) for measure in DETECTORS}
+    pairs = {name: (id_set.scores[name], ood_set.scores[name]) for name in DETECTOR_SCORES}
+    resampled = resample(pairs, ["auprc", "fpr95"], resampling, step=step)
+
+    def metrics(name: str) -> DetectionMetrics:
+        of_score: dict[str, Any] = vars(ood_metrics(*pairs[name], confidence=resampling.level))
+        auprc, fpr95 = resampled.interval(name, "auprc"), resampled.interval(name, "fpr95")
+        return DetectionMetrics(**of_score, auprc_interval=auprc, fpr95_interval=fpr95)
+
+    def detector(measure: str) -> Detector:
+        a, b = (score_name(method, measure) for method in METHODS)
+        auroc = compare_auroc(*pairs[a], *pairs[b], level=resampling.level)
+        auprc, fpr95 = resampled.difference(a, b, "auprc"), resampled.difference(a, b, "fpr95")
+        return Detector(metrics(a), metrics(b), Differences(auroc, auprc, fpr95))
+
+    detectors = {measure: detector(measure) for measure in DETECTORS}
     return Detection(ood_set.name, ood_set.source.rows, **detectors, mean_set_size=ood_set.mean_set_size())
-
-
-def _detector(scores: dict[str, tuple[NDArray, NDArray]], resampled: Resampled, measure: str) -> Detector:
-    a, b = (f"{method} {measure}" for method in METHODS)
-    difference = Differences(
-        compare_auroc(*scores[a], *scores[b], level=resampled.level),
-        resampled.difference(a, b, "auprc"),
-        resampled.difference(a, b, "fpr95"),
-    )
-    return Detector(_metrics(scores[a], resampled, a), _metrics(scores[b], resampled, b), difference)
-
-
-def _metrics(pair: tuple[NDArray, NDArray], resampled: Resampled, name: str) -> DetectionMetrics:
-    metrics: dict[str, Any] = vars(ood_metrics(*pair, confidence=resampled.level))
-    return DetectionMetrics(
-        **metrics,
-        auprc_interval=resampled.interval(name, "auprc"),
-        fpr95_interval=resampled.interval(name, "fpr95"),
-    )
-
-
-POINTS, BINS = 160, 40
-SHOWN: Final = 0.995
-"""Share of a data set that a histogram spreads out; what lies above is in its last bin."""
-ALWAYS: Final = ("total", "epistemic", "mean_total", "mean_epistemic")
-"""The scores that are drawn beside the recommended one."""
 
 
 class Line(NamedTuple):
@@ -123,7 +110,7 @@ class Histogram(Result):
 
 @dataclass(frozen=True, eq=False)
 class Curves(Result):
-    """What is drawn about detection.
+    """Curves of detection, for drawing.
 
     :ivar detection: OOD data set -> score -> its lines.
     :ivar histograms: score -> all data sets (paper, entropy_plots).
@@ -135,22 +122,20 @@ class Curves(Result):
 
 def detection_curves(id_set: ScoredSet, ood_sets: list[ScoredSet], recommended: str, /) -> Curves:
     """ROC and PR curves and histograms of the recommended score, and of EU and TU by both methods."""
-    names = [*dict.fromkeys((recommended, *ALWAYS))] if ood_sets else []
+    names = [*dict.fromkeys((recommended, *DETECTOR_SCORES))] if ood_sets else []
     return Curves(
-        {one.name: {name: _lines(id_set, one, name) for name in names} for one in ood_sets},
-        {name: _histogram([id_set, *ood_sets], name) for name in names},
+        {one.name: {name: _lines(id_set.scores[name], one.scores[name]) for name in names} for one in ood_sets},
+        {name: _histogram({one.name: one.scores[name] for one in (id_set, *ood_sets)}) for name in names},
     )
 
 
-def _lines(id_set: ScoredSet, ood_set: ScoredSet, name: str) -> DetectionLines:
-    scores = id_set.scores[name], ood_set.scores[name]
-    roc, pr = roc_curve(*scores, points=POINTS), pr_curve(*scores, points=POINTS)
+def _lines(id_scores: NDArray, ood_scores: NDArray) -> DetectionLines:
+    roc, pr = roc_curve(id_scores, ood_scores, points=POINTS), pr_curve(id_scores, ood_scores, points=POINTS)
     return DetectionLines(Line(_short(roc.fpr), _short(roc.tpr)), Line(_short(pr.recall), _short(pr.precision)))
 
 
-def _histogram(sets: Sequence[ScoredSet], name: str) -> Histogram:
-    scores = {one.name: one.scores[name] for one in sets}
-    top = max(float(np.quantile(values, SHOWN)) for values in scores.values())
+def _histogram(scores: dict[str, NDArray]) -> Histogram:
+    top = max(float(np.quantile(values, SPREAD_OUT)) for values in scores.values())
     edges = np.linspace(0.0, top if top > 0 else 1.0, BINS + 1)
     shares = {of: np.histogram(np.minimum(values, edges[-1]), edges)[0] / len(values) for of, values in scores.items()}
     return Histogram(_short(edges), {of: _short(share) for of, share in shares.items()})
@@ -166,38 +151,29 @@ class ScoreQuality(Result):
     """One score of the catalogue.
 
     :ivar label: what tables call it.
-    :ivar averaging: whether it belongs to averaged predictions.
+    :ivar averaged: whether it is a score of averaged predictions; the others are of credal sets.
     :ivar ood: OOD data set -> how well the score finds it, with the interval of the AUROC.
     :ivar selective: how well it finds wrong predictions of the recommended kind; None without labels.
     """
 
     name: str
     label: str
-    averaging: bool
+    averaged: bool
     ood: dict[str, OODMetrics]
     selective: SelectiveMetrics | None
 
 
 def score_qualities(
-    id_set: ScoredSet, ood_sets: list[ScoredSet], correct: NDArray[np.bool_] | None, /, *, level: float
+    id_set: ScoredSet, ood_sets: Sequence[ScoredSet], correct: NDArray[np.bool_] | None, /, *, level: float
 ) -> tuple[ScoreQuality, ...]:
     """All scores, in the order of the catalogue."""
     return tuple(
         ScoreQuality(
             name,
             SCORES[name].label,
-            SCORES[name].averaging,
+            SCORES[name].averaged,
             {one.name: ood_metrics(id_scores, one.scores[name], confidence=level) for one in ood_sets},
             None if correct is None else selective_metrics(id_scores, correct),
         )
         for name, id_scores in id_set.scores.items()
     )
-
-
-def scores_of_mistakes(
-    id_set: ScoredSet, correct: NDArray[np.bool_], /
-) -> tuple[dict[str, NDArray], dict[str, dict[str, NDArray]]]:
-    """The scores of right predictions, and those of wrong ones as the data set to find; none where there are too few."""
-    right = {name: values[correct] for name, values in id_set.scores.items()}
-    wrong = {name: values[~correct] for name, values in id_set.scores.items()}
-    return right, ({"wrong predictions": wrong} if 2 <= correct.sum() <= len(correct) - 2 else {})

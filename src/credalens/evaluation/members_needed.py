@@ -1,8 +1,8 @@
-"""How the metrics change with the number of members used: how many do I need?"""
+"""Metrics against the number of members used: how many do I need?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.evaluation.data_sets import score_name
-from credalens.evaluation.metrics.calibration import calibration_metrics
-from credalens.evaluation.metrics.ood import ood_metrics
+from credalens.evaluation.labelled import calibration_metrics
+from credalens.evaluation.ood import ood_metrics
 from credalens.evaluation.results import DETECTORS, METHODS, ByDetector, ByMethod, Result
 from credalens.guard.signature import read_score
 from credalens.prediction import CredalPrediction
-from credalens.storage.source import Source
+from credalens.storage.source import Chunk, Source, wrap_chunk
 
 SIZES, SUBSETS = 7, 5
 VALUES_A_SET = 1_000_000  # rows x classes looked at: every subset of members is a prediction of its own
@@ -56,16 +56,18 @@ class MembersNeeded(Result):
         """OOD data set -> AUROC of EU from the second size on: one member alone has no epistemic uncertainty."""
         if self.auroc is None:
             return {}
-        credal, classical = self.auroc.epistemic.credal, self.auroc.epistemic.classical
-        return {name: ByMethod(_tail(credal[name]), _tail(classical[name])) for name in credal}
+        epistemic = self.auroc.epistemic
+
+        def tail(trend: Trend) -> Trend:
+            return Trend(trend.mean[1:], trend.std[1:])
+
+        return {
+            name: ByMethod(tail(epistemic.credal[name]), tail(epistemic.averaged[name])) for name in epistemic.credal
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, without what is missing."""
         return {name: value for name, value in super().as_dict().items() if value is not None}
-
-
-def _tail(trend: Trend) -> Trend:
-    return Trend(trend.mean[1:], trend.std[1:])
 
 
 def members_needed(
@@ -82,21 +84,44 @@ def members_needed(
     Up to five subsets of each size are runs of consecutive members, spread evenly around the circle of all, so that
     every member is used about equally often. Large data sets are represented by evenly spaced rows.
     """
-    members = id_source.shape[0]
+    members, _, classes = id_source.shape
     if members < 2:
         return None
     sources = [id_source, *ood_sources]
-    rows = [_some_rows(source) for source in sources]
-    predictions = [source.take(chosen) for source, chosen in zip(sources, rows, strict=True)]
+    counts = {source.name: min(source.rows, max(FEWEST_ROWS, VALUES_A_SET // classes)) for source in sources}
+    rows = [np.arange(counts[source.name]) * source.rows // counts[source.name] for source in sources]
+    taken = [source.take(chosen) for source, chosen in zip(sources, rows, strict=True)]
     truth = None if labels is None else labels[rows[0]]
-    sizes = subset_sizes(members)
-    plan = [(size, subset) for size in sizes for subset in subsets(members, size)]
-    measured: dict[int, list[Metrics]] = {size: [] for size in sizes}
+    plan = [(size, subset) for size in subset_sizes(members) for subset in subsets(members, size)]
+    measured: dict[int, list[Metrics]] = {}
     for done, (size, subset) in enumerate(plan, start=1):
-        measured[size].append(_measure(sources, [array[subset] for array in predictions], truth, threads))
+        predictions = {
+            source.name: wrap_chunk(source, Chunk(0, array[subset]), threads=threads)
+            for source, array in zip(sources, taken, strict=True)
+        }
+        measured.setdefault(size, []).append(_measure(predictions, truth))
         report(done, len(plan))
-    counts = {source.name: len(chosen) for source, chosen in zip(sources, rows, strict=True)}
-    return _collect(measured, counts, [source.name for source in ood_sources], labelled=labels is not None)
+
+    def trend(*key: str) -> Trend:
+        values = [[metrics[key] for metrics in of_size] for of_size in measured.values()]
+        return Trend([float(np.mean(v)) for v in values], [float(np.std(v)) for v in values])
+
+    def quality(name: str) -> ByMethod[Trend] | None:
+        return None if labels is None else ByMethod.make(lambda method: trend(name, method))
+
+    def auroc(measure: str) -> ByMethod[dict[str, Trend]]:
+        names = [source.name for source in ood_sources]
+        return ByMethod.make(lambda method: {name: trend("auroc", measure, method, name) for name in names})
+
+    return MembersNeeded(
+        sizes=list(measured),
+        subsets=[len(of_size) for of_size in measured.values()],
+        rows=counts,
+        auroc=ByDetector.make(auroc) if ood_sources else None,
+        accuracy=quality("accuracy"),
+        ece=quality("ece"),
+        nll=quality("nll"),
+    )
 
 
 def subset_sizes(members: int, /) -> list[int]:
@@ -121,53 +146,17 @@ def subsets(members: int, size: int, /) -> list[list[int]]:
     return [[(start + k) % members for k in range(size)] for start in starts]
 
 
-def _some_rows(source: Source) -> NDArray[np.intp]:
-    _, rows, classes = source.shape
-    wanted = min(rows, max(FEWEST_ROWS, VALUES_A_SET // classes))
-    return np.arange(wanted) * rows // wanted
-
-
-def _measure(
-    sources: Sequence[Source], predictions: Sequence[NDArray], labels: NDArray | None, threads: int | None
-) -> Metrics:
-    """Compare the first source, which is ID, with each of the others."""
-    wrapped = [source.wrap(array, threads=threads) for source, array in zip(sources, predictions, strict=True)]
-    metrics = {} if labels is None else _quality(wrapped[0], labels)
-    for source, prediction in zip(sources[1:], wrapped[1:], strict=True):
+def _measure(predictions: dict[str, CredalPrediction], labels: NDArray | None) -> Metrics:
+    """Accuracy and calibration of the first prediction, which is ID, and its AUROC against each of the others."""
+    (_, id_prediction), *ood = predictions.items()
+    metrics: Metrics = {}
+    if labels is not None:
+        for method, probs in ByMethod(id_prediction.probability, id_prediction.mean).items():
+            quality = calibration_metrics(probs, labels)
+            metrics |= {(name, method): getattr(quality, name) for name in ("accuracy", "ece", "nll")}
+    for name, prediction in ood:
         for measure in DETECTORS:
             for method in METHODS:
-                id_scores, ood_scores = (read_score(x, score_name(method, measure)) for x in (wrapped[0], prediction))
-                metrics["auroc", measure, method, source.name] = ood_metrics(id_scores, ood_scores).auroc
+                scores = (read_score(one, score_name(method, measure)) for one in (id_prediction, prediction))
+                metrics["auroc", measure, method, name] = ood_metrics(*scores).auroc
     return metrics
-
-
-def _quality(prediction: CredalPrediction, labels: NDArray) -> Metrics:
-    metrics: Metrics = {}
-    for method, probs in ByMethod(prediction.probability, prediction.mean).items():
-        quality = calibration_metrics(probs, labels)
-        metrics |= {("accuracy", method): quality.accuracy, ("ece", method): quality.ece, ("nll", method): quality.nll}
-    return metrics
-
-
-def _collect(
-    measured: dict[int, list[Metrics]], rows: dict[str, int], ood_names: list[str], *, labelled: bool
-) -> MembersNeeded:
-    def trend(*key: str) -> Trend:
-        values = [[metrics[key] for metrics in of_size] for of_size in measured.values()]
-        return Trend([float(np.mean(v)) for v in values], [float(np.std(v)) for v in values])
-
-    def quality(name: str) -> ByMethod[Trend] | None:
-        return ByMethod.make(lambda method: trend(name, method)) if labelled else None
-
-    def auroc(measure: str) -> ByMethod[dict[str, Trend]]:
-        return ByMethod.make(lambda method: {name: trend("auroc", measure, method, name) for name in ood_names})
-
-    return MembersNeeded(
-        sizes=list(measured),
-        subsets=[len(of_size) for of_size in measured.values()],
-        rows=rows,
-        auroc=ByDetector.make(auroc) if ood_names else None,
-        accuracy=quality("accuracy"),
-        ece=quality("ece"),
-        nll=quality("nll"),
-    )

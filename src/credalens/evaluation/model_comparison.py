@@ -5,23 +5,25 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.options import escaped_names
-from credalens.evaluation.metrics.calibration import NLL_FLOOR
-from credalens.evaluation.outcome import Evaluation, Settings
-from credalens.evaluation.prediction_quality import JudgedRows, PointQuality, paired_accuracy, paired_ece, paired_nll
+from credalens.evaluation.evaluate import Evaluation
+from credalens.evaluation.intervals import Resampling
+from credalens.evaluation.labelled import NLL_FLOOR
+from credalens.evaluation.ood import compare_auroc
+from credalens.evaluation.prediction_quality import PointQuality, compare_points
 from credalens.evaluation.results import TOO_FEW, Comparison, Result
-from credalens.evaluation.statistics.bootstrap import Resampling
-from credalens.evaluation.statistics.comparisons import PairedMean, compare_auroc
 
 FEWEST = 20
 """Inputs below which point predictions are not compared."""
+LARGEST: Final = {"accuracy": 1.0, "ece": 1.0, "nll": -math.log(NLL_FLOOR)}
+"""The largest difference that is possible."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class ModelDifference(Result):
     auroc: dict[str, Comparison]
 
     def items(self) -> list[tuple[str, Comparison]]:
-        """What is compared, with its name."""
+        """Every comparison with its name."""
         labelled = {"accuracy": self.accuracy, "ECE": self.ece, "NLL": self.nll}
         ours = [(name, one) for name, one in labelled.items() if one]
         return [*ours, *((f"AUROC, {name}", one) for name, one in self.auroc.items())]
@@ -47,7 +49,7 @@ class ModelDifference(Result):
 
 @dataclass(frozen=True, eq=False)
 class ModelComparison:
-    """What ``compare_models`` returns: evaluations on the same inputs, the first of which the others are compared with."""
+    """Result of ``compare_models``: evaluations on the same inputs, the first of which the others are compared with."""
 
     evaluations: dict[str, Evaluation]
     differences: tuple[ModelDifference, ...]
@@ -82,10 +84,10 @@ def compare_models(evaluations: Mapping[str, Evaluation], /) -> ModelComparison:
     named = escaped_names(evaluations, "a model")
     if len(named) < 2:
         raise ValueError(f"compare two models or more, each under its own name; got {list(named)} (--model).")
-    (baseline, first), *others = named.items()
-    for name, other in others:
+    (baseline, first), *rest = named.items()
+    for name, other in rest:
         _check_same_inputs(baseline, first, name, other)
-    return ModelComparison(named, tuple(_difference(name, other, first) for name, other in others))
+    return ModelComparison(named, tuple(_difference(name, other, first) for name, other in rest))
 
 
 def _check_same_inputs(baseline: str, first: Evaluation, name: str, other: Evaluation) -> None:
@@ -99,62 +101,42 @@ def _check_same_inputs(baseline: str, first: Evaluation, name: str, other: Evalu
     if first.settings.bins != other.settings.bins:
         raise ValueError(f"ECEs of {first.settings.bins} and of {other.settings.bins} bins are not compared (--bins).")
     if first.judged and other.judged:
-        _check_same_labels(baseline, first.judged.labels, name, other.judged.labels)
-
-
-def _check_same_labels(baseline: str, first: NDArray, name: str, other: NDArray) -> None:
-    differing = np.flatnonzero(first != other)
-    if len(differing):
-        row = differing[0]
-        raise ValueError(
-            f"models are compared on the same inputs, but {len(differing)} of {len(first)} labels differ: the first in row "
-            f"{row} (from 0), {first[row]} for {baseline!r} and {other[row]} for {name!r} (--model). Are the rows in the same "
-            "order?"
-        )
+        labels, other_labels = first.judged.labels, other.judged.labels
+        differing = np.flatnonzero(labels != other_labels)
+        if len(differing):
+            row = differing[0]
+            raise ValueError(
+                f"models are compared on the same inputs, but {len(differing)} of {len(labels)} labels differ: the first in "
+                f"row {row} (from 0), {labels[row]} for {baseline!r} and {other_labels[row]} for {name!r} (--model). Are the "
+                "rows in the same order?"
+            )
 
 
 def _difference(name: str, model: Evaluation, first: Evaluation) -> ModelDifference:
-    level = first.settings.level
+    settings = first.settings
+
+    def scores(evaluation: Evaluation, of: str) -> tuple[NDArray, NDArray]:
+        values, score = evaluation.values, evaluation.recommended.score
+        return values[evaluation.data.id.name][score], values[of][score]
+
     aurocs = {
-        one.name: compare_auroc(*_scores(model, one.name), *_scores(first, one.name), level=level) for one in first.ood
+        one.name: compare_auroc(*scores(model, one.name), *scores(first, one.name), level=settings.level)
+        for one in first.ood
     }
     if model.judged is None or first.judged is None:
         return ModelDifference(name, None, None, None, aurocs)
-    points = recommended_point(model), recommended_point(first)
-    labelled = _labelled(points, (model.judged, first.judged), first.settings)
+    resampling = Resampling(settings.level, settings.replicates, settings.seed)
+    labelled = compare_points(model.judged, first.judged, bins=settings.bins, resampling=resampling)
+    if len(model.judged.labels) < FEWEST:
+        labelled = {
+            metric: replace(one, low=-LARGEST[metric], high=LARGEST[metric], p_value=1.0, method=TOO_FEW)
+            for metric, one in labelled.items()
+        }
     return ModelDifference(name, **labelled, auroc=aurocs)
-
-
-def _scores(evaluation: Evaluation, ood_name: str) -> tuple[NDArray, NDArray]:
-    score = evaluation.recommended.score
-    return evaluation.values[evaluation.data.id.name][score], evaluation.values[ood_name][score]
 
 
 def recommended_point(evaluation: Evaluation, /) -> PointQuality:
     """The quality of the point prediction that is recommended for a model with labels."""
     if evaluation.calibration is None or evaluation.point is None:
         raise ValueError("the quality of point predictions needs labels (--labels).")
-    averaged = evaluation.point.prediction == "mean"
-    return evaluation.calibration.averaged if averaged else evaluation.calibration.intersection
-
-
-def _labelled(
-    points: tuple[PointQuality, PointQuality], rows: tuple[JudgedRows, JudgedRows], settings: Settings
-) -> dict[str, Comparison]:
-    """Accuracy, ECE and NLL of two point predictions of the same inputs."""
-    level, n = settings.level, len(rows[0].labels)
-    resampling = Resampling(level, settings.replicates, settings.seed)
-
-    def compared(metric: str, method: str, largest: float, paired: PairedMean) -> Comparison:
-        a, b = (getattr(point, metric) for point in points)
-        if n < FEWEST:
-            return Comparison(metric, a, b, a - b, -largest, largest, level, 1.0, TOO_FEW, n, 0)
-        low, high, p_value = paired[1:]
-        return Comparison(metric, a, b, a - b, low, high, level, p_value, method, n, 0)
-
-    ece = paired_ece(*rows, bins=settings.bins, resampling=resampling)
-    return {
-        "accuracy": compared("accuracy", "exact McNemar", 1.0, paired_accuracy(*rows, level=level)),
-        "ece": compared("ece", "bootstrap", 1.0, ece),
-        "nll": compared("nll", "paired normal", -math.log(NLL_FLOOR), paired_nll(*rows, level=level)),
-    }
+    return evaluation.calibration.of(evaluation.point.method)

@@ -7,32 +7,38 @@ The rule: the intersection probability stays unless the mean is clearly better i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.labels import warn_shifted_labels
+from credalens.arrays import short_repr
+from credalens.checks.arrays import warn_shifted_labels
 from credalens.evaluation.data_sets import ScoredSet
-from credalens.evaluation.metrics.calibration import (
+from credalens.evaluation.intervals import Resampling, compare_means, compare_shares, holm
+from credalens.evaluation.labelled import (
     NLL_FLOOR,
     CalibrationMetrics,
+    RejectionCurve,
     ReliabilityCurve,
+    SetMetrics,
+    accuracy_rejection_curve,
     calibration_metrics,
     confidence_bins,
     reliability_curve,
+    set_metrics,
 )
-from credalens.evaluation.metrics.selective import RejectionCurve, SetMetrics, accuracy_rejection_curve, set_metrics
-from credalens.evaluation.results import ByMeasure, ByMethod, Result
-from credalens.evaluation.statistics.bootstrap import Resampling, bootstrap_p_value
-from credalens.evaluation.statistics.comparisons import PairedMean, holm, paired_mean, paired_share
-from credalens.short_repr import short_repr
+from credalens.evaluation.results import ByMeasure, ByMethod, Comparison, Result, renamed
+
+NEGLIGIBLE: Final = 1e-3
+"""A difference below it, a tenth of a percentage point of ECE or a thousandth of NLL, is of no account."""
+POINTS = 160
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedRows:
-    """Of every input, (rows,): its label, whether the class named is right, how sure, and -ln p(label)."""
+    """Every input, (rows,): its label, whether the class named is right, how sure, and -ln p(label)."""
 
     labels: NDArray[np.int64]
     correct: NDArray[np.bool_]
@@ -43,102 +49,70 @@ class JudgedRows:
 
     @classmethod
     def of(cls, probs: NDArray, labels: NDArray, predicted: NDArray, /) -> JudgedRows:
-        """Of probabilities (rows, classes) and the classes that they name."""
+        """Judge probabilities (rows, classes) and the classes that they name."""
         of_label = probs[np.arange(len(probs)), labels].astype(np.float64)
         surprise = -np.log(np.maximum(of_label, NLL_FLOOR))
         return cls(labels, predicted == labels, probs.max(axis=-1).astype(np.float64), surprise)
 
 
-def paired_accuracy(a: JudgedRows, b: JudgedRows, /, *, level: float) -> PairedMean:
-    """The accuracy of a minus that of b."""
-    return paired_share(a.correct, b.correct, level=level)
+def compare_points(a: JudgedRows, b: JudgedRows, /, *, bins: int, resampling: Resampling) -> dict[str, Comparison]:
+    """Accuracy, ECE and NLL of a minus those of b, on the same inputs."""
+    level = resampling.level
+    return {
+        "accuracy": compare_shares("accuracy", a.correct, b.correct, level=level),
+        "ece": _compare_ece(a, b, bins, resampling),
+        "nll": compare_means("nll", a.surprise, b.surprise, level=level),
+    }
 
 
-def paired_nll(a: JudgedRows, b: JudgedRows, /, *, level: float) -> PairedMean:
-    """The NLL of a minus that of b."""
-    return paired_mean(a.surprise - b.surprise, level=level)
+def _compare_ece(a: JudgedRows, b: JudgedRows, bins: int, resampling: Resampling) -> Comparison:
+    """Compare by the paired bootstrap: each replicate draws the same inputs for both."""
+    gaps = [rows.confidence - rows.correct for rows in (a, b)]
+    places = [confidence_bins(rows.confidence, bins)[1] for rows in (a, b)]
+    n, generator = len(a.labels), np.random.default_rng(resampling.seed)
 
+    def errors(rows: NDArray[np.int64] | slice) -> tuple[float, float]:
+        sums = (np.bincount(at[rows], weights=gap[rows], minlength=bins) for gap, at in zip(gaps, places, strict=True))
+        of_a, of_b = (float(np.abs(total).sum() / n) for total in sums)
+        return of_a, of_b
 
-def paired_ece(a: JudgedRows, b: JudgedRows, /, *, bins: int, resampling: Resampling) -> PairedMean:
-    """The ECE of a minus that of b, by the paired bootstrap: each replicate draws the same inputs for both."""
-    generator, n = np.random.default_rng(resampling.seed), len(a.labels)
-    errors = [_Binned.of(rows, bins) for rows in (a, b)]
-    drawn = np.empty(resampling.replicates)
-    for replicate in range(len(drawn)):
-        rows = generator.integers(n, size=n)
-        drawn[replicate] = errors[0].ece(rows) - errors[1].ece(rows)
-    low, high = np.quantile(drawn, [(1 - resampling.level) / 2, (1 + resampling.level) / 2])
-    observed = errors[0].ece(slice(None)) - errors[1].ece(slice(None))
-    return PairedMean(observed, float(low), float(high), bootstrap_p_value(drawn))
-
-
-@dataclass(frozen=True)
-class _Binned:
-    """Confidence minus correctness of every input, and the bin of its confidence."""
-
-    gaps: NDArray[np.float64]
-    bins: NDArray[np.intp]
-    count: int
-
-    @classmethod
-    def of(cls, rows: JudgedRows, count: int) -> _Binned:
-        return cls(rows.confidence - rows.correct, confidence_bins(rows.confidence, count)[1], count)
-
-    def ece(self, rows: NDArray[np.intp] | slice) -> float:
-        gaps = self.gaps[rows]
-        return float(np.abs(np.bincount(self.bins[rows], weights=gaps, minlength=self.count)).sum() / len(gaps))
-
-
-NEGLIGIBLE: Final = 1e-3
-"""A difference below it, a tenth of a percentage point of ECE or a thousandth of NLL, is of no account."""
-
-
-@dataclass(frozen=True)
-class PointDifference(Result):
-    """A metric of the intersection probability minus that of the mean, with its interval; negative is a gain."""
-
-    metric: str
-    difference: float
-    low: float
-    high: float
-    p_value: float
-    """Two-sided, with Holm's correction for both metrics."""
-
-    def is_clear(self, level: float, /) -> bool:
-        """Whether the difference is neither chance nor negligible."""
-        return self.p_value < 1 - level and abs(self.difference) >= NEGLIGIBLE
+    draws = (errors(generator.integers(n, size=n)) for _ in range(resampling.replicates))
+    drawn = np.array([of_a - of_b for of_a, of_b in draws])
+    return resampling.compare("ece", *errors(slice(None)), drawn, n, 0)
 
 
 @dataclass(frozen=True)
 class PointChoice(Result):
-    """The point prediction to use, and what speaks for it."""
+    """The point prediction to use, and what speaks for it: NLL and ECE of the intersection probability minus those of the mean.
+
+    Their p-values have Holm's correction for both metrics.
+    """
 
     prediction: Literal["intersection", "mean"]
-    nll: PointDifference
-    ece: PointDifference
+    nll: Comparison
+    ece: Comparison
     level: float
 
     @property
-    def clear(self) -> list[PointDifference]:
-        """The metrics that clearly speak for either of the two."""
-        return [difference for difference in (self.nll, self.ece) if difference.is_clear(self.level)]
+    def method(self) -> Literal["credal", "averaged"]:
+        """Whose point prediction it is."""
+        return "credal" if self.prediction == "intersection" else "averaged"
+
+    @property
+    def clear(self) -> list[Comparison]:
+        """The metrics that clearly speak for either of the two: the difference is neither chance nor negligible."""
+        both = (self.nll, self.ece)
+        return [one for one in both if one.p_value < 1 - self.level and abs(one.difference) >= NEGLIGIBLE]
 
 
 def choose_point(judged: ByMethod[JudgedRows], /, *, bins: int, resampling: Resampling) -> PointChoice:
     """Apply the rule above to the intersection probability and the mean."""
-    nll = paired_nll(judged.credal, judged.classical, level=resampling.level)
-    ece = paired_ece(judged.credal, judged.classical, bins=bins, resampling=resampling)
-    p_values = holm({"NLL": nll.p_value, "ECE": ece.p_value})
-    differences = [
-        PointDifference(metric, *numbers[:3], p_values[metric]) for metric, numbers in (("NLL", nll), ("ECE", ece))
-    ]
-    clear = [d.difference for d in differences if d.is_clear(resampling.level)]
-    worse = bool(clear) and min(clear) > 0
-    of_nll, of_ece = differences
-    return PointChoice("mean" if worse else "intersection", of_nll, of_ece, resampling.level)
-
-
-POINTS = 160
+    compared = compare_points(judged.credal, judged.averaged, bins=bins, resampling=resampling)
+    p_values = holm({metric: compared[metric].p_value for metric in ("nll", "ece")})
+    nll, ece = (replace(compared[metric], p_value=p_value) for metric, p_value in p_values.items())
+    choice = PointChoice("intersection", nll, ece, resampling.level)
+    worse = [one.difference > 0 for one in choice.clear]
+    return replace(choice, prediction="mean") if worse and all(worse) else choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,11 +123,10 @@ class PointQuality(CalibrationMetrics):
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration(Result):
+class Calibration(ByMethod[PointQuality]):
     """The intersection probability of credal sets and the averaged probability."""
 
-    intersection: PointQuality
-    averaged: PointQuality
+    intersection: ClassVar[Any] = renamed("intersection", "credal")
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,20 +153,18 @@ def prediction_quality(
     warn_shifted_labels(labels, predicted.credal, stacklevel=4)
     judged = ByMethod.make(lambda method: JudgedRows.of(points.of(method), labels, predicted.of(method)))
 
+    def quality(method: str) -> PointQuality:
+        given: dict[str, Any] = {"bins": bins, "predicted": predicted.of(method)}
+        metrics = calibration_metrics(points.of(method), labels, **given)
+        return PointQuality(**vars(metrics), reliability=reliability_curve(points.of(method), labels, **given))
+
     def rejection(method: str, measure: str) -> RejectionCurve:
         return accuracy_rejection_curve(scored.of(method, measure), judged.of(method).correct, points=POINTS)
 
-    quality = ByMethod.make(lambda method: _quality(points.of(method), labels, bins, predicted.of(method)))
     return PredictionQuality(
         judged,
         choose_point(judged, bins=bins, resampling=resampling),
-        Calibration(quality.credal, quality.classical),
+        Calibration.make(quality),
         ByMeasure.make(lambda measure: ByMethod.make(lambda method: rejection(method, measure))),
         {rule: set_metrics(sets, labels) for rule, sets in scored.sets.items()},
     )
-
-
-def _quality(probs: NDArray, labels: NDArray, bins: int, predicted: NDArray) -> PointQuality:
-    metrics = calibration_metrics(probs, labels, bins=bins, predicted=predicted)
-    curve = reliability_curve(probs, labels, bins=bins, predicted=predicted)
-    return PointQuality(**vars(metrics), reliability=curve)

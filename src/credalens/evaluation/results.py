@@ -1,30 +1,32 @@
-"""What results are made of: frozen holders that turn into plain values, one value for each method or measure, intervals."""
+"""Parts of results: holders that turn into plain values, one value for each method or measure, metrics with intervals."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Final, Generic, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeVar
 
 import numpy as np
 
-from credalens.short_repr import short_repr
+from credalens.arrays import short_repr
 
 T = TypeVar("T")
 
-METHODS: Final = ("credal", "classical")
-"""Where an uncertainty comes from: credal sets, or the averaged prediction."""
+METHODS: Final = ("credal", "averaged")
+"""The two ways to predict: by credal sets, or by the average of the members."""
 DETECTORS: Final = ("epistemic", "total")
 """The uncertainties that are used as scores for OOD; aleatoric uncertainty is not about it."""
+MEASURES: Final = (*DETECTORS, "aleatoric")
 TOO_FEW: Final = "too few samples"
 """The method of a comparison that was not made: its interval is everything that is possible."""
-MEASURES: Final = (*DETECTORS, "aleatoric")
+LESS_IS_BETTER: Final = frozenset({"fpr95", "ece", "nll"})
 
 
 @dataclass(frozen=True)
 class Result:
-    """What every result can do: turn into plain values, and print itself without its arrays."""
+    """A result that turns into plain values, and prints itself without its arrays."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -56,13 +58,24 @@ class _ByName(Result, Generic[T]):
         return [(name, self.of(name)) for name in self.names]
 
 
+def renamed(old: str, new: str, /) -> Any:
+    """The attribute ``new`` under its earlier name, which warns."""
+
+    def read(result: Any) -> Any:
+        warnings.warn(f"{type(result).__name__}.{old} is now .{new}.", DeprecationWarning, stacklevel=2)
+        return getattr(result, new)
+
+    return property(read)
+
+
 @dataclass(frozen=True, eq=False)
 class ByMethod(_ByName[T]):
-    """The same from credal sets and from averaging."""
+    """The same from credal sets and from the average of the members."""
 
     names: ClassVar[tuple[str, ...]] = METHODS
     credal: T
-    classical: T
+    averaged: T
+    classical: ClassVar[Any] = renamed("classical", "averaged")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +99,7 @@ class ByMeasure(ByDetector[T]):
 class Interval(Result):
     """A metric with its confidence interval [low, high] and the method that made it.
 
-    What ``auroc_interval`` and ``bootstrap_interval`` return.
+    Result of ``auroc_interval`` and ``bootstrap_interval``.
     """
 
     value: float
@@ -100,9 +113,9 @@ class Interval(Result):
 
 @dataclass(frozen=True)
 class Comparison(Result):
-    """Two scores on the same samples: a - b, its interval [low, high], and the two-sided p-value.
+    """A metric of a minus that of b, on the same samples, with its interval [low, high] and the two-sided p-value.
 
-    What ``compare_auroc`` and ``bootstrap_difference`` return.
+    Result of ``compare_auroc`` and ``bootstrap_difference``.
     """
 
     metric: str
@@ -116,6 +129,26 @@ class Comparison(Result):
     method: str
     n_id: int
     n_ood: int
+
+    @property
+    def verdict(self) -> Literal["better", "worse", "undecided"]:
+        """Whether a is better than b, by whether the interval lies on one side of zero."""
+        if self.low <= 0 <= self.high:
+            return "undecided"
+        return "better" if (self.low > 0) != (self.metric in LESS_IS_BETTER) else "worse"
+
+
+@dataclass(frozen=True)
+class Settings(Result):
+    """Settings of an evaluation."""
+
+    base: float
+    logits: bool
+    bins: int
+    false_alarm_rate: float
+    level: float
+    replicates: int
+    seed: int
 
 
 def plain_value(value: Any, /) -> Any:

@@ -1,109 +1,44 @@
 """The inputs worth looking at: the most uncertain, the most contradictory, and mistakes made with certainty.
 
-Many classes are shown as the few that matter, and all the rest added up.
+Many classes are shown as the few that matter, and all the rest added up; three classes in the triangle, with the credal
+polygon and the convex hull of the members.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.checks.members import read_distributions, read_logits
-from credalens.core.intervals import intersection_probability
+from credalens.core.intervals import ProbabilityIntervals, intersection_probability
+from credalens.core.members import read_distributions, read_logits
 from credalens.evaluation.data_sets import ScoredSet
 from credalens.evaluation.results import ByMeasure, ByMethod, Result
 
+Array = NDArray[np.float64]
+CORNERS: Final[Array] = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
+"""Where certainty in class 0, 1 and 2 lies in the plane: an equilateral triangle of side one."""
 MOST_BARS = 8
 """With more members than this bars become too thin, and each member is a dot."""
+MOST_CLASSES = 10
+MOST_SAMPLES, MOST_OF_A_GROUP = 72, 5
+DIGITS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class FewClasses:
-    """Members (members, entries), bounds and both point predictions (entries,).
-
-    An entry is one of ``classes``; where ``rest`` classes were added up, the last entry is their sum. ``ranked`` are all
-    classes, the one of highest intersection probability first.
-    """
-
-    classes: NDArray[np.intp]
-    rest: int
-    ranked: NDArray[np.intp]
-    members: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    probability: NDArray[np.float64]
-
-
-def few_classes(
-    members: NDArray, /, *, most: int, true_class: int | None = None, by_probability: bool = False
-) -> FewClasses:
-    """Members (members, classes) with at most ``most`` entries.
-
-    Where there are more classes, the true one, both predicted ones and those of highest upper probability are kept, in
-    their order or, with ``by_probability``, the most probable first.
-    """
-    lower, upper, mean = members.min(axis=0), members.max(axis=0), members.mean(axis=0)
-    probability = np.asarray(intersection_probability(lower, upper))
-    every, ranked = np.arange(len(upper)), np.argsort(-probability, kind="stable")
-    if len(upper) <= most:
-        return FewClasses(every, 0, ranked, members, lower, upper, mean, probability)
-    always = [int(ranked[0]), int(mean.argmax()), *([] if true_class is None else [true_class])]
-    kept = _kept(upper, always, most - 1)
-    if by_probability:
-        kept = ranked[np.isin(ranked, kept)]
-    rest = np.setdiff1d(every, kept)
-    low, high = _event_bounds(lower, upper, kept, rest)
-    return FewClasses(
-        kept,
-        len(rest),
-        ranked,
-        np.c_[members[:, kept], members[:, rest].sum(axis=1)],
-        np.append(lower[kept], low),
-        np.append(upper[kept], high),
-        np.append(mean[kept], mean[rest].sum()),
-        np.append(probability[kept], probability[rest].sum()),
-    )
-
-
-def _kept(upper: NDArray, always: list[int], count: int) -> NDArray[np.intp]:
-    rank = upper.copy()
-    rank[always] += 1
-    return np.sort(np.argsort(-rank, kind="stable")[:count])
-
-
-def _event_bounds(
-    lower: NDArray, upper: NDArray, kept: NDArray[np.intp], rest: NDArray[np.intp]
-) -> tuple[float, float]:
-    """The lower and upper probability, within the credal set, that the class is one of the rest."""
-    low = max(lower[rest].sum(), 1 - upper[kept].sum())
-    return float(low), float(max(low, min(upper[rest].sum(), 1 - lower[kept].sum())))
-
-
-def two_and_rest(members: NDArray, first: int, second: int, /) -> NDArray:
-    """Members (members, classes) over three classes: two of them, and the sum of the others."""
-    rest = np.delete(members, [first, second], axis=1).sum(axis=1)
-    return np.stack([members[:, first], members[:, second], rest], axis=1)
-
-
-MOST_CLASSES = 10
-MOST_SAMPLES, MOST_OF_A_GROUP = 72, 5
-
-
-@dataclass(frozen=True)
 class ThreeClasses(Result):
-    """The members over three classes, for the triangle; None as a class is the rest."""
+    """The members, (members, 3), over three classes, for the triangle; None as a class is the rest."""
 
     classes: list[int | None]
-    members: list[list[float]]
+    members: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MemberView(Result):
-    """What every member says of one input, to five digits, for at most ten entries of a chart.
+    """Members of one input, (members, entries), with bounds and both point predictions, (entries,).
 
     :ivar predicted: the class of the highest intersection probability.
     :ivar averaged: of the highest mean.
@@ -116,15 +51,174 @@ class MemberView(Result):
     averaged: int
     classes: list[int]
     others: int
-    members: list[list[float]]
-    lower: list[float]
-    upper: list[float]
-    mean: list[float]
-    probability: list[float]
+    members: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    probability: NDArray[np.float64]
     simplex: ThreeClasses | None
 
+    def entry_names(self, names: Sequence[str], /) -> list[str]:
+        """The names of the entries, by those of all classes."""
+        return [names[k] for k in self.classes] + ([f"{self.others} others"] if self.others else [])
 
-@dataclass(frozen=True, kw_only=True)
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, probabilities to five digits."""
+        plain = super().as_dict()
+        for part in filter(None, (plain, plain["simplex"])):
+            part.update({name: _rounded(part[name]) for name in PROBABILITIES & part.keys()})
+        return plain
+
+
+PROBABILITIES = frozenset({"members", "lower", "upper", "mean", "probability"})
+
+
+def _rounded(values: Any) -> Any:
+    return [_rounded(value) for value in values] if isinstance(values, list) else round(values, DIGITS)
+
+
+def view_members(
+    members: NDArray, label: int | None = None, /, *, most: int = MOST_CLASSES, by_probability: bool = False
+) -> MemberView:
+    """One input's members, (members, classes), over at most ``most`` entries; ``label`` is the true class where it is known.
+
+    Where there are more classes, the true one, both predicted ones and those of highest upper probability are kept, in
+    their order or, with ``by_probability``, the most probable first.
+    """
+    lower, upper, mean = members.min(axis=0), members.max(axis=0), members.mean(axis=0)
+    probability = np.asarray(intersection_probability(lower, upper))
+    count, averaged = len(upper), int(mean.argmax())
+    kept, ranked = np.arange(count), np.argsort(-probability, kind="stable")
+    first, second = ranked[:2].tolist()
+    simplex = None
+    if count == 3:
+        simplex = ThreeClasses([0, 1, 2], members)
+    elif count > 3:
+        simplex = ThreeClasses([first, second, None], two_and_rest(members, first, second))
+    if count > most:
+        rank = upper.copy()
+        rank[[first, averaged, *([] if label is None else [label])]] += 1
+        kept = np.sort(np.argsort(-rank, kind="stable")[: most - 1])
+        if by_probability:
+            kept = ranked[np.isin(ranked, kept)]
+        rest = np.setdiff1d(np.arange(count), kept)
+        # The lower and upper probability, within the credal set, that the class is one of the rest.
+        low = max(lower[rest].sum(), 1 - upper[kept].sum())
+        high = max(low, min(upper[rest].sum(), 1 - lower[kept].sum()))
+        lower, upper = np.append(lower[kept], low), np.append(upper[kept], high)
+        members, mean, probability = (
+            np.concatenate([x[..., kept], x[..., rest].sum(axis=-1, keepdims=True)], axis=-1)
+            for x in (members, mean, probability)
+        )
+    others = count - len(kept)
+    return MemberView(label, first, averaged, kept.tolist(), others, members, lower, upper, mean, probability, simplex)
+
+
+def two_and_rest(members: NDArray, first: int, second: int, /) -> NDArray:
+    """Members (members, classes) over three classes: two of them, and the sum of the others."""
+    rest = np.delete(members, [first, second], axis=1).sum(axis=1)
+    return np.stack([members[:, first], members[:, second], rest], axis=1)
+
+
+def to_plane(probabilities: Any, /) -> Array:
+    """Distributions over three classes, (..., 3), as points of the plane, (..., 2).
+
+    >>> to_plane([0.5, 0.5, 0.0])
+    array([0.5, 0. ])
+    """
+    points: Array = np.asarray(probabilities, dtype=np.float64) @ CORNERS
+    return points
+
+
+def level_ends(k: int, value: float, /) -> Array:
+    """The ends, (2, 2), of the segment of the triangle on which class k has this probability."""
+    ends = np.zeros((2, 3))
+    ends[:, k] = value
+    ends[0, (k + 1) % 3] = ends[1, (k + 2) % 3] = 1 - value
+    return to_plane(ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Triangle:
+    """The member distributions of one input over three classes, (members, 3), and their bounds."""
+
+    members: Array
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def of(cls, members: Array, /) -> Triangle:
+        """Take the bounds of members that are distributions."""
+        return cls(members, members.min(axis=0), members.max(axis=0))
+
+    @property
+    def averaged(self) -> Array:
+        """The mean of the members."""
+        return self.members.mean(axis=0)
+
+    @property
+    def intersection(self) -> Array:
+        """The intersection probability of the bounds."""
+        return np.asarray(intersection_probability(self.lower, self.upper))
+
+    @property
+    def extent(self) -> float:
+        """The widest interval: the side of the smallest triangle of this shape that holds the credal set."""
+        return float((self.upper - self.lower).max())
+
+    def polygon(self) -> Array:
+        """The corners of the credal set in the plane, (v, 2)."""
+        return to_plane(credal_polygon(self.lower, self.upper))
+
+    def hull(self) -> Array:
+        """The corners of the convex hull of the members in the plane, (v, 2)."""
+        return convex_hull(to_plane(self.members))
+
+
+def credal_polygon(lower: Any, upper: Any, /) -> Array:
+    r"""The vertices of :math:`\{p : l \le p \le u, \sum_k p_k = 1\}` for three classes, in order around it, (v, 3).
+
+    There are at most six; one where the bounds meet in a point, two where they leave a segment.
+
+    >>> credal_polygon([0.2, 0.3, 0.5], [0.2, 0.3, 0.5])
+    array([[0.2, 0.3, 0.5]])
+    """
+    if np.shape(lower) != (3,):
+        raise ValueError(f"a triangle needs the bounds of one input over 3 classes, got shape {np.shape(lower)}.")
+    vertices: Array = ProbabilityIntervals(np.asarray(lower), np.asarray(upper)).vertices()
+    x, y = to_plane(vertices - vertices.mean(axis=0)).T
+    return vertices[np.argsort(np.arctan2(y, x))]
+
+
+def convex_hull(points: Any, /) -> Array:
+    """The corners of the convex hull of points in the plane, counter-clockwise, (v, 2).
+
+    Andrew's monotone chain, O(n log n): unlike Qhull it needs no care where the points are one or lie on a line.
+
+    >>> convex_hull([[0, 0], [1, 0], [0.5, 0.1], [0.5, 1]]).tolist()
+    [[0.0, 0.0], [1.0, 0.0], [0.5, 1.0]]
+    """
+    unique = np.unique(np.asarray(points, dtype=np.float64), axis=0)
+    if len(unique) < 3:
+        return unique
+    below, above = _chain(unique), _chain(unique[::-1])
+    return np.array(below[:-1] + above[:-1])
+
+
+def _chain(points: Array) -> list[Array]:
+    chain: list[Array] = []
+    for point in points:
+        while len(chain) >= 2 and _turn(chain[-2], chain[-1], point) <= 0:
+            chain.pop()
+        chain.append(point)
+    return chain
+
+
+def _turn(a: Array, b: Array, c: Array) -> float:
+    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Sample(MemberView):
     """An input worth a look: its data set and row, why it was chosen, and its uncertainty."""
 
@@ -137,8 +231,7 @@ class Sample(MemberView):
     def as_dict(self) -> dict[str, Any]:
         """Plain values, first which input it is and why it was chosen."""
         plain = super().as_dict()
-        first = ("set", "row", "groups", "label", "dispute", "scores")
-        return {name: plain.pop(name) for name in first} | plain
+        return {name: plain[name] for name in ("set", "row", "groups", "label", "dispute", "scores", *plain)}
 
 
 def worst_samples(id_set: ScoredSet, ood_sets: list[ScoredSet], labels: NDArray | None, /) -> tuple[Sample, ...]:
@@ -150,88 +243,40 @@ def worst_samples(id_set: ScoredSet, ood_sets: list[ScoredSet], labels: NDArray 
     - "wrong": ID inputs with a wrong label and the lowest total uncertainty.
     """
     count = max(1, min(MOST_OF_A_GROUP, MOST_SAMPLES // (3 * (1 + len(ood_sets)))))
-    samples = _samples(id_set, _worst_id(id_set, labels), labels, count)
-    for ood_set in ood_sets:
-        samples += _samples(ood_set, _worst_ood(ood_set), None, count)
+    samples = []
+    for scored in (id_set, *ood_sets):
+        total, truth = scored.of("credal", "total"), labels if scored is id_set else None
+        worst = {
+            "uncertain": np.lexsort((-scored.of("averaged", "total"), -total)),
+            "contradictory": np.argsort(-scored.dispute, kind="stable"),
+        }
+        if truth is not None and scored.predicted is not None:
+            wrong = np.flatnonzero(scored.predicted.credal != truth)
+            worst["wrong"] = wrong[np.argsort(total[wrong], kind="stable")]
+        elif scored is not id_set:
+            worst["missed"] = np.argsort(scored.of("credal", "epistemic"), kind="stable")
+        samples += _samples(scored, {group: rows[:count].tolist() for group, rows in worst.items()}, truth)
     return tuple(samples)
 
 
-def _worst(scored: ScoredSet) -> dict[str, NDArray[np.intp]]:
-    total, of_mean = scored.uncertainty.credal.total, scored.uncertainty.classical.total
-    return {"uncertain": np.lexsort((-of_mean, -total)), "contradictory": _rising(-scored.dispute)}
-
-
-def _worst_id(scored: ScoredSet, labels: NDArray | None) -> dict[str, NDArray[np.intp]]:
-    """Group -> rows, the worst first."""
-    if labels is None or scored.predicted is None:
-        return _worst(scored)
-    wrong = np.flatnonzero(scored.predicted.credal != labels)
-    return _worst(scored) | {"wrong": wrong[_rising(scored.uncertainty.credal.total[wrong])]}
-
-
-def _worst_ood(scored: ScoredSet) -> dict[str, NDArray[np.intp]]:
-    return _worst(scored) | {"missed": _rising(scored.uncertainty.credal.epistemic)}
-
-
-def _rising(values: NDArray) -> NDArray[np.intp]:
-    return np.argsort(values, kind="stable")
-
-
-def _samples(scored: ScoredSet, worst: dict[str, NDArray[np.intp]], labels: NDArray | None, count: int) -> list[Sample]:
+def _samples(scored: ScoredSet, worst: dict[str, list[int]], labels: NDArray | None) -> list[Sample]:
     groups: dict[int, list[str]] = {}
     for group, rows in worst.items():
-        for row in rows[:count].tolist():
+        for row in rows:
             groups.setdefault(row, []).append(group)
-    rows = np.array(sorted(groups), dtype=np.intp)
+    rows = sorted(groups)
     read = read_logits if scored.source.logits else read_distributions
-    members = dict(zip(rows.tolist(), np.moveaxis(read(scored.source.take(rows)).array, 1, 0), strict=True))
-    return [
-        _sample(scored, row, of_row, members[row], None if labels is None else int(labels[row]))
-        for row, of_row in groups.items()
-    ]
+    members = dict(zip(rows, np.moveaxis(read(scored.source.take(np.array(rows))).array, 1, 0), strict=True))
 
+    def sample(row: int) -> Sample:
+        view = view_members(members[row], None if labels is None else int(labels[row]))
+        return Sample(
+            **vars(view),
+            set=scored.name,
+            row=row,
+            groups=groups[row],
+            dispute=float(scored.dispute[row]),
+            scores=ByMethod.make(lambda method: ByMeasure.make(lambda name: float(scored.of(method, name)[row]))),
+        )
 
-def _sample(scored: ScoredSet, row: int, groups: list[str], members: NDArray, label: int | None) -> Sample:
-    def score(method: str, measure: str) -> float:
-        return float(scored.of(method, measure)[row])
-
-    return Sample(
-        **vars(view_members(members, label)),
-        set=scored.name,
-        row=row,
-        groups=groups,
-        dispute=float(scored.dispute[row]),
-        scores=ByMethod.make(lambda method: ByMeasure.make(lambda measure: score(method, measure))),
-    )
-
-
-def view_members(members: NDArray, label: int | None, /) -> MemberView:
-    """One input's members, (members, classes), whose true class is ``label`` where it is known."""
-    few = few_classes(members, most=MOST_CLASSES, true_class=label)
-    return MemberView(
-        label,
-        int(few.ranked[0]),
-        int(few.classes[few.mean[: len(few.classes)].argmax()]),
-        few.classes.tolist(),
-        few.rest,
-        [_digits(row) for row in few.members],
-        _digits(few.lower),
-        _digits(few.upper),
-        _digits(few.mean),
-        _digits(few.probability),
-        _three_classes(members, few.ranked),
-    )
-
-
-def _three_classes(members: NDArray, ranked: NDArray[np.intp]) -> ThreeClasses | None:
-    """All three classes there are, or the two most probable ones and the rest."""
-    if members.shape[1] < 3:
-        return None
-    if members.shape[1] == 3:
-        return ThreeClasses([0, 1, 2], [_digits(row) for row in members])
-    first, second = ranked[:2].tolist()
-    return ThreeClasses([first, second, None], [_digits(row) for row in two_and_rest(members, first, second)])
-
-
-def _digits(values: NDArray) -> list[float]:
-    return [round(float(value), 5) for value in values]
+    return [sample(row) for row in groups]

@@ -18,22 +18,21 @@ the score is chosen on one half of all inputs and measured on the other half, ov
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.core.scores import DEFAULT, FALLBACK_SCORES
-from credalens.evaluation.metrics.threshold import threshold_for_rate
+from credalens.evaluation.intervals import holm
+from credalens.evaluation.ood import LEAST, Wins, compare_wins, quantile, wins
 from credalens.evaluation.results import Comparison, Result
-from credalens.evaluation.statistics.comparisons import holm
-from credalens.evaluation.statistics.counts import LEAST, Wins, compare_wins, quantile, wins
-from credalens.guard.binomial import binomial_interval
-from credalens.guard.false_alarms import share_at_top
+from credalens.evaluation.thresholds import threshold_for_rate
+from credalens.guard.binomial import binomial_interval, share_at_top
 
 DEFAULTS: Final = (DEFAULT, *FALLBACK_SCORES)
 NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
@@ -54,18 +53,15 @@ class Ranked(Result):
     p_value: float | None
     """Of the difference, with Holm's correction; both are None for the default itself."""
 
-
-@dataclass(frozen=True)
-class Choice(Result):
-    """The score that the rule chooses, and all scores in order of mean rank."""
-
-    score: str
-    ranking: tuple[Ranked, ...]
+    def is_clearly_better(self, level: float, /) -> bool:
+        """Whether it is better than the default, beyond chance."""
+        better = self.difference is not None and self.difference.difference > 0
+        return better and (self.p_value or 0.0) < 1 - level
 
 
 @dataclass(frozen=True)
 class HeldOut(Result):
-    """What the rule is worth on data that it did not see.
+    """Worth of the rule on data that it did not see.
 
     :ivar name: the OOD data set.
     :ivar score: the score that was chosen without it in most of the splits; the default if that is recommended.
@@ -88,7 +84,7 @@ class Recommendation(Result):
     """A score to use, why, and what to expect of it on data that it was not chosen on.
 
     :ivar rule: "leave one set out", "halves", or "default" if there is nothing to choose by.
-    :ivar gain: what choosing gained in AUROC over the default on data that were not used to choose, whatever is recommended.
+    :ivar gain: the gain of choosing in AUROC over the default on data that were not used to choose, whatever is recommended.
     :ivar tied: scores that cannot be used, and the share of the ID inputs that have the highest value each can have.
     """
 
@@ -124,24 +120,35 @@ def recommend(
     recommended = partial(Recommendation, default=default, false_alarm_rate=false_alarm_rate, tied=tied)
     if not ood_scores:
         return recommended(default, rule="default")
-    table = _wins_table(id_scores, ood_scores)
-    choice = choose(table, default=default, level=level, tied=tied)
-    trial = _Trial(id_scores, ood_scores, default, false_alarm_rate, level, seed, tied)
-    if not trial.is_large_enough():
-        return recommended(default, rule="default", ranking=choice.ranking)
-    rule: Literal["leave one set out", "halves"] = "leave one set out" if len(table) > 1 else "halves"
-    measured = trial.measure(choice.score)
-    gain = float(np.mean([one.auroc - one.default_auroc for of_set in measured.values() for one in of_set]))
-    score = choice.score if gain > 0 else default
-    held_out = tuple(trial.summary(name, of_set, score == default) for name, of_set in measured.items())
-    return recommended(score, rule=rule, ranking=choice.ranking, held_out=held_out, gain=gain)
+    choose, several = partial(_choose, default=default, level=level, tied=tied), len(ood_scores) > 1
+    winner, ranking = choose(_wins_table(id_scores, ood_scores))
+    halved = [id_scores, *(() if several else ood_scores.values())]
+    if any(_rows(scores) < 2 * LEAST for scores in halved):
+        return recommended(default, rule="default", ranking=ranking)
+    split = partial(
+        _split, id_scores, ood_scores, winner, default, choose, false_alarm_rate, np.random.default_rng(seed)
+    )
+    splits = [split() for _ in range(SPLITS_OF_SETS if several else SPLITS)]
+    gain = float(np.mean([[one[name].auroc - one[name].default_auroc for one in splits] for name in ood_scores]))
+    score = winner if gain > 0 else default
+    held_out = tuple(
+        _held_out(name, [one[name] for one in splits], default, score == default, _rows(scores), level)
+        for name, scores in ood_scores.items()
+    )
+    rule: Literal["leave one set out", "halves"] = "leave one set out" if several else "halves"
+    return recommended(score, rule=rule, ranking=ranking, held_out=held_out, gain=gain)
 
 
 WinsByScore = dict[str, Wins]
 
 
-def choose(table: Mapping[str, WinsByScore], /, *, default: str, level: float, tied: Collection[str] = ()) -> Choice:
-    """Apply the rule to OOD data set -> score -> its wins; scores that are ``tied`` are ranked but not chosen."""
+def _choose(
+    table: Mapping[str, WinsByScore], /, *, default: str, level: float, tied: Collection[str]
+) -> tuple[str, tuple[Ranked, ...]]:
+    """The score that the rule chooses by OOD data set -> score -> its wins, and all scores in order of mean rank.
+
+    Scores that are ``tied`` are ranked but not chosen.
+    """
     names = list(next(iter(table.values())))
     aurocs = {name: np.array([by_score[name].mean() for by_score in table.values()]) for name in names}
     ranks = mean_ranks(aurocs)
@@ -156,18 +163,12 @@ def choose(table: Mapping[str, WinsByScore], /, *, default: str, level: float, t
         for name in sorted(names, key=lambda name: (ranks[name], name != default))
     )
     best = next((ranked for ranked in ranking if ranked.name not in tied), ranking[0])
-    return Choice(best.name if _clearly_better(best, level) else default, ranking)
-
-
-def _clearly_better(ranked: Ranked, level: float) -> bool:
-    difference, p_value = ranked.difference, ranked.p_value
-    return difference is not None and difference.difference > 0 and (p_value or 0.0) < 1 - level
+    return best.name if best.is_clearly_better(level) else default, ranking
 
 
 def clear_leader(recommended: Recommendation, level: float, /) -> Ranked | None:
     """Of the scores that can be used and are clearly better than the default, the one of the highest AUROC; else None."""
-    usable = (ranked for ranked in recommended.ranking if ranked.name not in recommended.tied)
-    better = [ranked for ranked in usable if _clearly_better(ranked, level)]
+    better = (one for one in recommended.ranking if one.name not in recommended.tied and one.is_clearly_better(level))
     return max(better, key=lambda ranked: ranked.auroc, default=None)
 
 
@@ -189,7 +190,7 @@ def _wins_table(id_scores: ScoresByName, ood_scores: Mapping[str, ScoresByName])
 
 
 class _Measured(NamedTuple):
-    """A choice, its AUROC and the default's on other inputs; what it, the winner on all data and the default catch there."""
+    """A choice, its AUROC and the default's on other inputs, and the shares caught there by it, the winner and the default."""
 
     score: str
     auroc: float
@@ -199,77 +200,47 @@ class _Measured(NamedTuple):
     default_caught: float
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """Choices on a part of the data, measured on the rest."""
-
-    id_scores: ScoresByName
-    ood_scores: Mapping[str, ScoresByName]
-    default: str
-    rate: float
-    level: float
-    seed: int
-    tied: Collection[str]
-
-    def is_large_enough(self) -> bool:
-        """Whether the parts that choices are made on have as many inputs as a comparison needs."""
-        halved = [self.id_scores, *(self.ood_scores.values() if len(self.ood_scores) == 1 else ())]
-        return all(_rows(scores) >= 2 * LEAST for scores in halved)
-
-    def measure(self, winner: str) -> dict[str, list[_Measured]]:
-        """Measure on every OOD data set, split by split; ``winner`` is the choice on all data."""
-        generator = np.random.default_rng(self.seed)
-        splits = SPLITS if len(self.ood_scores) == 1 else SPLITS_OF_SETS
-        measured = [self._split(winner, generator) for _ in range(splits)]
-        return {name: [of_split[name] for of_split in measured] for name in self.ood_scores}
-
-    def _split(self, winner: str, generator: np.random.Generator) -> dict[str, _Measured]:
-        """Choose on one half of the ID inputs and other OOD inputs, measure with the other half."""
-        id_a, id_b = _halves(self.id_scores, generator)
-        seen, unseen = self.ood_scores, self.ood_scores
-        if len(seen) == 1:
-            ((only, scores),) = seen.items()
-            seen, unseen = ({only: half} for half in _halves(scores, generator))
-        table = _wins_table(id_a, seen)
-        results = {}
-        for name, scores in unseen.items():
-            others = {other: of_set for other, of_set in table.items() if other != name} or table
-            score = choose(others, default=self.default, level=self.level, tied=self.tied).score
-            aurocs = (wins(id_b[which], scores[which]).mean() for which in (score, self.default))
-            shares = (self._caught(id_a[which], scores[which]) for which in (score, winner, self.default))
-            results[name] = _Measured(score, *aurocs, *shares)
-        return results
-
-    def summary(self, name: str, measured: list[_Measured], stays: bool) -> HeldOut:
-        """What the recommended score is worth: the default where it ``stays``, else what was chosen without the data."""
-        scores, aurocs, default_aurocs, *shares, default_shares = zip(*measured, strict=True)
-        if stays:
-            scores, aurocs, shares = (self.default,), default_aurocs, [default_shares]
-        intervals = [self._interval(list(of_score), _rows(self.ood_scores[name])) for of_score in shares]
-        return HeldOut(
-            name,
-            max(sorted(set(scores)), key=scores.count),
-            float(np.mean(aurocs)),
-            float(np.mean(default_aurocs)),
-            float(np.mean(shares[0])),
-            min(low for low, _ in intervals),
-            max(high for _, high in intervals),
+def _split(
+    id_scores: ScoresByName, ood_scores: Mapping[str, ScoresByName], winner: str, default: str,
+    choose: Callable[[Mapping[str, WinsByScore]], tuple[str, Any]], rate: float, generator: np.random.Generator,
+) -> dict[str, _Measured]:  # fmt: skip
+    """Choose on one half of the ID inputs and other OOD inputs, measure with the other half; by OOD data set."""
+    id_a, id_b = _halves(id_scores, generator)
+    seen = unseen = ood_scores
+    if len(ood_scores) == 1:
+        ((only, scores),) = ood_scores.items()
+        seen, unseen = ({only: half} for half in _halves(scores, generator))
+    table = _wins_table(id_a, seen)
+    results = {}
+    for name, scores in unseen.items():
+        score, _ = choose({other: of_set for other, of_set in table.items() if other != name} or table)
+        aurocs = (wins(id_b[which], scores[which]).mean() for which in (score, default))
+        shares = (
+            float(threshold_for_rate(id_a[which], rate).flags(scores[which]).mean())
+            for which in (score, winner, default)
         )
+        results[name] = _Measured(score, *aurocs, *shares)
+    return results
 
-    def _caught(self, id_scores: NDArray, ood_scores: NDArray) -> float:
-        return float(threshold_for_rate(id_scores, self.rate).flags(ood_scores).mean())
 
-    def _interval(self, shares: list[float], n: int) -> tuple[float, float]:
-        """An interval of the mean share over splits.
+def _held_out(name: str, measured: list[_Measured], default: str, stays: bool, n: int, level: float) -> HeldOut:
+    """The worth of the recommended score for ``n`` inputs: the default where it ``stays``, else what was chosen without them.
 
-        Thresholds differ between splits, which share inputs (Nadeau and Bengio 2003); that is added to the interval of a share
-        of ``n`` inputs.
-        """
-        mean = float(np.mean(shares))
-        low, high = binomial_interval(round(mean * n), n, level=self.level)
-        spread = quantile(self.level) * math.sqrt((1 / len(shares) + 1) * np.var(shares, ddof=1))
-        below, above = math.hypot(mean - low, spread), math.hypot(high - mean, spread)
-        return max(0.0, mean - below), min(1.0, mean + above)
+    Thresholds differ between splits, which share inputs (Nadeau and Bengio 2003); that is added to the interval of a share.
+    """
+    scores, aurocs, default_aurocs, *shares, default_shares = zip(*measured, strict=True)
+    if stays:
+        scores, aurocs, shares = (default,), default_aurocs, [default_shares]
+    lows, highs = [], []
+    for of_score in shares:
+        mean = float(np.mean(of_score))
+        low, high = binomial_interval(round(mean * n), n, level=level)
+        spread = quantile(level) * math.sqrt((1 / len(of_score) + 1) * np.var(of_score, ddof=1))
+        lows.append(max(0.0, mean - math.hypot(mean - low, spread)))
+        highs.append(min(1.0, mean + math.hypot(high - mean, spread)))
+    chosen = max(sorted(set(scores)), key=scores.count)
+    auroc, default_auroc, caught = (float(np.mean(values)) for values in (aurocs, default_aurocs, shares[0]))
+    return HeldOut(name, chosen, auroc, default_auroc, caught, min(lows), max(highs))
 
 
 def _rows(scores: ScoresByName) -> int:
@@ -278,6 +249,5 @@ def _rows(scores: ScoresByName) -> int:
 
 def _halves(scores: ScoresByName, generator: np.random.Generator) -> tuple[ScoresByName, ScoresByName]:
     order = generator.permutation(_rows(scores))
-    half = len(order) // 2
-    first, second = order[:half], order[half:]
+    first, second = order[: len(order) // 2], order[len(order) // 2 :]
     return {name: x[first] for name, x in scores.items()}, {name: x[second] for name, x in scores.items()}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -16,18 +15,17 @@ from credalens.checks.intervals import trusted_intervals
 from credalens.checks.options import check_fraction, count_text
 from credalens.core.intervals import ProbabilityIntervals, tightened
 from credalens.guard.binomial import conformal_quantile, least_samples
-from credalens.guard.saved import SavedFormat
-from credalens.guard.signature import PredictionKind
+from credalens.guard.saved import Saved, SavedFormat
+from credalens.guard.signature import Signature
 from credalens.prediction import CredalPrediction
 
-SAVED: Final = SavedFormat("covering-intervals", 2, {1: dict})
 LEAST: Final = 0.1  # of an adaptive scale
 MOST: Final = 1 / LEAST  # a margin that makes every interval [0, 1]
 ROUNDING: Final = 4 * float(np.finfo(np.float32).eps)  # what bounds may lose in float32; it only adds coverage
 
 
 @dataclass(frozen=True)
-class CoveringIntervals:
+class CoveringIntervals(Saved):
     r"""Intervals :math:`[l - q s, u + q s]` that hold the distribution h of people's labels, all classes at once.
 
     Use them if several people labelled each calibration input; :meth:`fit` makes them.
@@ -42,11 +40,13 @@ class CoveringIntervals:
     :ivar raw_coverage: the share of calibration inputs that the intervals hold as they are.
     """
 
+    FORMAT = SavedFormat("covering-intervals", 2, {1: dict})
+
     alpha: float
     adaptive: bool
     margin: float
     raw_coverage: float
-    fitted_on: PredictionKind
+    fitted_on: Signature
     n_samples: int
 
     @classmethod
@@ -64,7 +64,7 @@ class CoveringIntervals:
         >>> round(covering.raw_coverage, 2), round(covering.margin, 2)
         (0.03, 0.18)
         """
-        kind, rate = PredictionKind.of(prediction), check_fraction(alpha, "alpha")
+        signature, rate = Signature.of(prediction), check_fraction(alpha, "alpha")
         violations = largest_violations(prediction, answers, adaptive=bool(adaptive))
         least = least_samples(rate)
         if len(violations) < least:
@@ -74,39 +74,28 @@ class CoveringIntervals:
                 stacklevel=2,
             )
         margin, raw = min(MOST, conformal_quantile(violations, rate)), float((violations == 0).mean())
-        return cls(rate, bool(adaptive), margin, raw, kind, len(violations))
+        return cls(rate, bool(adaptive), margin, raw, signature, len(violations))
 
     def inflate(self, prediction: CredalPrediction, /) -> ProbabilityIntervals:
         """The intervals of a prediction, widened by the margin, clipped and tightened."""
-        self.fitted_on.check(PredictionKind.of(prediction))
+        self.fitted_on.check(Signature.of(prediction))
         intervals = trusted_intervals(prediction.lower, prediction.upper)
         margin = self.margin * _scale(prediction, self.adaptive) + ROUNDING
         low, high = np.maximum(intervals.lower - margin, 0), np.minimum(intervals.upper + margin, 1)
         return ProbabilityIntervals._trusted(*map(intervals.restore, tightened(low, high)))
 
-    def save(self, path: str | os.PathLike[str], /) -> None:
-        """Write as JSON, whole or not at all."""
-        SAVED.write(path, asdict(self))
+    def saved_fields(self) -> dict[str, Any]:
+        """The fields of the file."""
+        return {**vars(self), "fitted_on": self.fitted_on.without_base()}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], /) -> CoveringIntervals:
-        """Read what :meth:`save` wrote."""
-        return SAVED.read(path, lambda fields: cls(**{**fields, "fitted_on": PredictionKind(**fields["fitted_on"])}))
+    def restored(cls, fields: dict[str, Any], /) -> CoveringIntervals:
+        """The intervals from the fields of a file."""
+        return cls(**{**fields, "fitted_on": Signature(**fields["fitted_on"])})
 
 
 def largest_violations(prediction: CredalPrediction, answers: Any, /, *, adaptive: bool = False) -> NDArray[np.float64]:
     """By how much each label distribution leaves its intervals at the worst class, (rows,); 0 where it lies inside."""
-    intervals, h = trusted_intervals(prediction.lower, prediction.upper), _distributions(answers, prediction)
-    violations = np.maximum(np.maximum(intervals.lower - h, h - intervals.upper), 0)
-    return (violations / _scale(prediction, adaptive)).max(axis=1)
-
-
-def _scale(prediction: CredalPrediction, adaptive: bool) -> NDArray[np.float64]:
-    p = to_numpy(prediction.probability)[0].astype(np.float64).reshape(-1, prediction.lower.shape[-1])
-    return np.sqrt(p * np.maximum(1 - p, 0)) + LEAST if adaptive else np.ones_like(p)
-
-
-def _distributions(answers: Any, prediction: CredalPrediction) -> NDArray[np.float64]:
     counts = as_array(answers, "answers")[0].astype(np.float64)
     if counts.shape != tuple(prediction.lower.shape):
         raise ValueError(
@@ -116,4 +105,12 @@ def _distributions(answers: Any, prediction: CredalPrediction) -> NDArray[np.flo
     refuse_values(bad, counts, "answers", "negative or not finite", "Count how many people chose each class.")
     sums = counts.sum(axis=-1)
     refuse_values(sums == 0, sums, "sums of answers", "0", "Drop inputs that nobody labelled.")
-    return (counts / sums[..., None]).reshape(-1, counts.shape[-1])
+    intervals = trusted_intervals(prediction.lower, prediction.upper)
+    h = (counts / sums[..., None]).reshape(intervals.lower.shape)
+    violations = np.maximum(np.maximum(intervals.lower - h, h - intervals.upper), 0)
+    return (violations / _scale(prediction, adaptive)).max(axis=1)
+
+
+def _scale(prediction: CredalPrediction, adaptive: bool) -> NDArray[np.float64]:
+    p = to_numpy(prediction.probability)[0].astype(np.float64).reshape(-1, prediction.lower.shape[-1])
+    return np.sqrt(p * np.maximum(1 - p, 0)) + LEAST if adaptive else np.ones_like(p)

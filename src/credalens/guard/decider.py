@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -15,30 +14,58 @@ from numpy.typing import NDArray
 
 from credalens import __version__
 from credalens.arrays import array_kind_of, to_numpy
-from credalens.checks.options import check_count, check_fraction
-from credalens.core.scores import DEFAULT, FALLBACK_SCORES, highest_possible
-from credalens.guard.binomial import binomial_interval, conformal_rate_range, most_hits
-from credalens.guard.calibration import CalibrationData
+from credalens.checks.arrays import read_labels
+from credalens.checks.options import check_base, check_choice, check_count, check_fraction, check_tolerance, check_trim
+from credalens.core.scores import DEFAULT, FALLBACK_SCORES, SCORES, highest_possible
+from credalens.guard.binomial import (
+    PValueTable,
+    alarm_threshold,
+    binomial_interval,
+    conformal_rate_range,
+    most_hits,
+    p_values,
+    share_at_top,
+)
 from credalens.guard.conformal_sets import ConformalSets, of_earlier_version
-from credalens.guard.decisions import LIKE, MANY, NONE, RISKY, SEVERAL, UNLIKE, Decisions, PromiseCheck, count_decisions
-from credalens.guard.false_alarms import PValueTable, alarm_threshold, p_values, share_at_top
+from credalens.guard.decisions import DecisionCounts, Decisions, PromiseCheck, Reason
 from credalens.guard.limit_search import promised_limit
 from credalens.guard.risk import Promise, Risk, read_risks
-from credalens.guard.rounding import Slack
-from credalens.guard.saved import SavedFormat, checksum, number, numbers, plain_fields
-from credalens.guard.signature import PredictionKind, Signature, check_prediction
+from credalens.guard.saved import Saved, SavedFormat, checksum, number, numbers, plain_fields
+from credalens.guard.signature import (
+    POINTS,
+    CalibrationData,
+    Signature,
+    Slack,
+    check_prediction,
+    named_class,
+    scores_of,
+)
 from credalens.prediction import CredalPrediction
 
 UNIFORM: Final = ", because their credal sets contain the uniform distribution or nearly do"
 MANY_SCORES: Final = 1 << 14  # at a time: worth a table, which takes a millisecond to make
 
 
+def _from_version_1(stored: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a guard whose scores were compared to the last digit, and whose limit said where its threshold decides."""
+    above = math.nextafter(number(stored["threshold"]), math.inf)
+    limit = math.inf if number(stored["limit"]) >= above else stored["limit"]
+    return _from_version_2({**stored, "limit": limit, "rounding": 0.0})
+
+
+def _from_version_2(stored: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a guard whose sets drew theta in another way, and whose note was called members."""
+    return {**stored, "note": stored["members"], "sets": stored["sets"] and of_earlier_version(stored["sets"])}
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Guard:
+class Guard(Saved):
     """Accepts predictions or abstains, with a promise about each; made by :meth:`fit`, used by :meth:`decide`.
 
-    :ivar signature: what predictions must have in common with those of the calibration data, and how their score is read.
+    :ivar signature: what predictions must have in common with those of the calibration data.
+    :ivar score: the score of the catalogue that it compares.
+    :ivar point: which point prediction names the class that it decides about, "intersection" or "mean".
     :ivar version: of credalens when it was fitted.
     :ivar note: on the members, by the person who fitted it.
     :ivar false_alarm_rate: the largest share of new inputs like the calibration data that are called unlike it, on average
@@ -52,7 +79,11 @@ class Guard:
     :ivar scores: of the calibration data, sorted.
     """
 
+    FORMAT = SavedFormat("guard", 3, {1: _from_version_1, 2: _from_version_2})
+
     signature: Signature
+    score: str
+    point: str
     version: str
     note: str
     false_alarm_rate: float | None
@@ -115,7 +146,7 @@ class Guard:
         guard = cls.from_calibration(
             data,
             false_alarm_rate=false_alarm_rate,
-            risks=read_risks(max_error, max_class_error, class_by, data.signature.kind.classes),
+            risks=read_risks(max_error, max_class_error, class_by, data.signature.classes),
             confidence=confidence,
             sets=sets,
             largest_set=largest_set,
@@ -148,30 +179,28 @@ class Guard:
         ordered = np.sort(data.scores)
         if not len(ordered):
             raise ValueError("the calibration data are empty; a guard needs inputs like those it will meet.")
+        if sets is not None and not isinstance(sets, ConformalSets):
+            raise TypeError(
+                f"sets must be what ConformalSets.fit(prediction, labels) returns; got {type(sets).__name__}."
+            )
+        if sets is not None and len(sets.thresholds) != (classes := data.signature.classes):
+            raise ValueError(f"the sets are for {len(sets.thresholds)} classes and the prediction has {classes}.")
         threshold = math.inf if rate is None else alarm_threshold(ordered, rate)
         limit, promises = promised_limit(data, ordered, threshold, risks, confidence)
         return cls(
             signature=data.signature,
+            score=data.score,
+            point=data.point,
             version=__version__,
             note=note,
             false_alarm_rate=rate,
             threshold=threshold,
             limit=limit,
             promises=promises,
-            sets=_check_sets(sets, data.signature.kind.classes),
+            sets=sets,
             largest_set=check_count(largest_set, "largest_set"),
             scores=ordered,
         )
-
-    @property
-    def score(self) -> str:
-        """The score of the catalogue that it compares."""
-        return self.signature.score
-
-    @property
-    def point(self) -> str:
-        """Which point prediction names the class that it decides about, "intersection" or "mean"."""
-        return self.signature.point
 
     @property
     def base(self) -> float:
@@ -181,17 +210,17 @@ class Guard:
     @property
     def classes(self) -> int:
         """How many classes predictions must have."""
-        return self.signature.kind.classes
+        return self.signature.classes
 
     @property
     def n_members(self) -> int:
         """How many members predictions must have."""
-        return self.signature.kind.n_members
+        return self.signature.n_members
 
     @property
     def trim(self) -> float:
         """With which trim predictions must be made."""
-        return self.signature.kind.trim
+        return self.signature.trim
 
     @property
     def n(self) -> int:
@@ -207,11 +236,11 @@ class Guard:
         """
         if self.false_alarm_rate is None:
             return None
-        slack, allowed = self.signature.slack(), most_hits(self.false_alarm_rate, self.n + 1)
+        slack, allowed = self.slack(), most_hits(self.false_alarm_rate, self.n + 1)
         at_least = int((self.scores >= slack.lowest(self.threshold)).sum())
         if at_least == allowed and (np.diff(self.scores) > 0).all():
             return conformal_rate_range(self.false_alarm_rate, self.n)
-        return binomial_interval(int(self._unlike(self.scores, slack).sum()), self.n)
+        return binomial_interval(int((slack.lowest(self.scores) > self.threshold).sum()), self.n)
 
     @property
     def blindness(self) -> str:
@@ -219,7 +248,7 @@ class Guard:
         if self.false_alarm_rate is None:
             return ""
         highest = highest_possible(self.score, classes=self.classes, members=self.n_members, base=self.base)
-        share = share_at_top(self.scores, self.false_alarm_rate, highest, self.signature.slack())
+        share = share_at_top(self.scores, self.false_alarm_rate, highest, self.slack())
         if not share:
             return ""
         others = " or ".join(f"{name!r}" for name in FALLBACK_SCORES if name != self.score)
@@ -233,44 +262,44 @@ class Guard:
     @property
     def digest(self) -> str:
         """A short hash of everything that decides."""
-        return checksum(plain_fields(self._fields()))
+        return checksum(plain_fields(self.saved_fields()))
 
     def decide(self, prediction: CredalPrediction) -> Decisions:
         """Accept or abstain, for each input of a prediction that was made as those of the calibration data."""
-        self.check(PredictionKind.of(prediction), prediction.base)
+        self.check(Signature.of(prediction))
         return self.decide_rows(prediction)
 
-    def check(self, kind: PredictionKind, base: float, /) -> None:
-        """Refuse predictions that it may not decide about, by their kind and base alone."""
-        self.signature.check(kind, base)
+    def check(self, signature: Signature, /) -> None:
+        """Refuse predictions with a signature that it may not decide about."""
+        self.signature.check(signature, score=self.score)
+        if self.sets is not None:
+            self.sets.fitted_on.check(signature)
 
     def decide_rows(self, prediction: CredalPrediction, /) -> Decisions:
-        """`decide` without the checks that one part of a table has to pass for all: of its kind and base."""
+        """`decide` without the check of the signature, which one part of a table has to pass for all."""
         check_prediction(prediction)
-        scores, kind, rounding = (
-            self.signature.scores_of(prediction),
-            array_kind_of(prediction.lower),
-            prediction._rounding,
-        )
+        scores, rounding = scores_of(prediction, self.score), prediction._rounding
+        kind = array_kind_of(prediction.lower)
         if self.sets is None:
-            accepted = kind.restore(self.accepts(scores, rounding))
-            return Decisions(accepted, scores, None, None, self, prediction, kind)
-        mask = self.sets.predict_set(prediction) if scores.size else prediction.lower > 1
-        codes = self._with_sets(self.reasons(scores, rounding), to_numpy(mask)[0], prediction)
-        return Decisions(kind.restore(codes == LIKE), scores, mask, codes, self, prediction, kind)
+            return Decisions(kind.restore(self.accepts(scores, rounding)), scores, None, None, self, prediction, kind)
+        masks = self.sets.masks(prediction)
+        codes = self.reasons(scores, rounding)
+        named = to_numpy(named_class(prediction, self.point))[0][..., None]
+        sizes = masks.sum(axis=-1)
+        alone = (sizes == 1) & np.take_along_axis(masks, named, axis=-1)[..., 0]
+        in_question = codes == Reason.RISKY if self.promises else (codes == Reason.LIKE) & ~alone
+        by_size = np.where(sizes > self.largest_set, Reason.MANY, np.where(sizes > 0, Reason.SEVERAL, Reason.NONE))
+        codes = np.where(in_question, by_size, codes).astype(np.int8)
+        accepted = kind.restore(codes == Reason.LIKE)
+        return Decisions(accepted, scores, kind.restore(masks), codes, self, prediction, kind)
 
-    def _with_sets(self, codes: NDArray, mask: NDArray, prediction: CredalPrediction) -> NDArray[np.int8]:
-        """The reasons where a set stands in for a single class that is not accepted."""
-        sizes = mask.sum(axis=-1)
-        named = to_numpy(self.signature.predicted(prediction))[0][..., None]
-        single = (sizes == 1) & np.take_along_axis(mask, named, axis=-1)[..., 0]
-        in_question = codes == RISKY if self.promises else (codes == LIKE) & ~single
-        by_size = np.where(sizes > self.largest_set, MANY, np.where(sizes > 0, SEVERAL, NONE))
-        return np.where(in_question, by_size, codes).astype(np.int8)
+    def slack(self, rounding: float | None = None, /) -> Slack:
+        """By how much a score may be off; ``rounding`` is that of its members, by default of the calibration data."""
+        return self.signature.slack(self.score, rounding)
 
     def p_values(self, scores: NDArray, rounding: float | None = None, /) -> NDArray[np.float64]:
         """The p-value of each score of being like the calibration data; ``rounding`` is that of its members."""
-        lowest = self.signature.slack(rounding).lowest(scores)
+        lowest = self.slack(rounding).lowest(scores)
         return p_values(self.scores, lowest) if scores.size < MANY_SCORES else self._table.p_values(lowest)
 
     @cached_property
@@ -279,48 +308,88 @@ class Guard:
 
     def accepts(self, scores: NDArray, rounding: float | None = None, /) -> NDArray[np.bool_]:
         """Whether each score is accepted."""
-        slack = self.signature.slack(rounding)
-        accepted = ~self._unlike(scores, slack)
+        slack = self.slack(rounding)
+        accepted = ~(slack.lowest(scores) > self.threshold)
         return accepted & (scores < slack.lowest(self.limit)) if self.promises else accepted
 
-    def _unlike(self, scores: NDArray, slack: Slack) -> NDArray[np.bool_]:
-        return slack.lowest(scores) > self.threshold
-
     def reasons(self, scores: NDArray, rounding: float | None = None, /) -> NDArray[np.int8]:
-        """Why each score is accepted or not, as a place in ``decisions.REASONS``."""
-        refused = np.where(self._unlike(scores, self.signature.slack(rounding)), UNLIKE, RISKY)
-        return np.where(self.accepts(scores, rounding), LIKE, refused).astype(np.int8)
-
-    def save(self, path: str | os.PathLike[str], /) -> None:
-        """Write as JSON that a person can read; the file appears whole or not at all."""
-        FORMAT.write(path, self._fields())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], /) -> Guard:
-        """Read what :meth:`save` wrote, to the bit."""
-        return FORMAT.read(path, cls._restored)
+        """The `Reason` why each score is accepted or not."""
+        refused = np.where(self.slack(rounding).lowest(scores) > self.threshold, Reason.UNLIKE, Reason.RISKY)
+        return np.where(self.accepts(scores, rounding), Reason.LIKE, refused).astype(np.int8)
 
     def check_promises(self, prediction: CredalPrediction, labels: Any = None) -> tuple[PromiseCheck, ...]:
         """Whether the promises hold on other data; a sound one is called broken with a probability of at most 0.025."""
-        return count_decisions(self, prediction, labels).checks(self)
+        return self.count(prediction, labels).checks
+
+    def count(self, prediction: CredalPrediction, labels: Any = None) -> DecisionCounts:
+        """Decide about every input, and count; promises about errors and sets can be checked only with labels."""
+        decided = self.decide(prediction)
+        accepted, rows = np.ravel(to_numpy(decided.accepted)[0]), decided.scores.size
+        unlike = int((decided.codes == Reason.UNLIKE).sum())
+        checks, errors, misses = [], None, None
+        if self.false_alarm_rate is not None:
+            checks.append(PromiseCheck("false-alarm rate", self.false_alarm_rate, unlike, rows, self.n))
+        if labels is not None:
+            truth = read_labels(labels, "labels", np.broadcast_to(0, prediction.lower.shape)).ravel()
+            named = np.ravel(to_numpy(decided.prediction)[0])
+            wrong = accepted & (named != truth)
+            errors = int(wrong.sum())
+            for promise in self.promises:
+                group = accepted & promise.concerns(named, truth)
+                checks.append(
+                    PromiseCheck(promise.name, promise.max_error, int((group & wrong).sum()), int(group.sum()))
+                )
+            if self.sets is not None:
+                masks = to_numpy(decided.set)[0].reshape(rows, -1)
+                misses = int((~masks[np.arange(rows), truth]).sum())
+                checks.append(
+                    PromiseCheck("sets without the true class", self.sets.alpha, misses, rows, self.sets.n_samples)
+                )
+        offered = int((decided.codes == Reason.SEVERAL).sum())
+        return DecisionCounts(rows, unlike, int(accepted.sum()), offered, errors, misses, tuple(checks))
 
     def __repr__(self) -> str:
         rate = "" if self.false_alarm_rate is None else f", false_alarm_rate={self.false_alarm_rate:g}"
         promises = "".join(f", {promise.name} <= {promise.max_error:g}" for promise in self.promises)
         return f"Guard(score={self.score!r}, n={self.n}{rate}{promises})"
 
-    def _fields(self) -> dict[str, Any]:
-        own = {name: value for name, value in vars(self).items() if name not in ("signature", "_table")}
-        promises = {promise.name: asdict(promise) for promise in self.promises}
-        sets = None if self.sets is None else self.sets.saved_fields()
-        about = {"promises": promises, "sets": sets, "n": self.n, "scores": self.scores}
-        return {**self.signature.saved_fields(), **own, **about}
+    def saved_fields(self) -> dict[str, Any]:
+        """The fields of the file, in their order."""
+        names = (
+            "version",
+            "note",
+            "false_alarm_rate",
+            "threshold",
+            "limit",
+            "promises",
+            "sets",
+            "largest_set",
+            "scores",
+        )
+        signature = asdict(self.signature)
+        fields = {"score": self.score, "point": self.point, "base": signature.pop("base"), **signature}
+        return {
+            **fields,
+            **{name: getattr(self, name) for name in names},
+            "promises": {promise.name: asdict(promise) for promise in self.promises},
+            "sets": None if self.sets is None else self.sets.saved_fields(),
+            "n": self.n,
+        }
 
     @classmethod
-    def _restored(cls, stored: dict[str, Any]) -> Guard:
+    def restored(cls, stored: dict[str, Any], /) -> Guard:
+        """The guard from the fields of a file."""
         rate, sets = stored["false_alarm_rate"], stored["sets"]
         return cls(
-            signature=Signature.restored(stored),
+            signature=Signature(
+                check_count(stored["classes"], "classes", least=2),
+                check_count(stored["n_members"], "n_members"),
+                check_trim(stored["trim"]),
+                check_tolerance(stored["rounding"]),
+                check_base(stored["base"]),
+            ),
+            score=check_choice(stored["score"], tuple(SCORES), "score"),
+            point=check_choice(stored["point"], POINTS, "point"),
             version=str(stored["version"]),
             note=str(stored["note"]),
             false_alarm_rate=None if rate is None else check_fraction(rate, "false_alarm_rate"),
@@ -333,21 +402,6 @@ class Guard:
         )
 
 
-def _from_version_1(stored: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a guard whose scores were compared to the last digit, and whose limit said where its threshold decides."""
-    above = math.nextafter(number(stored["threshold"]), math.inf)
-    limit = math.inf if number(stored["limit"]) >= above else stored["limit"]
-    return _from_version_2({**stored, "limit": limit, "rounding": 0.0})
-
-
-def _from_version_2(stored: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a guard whose sets drew theta in another way, and whose note was called members."""
-    return {**stored, "note": stored["members"], "sets": stored["sets"] and of_earlier_version(stored["sets"])}
-
-
-FORMAT: Final = SavedFormat("guard", 3, {1: _from_version_1, 2: _from_version_2})
-
-
 def guard_in_use(guard: Guard | None, /) -> Guard:
     """The guard of an adapter that was given one."""
     if not isinstance(guard, Guard):
@@ -355,11 +409,3 @@ def guard_in_use(guard: Guard | None, /) -> Guard:
             f"there is no guard to decide with: pass guard=Guard.fit(prediction, labels), or Guard.load(path); got {guard!r}."
         )
     return guard
-
-
-def _check_sets(sets: Any, classes: int) -> ConformalSets | None:
-    if sets is not None and not isinstance(sets, ConformalSets):
-        raise TypeError(f"sets must be what ConformalSets.fit(prediction, labels) returns; got {type(sets).__name__}.")
-    if sets is not None and len(sets.thresholds) != classes:
-        raise ValueError(f"the sets are for {len(sets.thresholds)} classes and the prediction has {classes}.")
-    return sets

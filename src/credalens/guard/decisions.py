@@ -1,26 +1,29 @@
-"""What a guard decided about each input, why, and whether its promises hold there."""
+"""Decisions of a guard: what it decided about each input and why, how often, and whether its promises hold there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.arrays import ArrayKind, to_numpy
-from credalens.checks.labels import read_labels
+from credalens.arrays import ArrayKind
 from credalens.guard.binomial import binomial_interval, binomial_tail, conformal_excess, largest_kept
+from credalens.guard.signature import Slack, named_class
 from credalens.prediction import CredalPrediction
 
-if TYPE_CHECKING:
-    from credalens.guard.decider import Guard
-
-
 ACCEPT, OFFER, ABSTAIN = DECISIONS = ("accept", "offer", "abstain")
-LIKE, SEVERAL, UNLIKE, RISKY, MANY, NONE = range(6)
+
+
+class Reason(IntEnum):
+    """The reason for a decision, as a place in ``REASONS`` and ``DECISION_BY_REASON``."""
+
+    LIKE, SEVERAL, UNLIKE, RISKY, MANY, NONE = range(6)
+
+
 REASONS: Final = (
     "like the calibration data",
     "a few classes are possible",
@@ -29,9 +32,25 @@ REASONS: Final = (
     "too many classes are possible",
     "no class is possible",
 )
-
 DECISION_BY_REASON: Final = (ACCEPT, OFFER, *(ABSTAIN,) * 4)
 _DECISION_TEXTS, _REASON_TEXTS = np.array(DECISION_BY_REASON), np.array(REASONS)
+
+
+class Decider(Protocol):
+    """All that decisions ask later of the guard that made them."""
+
+    @property
+    def point(self) -> str:
+        """Which point prediction names the class."""
+
+    def p_values(self, scores: NDArray, rounding: float, /) -> NDArray[np.float64]:
+        """The p-value of each score of being like the calibration data; ``rounding`` is that of its members."""
+
+    def reasons(self, scores: NDArray, rounding: float, /) -> NDArray[np.int8]:
+        """The `Reason` why each score is accepted or not."""
+
+    def slack(self, rounding: float, /) -> Slack:
+        """By how much a score may be off."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,7 +66,7 @@ class Decisions:
     scores: NDArray[np.float64]
     set: Any
     _codes: NDArray[np.int8] | None = field()
-    _guard: Guard = field()
+    _guard: Decider = field()
     _prediction: CredalPrediction = field()
     _array_kind: ArrayKind = field()
 
@@ -59,7 +78,7 @@ class Decisions:
     @cached_property
     def prediction(self) -> Any:
         """The class that the guard's point prediction names; computed on first access."""
-        return self._guard.signature.predicted(self._prediction)
+        return named_class(self._prediction, self._guard.point)
 
     @cached_property
     def decision(self) -> NDArray[np.str_]:
@@ -73,8 +92,13 @@ class Decisions:
 
     @cached_property
     def codes(self) -> NDArray[np.int8]:
-        """The place of each reason in ``REASONS``, and of its decision in ``DECISION_BY_REASON``."""
+        """The `Reason` of each decision."""
         return self._guard.reasons(self.scores, self._prediction._rounding) if self._codes is None else self._codes
+
+    @property
+    def slack(self) -> Slack:
+        """By how much the scores may be off: by more, where members come in half precision."""
+        return self._guard.slack(self._prediction._rounding)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -95,20 +119,15 @@ class PromiseCheck:
     The test is exact. For false alarms and sets it allows for the luck of calibration: they promise a mean over draws of the
     calibration data, and the rate of a single guard may be above it.
 
-    :ivar low: lower end of the exact 95 % interval of the share among inputs like the observed ones.
-    :ivar high: its upper end.
-    :ivar p_value: the largest probability of this many hits or more if the promise holds.
-    :ivar holds_up_to: the largest share of ``n`` that does not contradict the promise.
+    :ivar calibrated: the number of calibration inputs of a promise that is a mean over draws of them; None of one that holds
+        for the guard itself.
     """
 
     name: str
     promised: float
     hits: int
     n: int
-    low: float
-    high: float
-    p_value: float
-    holds_up_to: float
+    calibrated: int | None = None
 
     @property
     def observed(self) -> float | None:
@@ -116,89 +135,67 @@ class PromiseCheck:
         return self.hits / self.n if self.n else None
 
     @property
+    def low(self) -> float:
+        """Lower end of the exact 95 % interval of the share among inputs like the observed ones."""
+        return self._interval[0]
+
+    @property
+    def high(self) -> float:
+        """Its upper end."""
+        return self._interval[1]
+
+    @cached_property
+    def _interval(self) -> tuple[float, float]:
+        return binomial_interval(self.hits, self.n) if self.n else (0.0, 1.0)
+
+    @cached_property
+    def p_value(self) -> float:
+        """The largest probability of this many hits or more if the promise holds."""
+        return self._excess(self.hits)
+
+    @cached_property
+    def holds_up_to(self) -> float:
+        """The largest share of ``n`` that does not contradict the promise."""
+        return largest_kept(self._excess, self.n, LEVEL) / self.n if self.n else 1.0
+
+    @property
     def kept(self) -> bool:
         """False if the data contradict the promise; a promise that holds is contradicted in at most 2.5 % of such checks."""
         return self.p_value > LEVEL
 
+    def _excess(self, hits: int) -> float:
+        """The probability of so many hits or more, at the rate that is promised."""
+        if self.calibrated is not None:
+            return conformal_excess(hits, self.n, self.promised, self.calibrated)
+        return 1 - binomial_tail(hits - 1, self.n, self.promised) if hits else 1.0
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True)
 class DecisionCounts:
     """How often a guard decided what; of the parts of a data set they add up.
 
     :ivar unlike: inputs that are unlike the calibration data.
     :ivar errors: wrong predictions among the accepted; None without labels.
     :ivar misses: sets without the true class, offered or not; None without labels.
-    :ivar concerned: of each promise, the accepted inputs and the errors among them, (promises, 2); None without labels.
+    :ivar checks: every promise that can be checked with these data.
     """
 
     rows: int
     unlike: int
     accepted: int
     offered: int
-    errors: Any = None
-    misses: Any = None
-    concerned: Any = None
+    errors: int | None = None
+    misses: int | None = None
+    checks: tuple[PromiseCheck, ...] = ()
 
     def __add__(self, other: DecisionCounts) -> DecisionCounts:
-        def added(name: str) -> Any:
-            own = getattr(self, name)
-            return None if own is None else own + getattr(other, name)
-
-        return DecisionCounts(*(added(part.name) for part in fields(self)))
-
-    def checks(self, guard: Guard, /) -> tuple[PromiseCheck, ...]:
-        """Every promise of the guard that can be checked with these data."""
-        found = []
-        if (rate := guard.false_alarm_rate) is not None:
-            excess = partial(conformal_excess, n=self.rows, rate=rate, calibrated=guard.n)
-            found.append(_check("false-alarm rate", rate, self.unlike, self.rows, excess))
-        if self.concerned is not None:
-            for promise, (accepted, errors) in zip(guard.promises, self.concerned.tolist(), strict=True):
-                excess = partial(_binomial_excess, n=accepted, rate=promise.max_error)
-                found.append(_check(promise.name, promise.max_error, errors, accepted, excess))
-        if self.misses is not None and (sets := guard.sets) is not None:
-            excess = partial(conformal_excess, n=self.rows, rate=sets.alpha, calibrated=sets.n_samples)
-            found.append(_check("sets without the true class", sets.alpha, self.misses, self.rows, excess))
-        return tuple(found)
-
-
-def count_decisions(guard: Guard, prediction: CredalPrediction, labels: Any = None, /) -> DecisionCounts:
-    """Decide about every input, and count."""
-    decided = guard.decide(prediction)
-    accepted = np.ravel(to_numpy(decided.accepted)[0])
-    counts: dict[str, Any] = {
-        "rows": accepted.size,
-        "unlike": int((decided.codes == UNLIKE).sum()),
-        "accepted": int(accepted.sum()),
-        "offered": int((decided.decision == OFFER).sum()) if guard.sets else 0,
-    }
-    if labels is not None:
-        truth = read_labels(labels, "labels", np.broadcast_to(0, prediction.lower.shape))
-        counts |= _against(guard, decided, accepted, truth)
-    return DecisionCounts(**counts)
-
-
-def _against(guard: Guard, decided: Decisions, accepted: Any, truth: Any) -> dict[str, Any]:
-    """The counts that need the true classes."""
-    named, labels = np.ravel(to_numpy(decided.prediction)[0]), truth.ravel()
-    wrong = accepted & (named != labels)
-    concerned = [accepted & promise.concerns(named, labels) for promise in guard.promises]
-    counts: dict[str, Any] = {
-        "errors": int(wrong.sum()),
-        "concerned": np.array([[group.sum(), (group & wrong).sum()] for group in concerned]).reshape(-1, 2),
-    }
-    if decided.set is not None:
-        held = np.take_along_axis(to_numpy(decided.set)[0], truth[..., None], axis=-1)
-        counts["misses"] = int((~held).sum())
-    return counts
-
-
-def _binomial_excess(hits: int, /, n: int, rate: float) -> float:
-    """P(X >= hits) for X binomial of n with probability ``rate``."""
-    return 1 - binomial_tail(hits - 1, n, rate) if hits else 1.0
-
-
-def _check(name: str, promised: float, hits: int, n: int, excess: Callable[[int], float]) -> PromiseCheck:
-    low, high = binomial_interval(hits, n) if n else (0.0, 1.0)
-    holds_up_to = largest_kept(excess, n, LEVEL) / n if n else 1.0
-    return PromiseCheck(name, promised, hits, n, low, high, excess(hits), holds_up_to)
+        pairs = zip(self.checks, other.checks, strict=True)
+        return DecisionCounts(
+            self.rows + other.rows,
+            self.unlike + other.unlike,
+            self.accepted + other.accepted,
+            self.offered + other.offered,
+            None if self.errors is None or other.errors is None else self.errors + other.errors,
+            None if self.misses is None or other.misses is None else self.misses + other.misses,
+            tuple(replace(own, hits=own.hits + more.hits, n=own.n + more.n) for own, more in pairs),
+        )

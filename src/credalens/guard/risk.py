@@ -22,7 +22,7 @@ passes if it passes for each of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,9 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.options import check_choice, check_count, check_fraction
-from credalens.guard.binomial import binomial_tail, upper_bound
-from credalens.guard.calibration import Outcomes
-from credalens.guard.rounding import EXACT, Slack
+from credalens.guard.binomial import binomial_interval, binomial_tail, upper_bound
+from credalens.guard.signature import EXACT, CalibrationData, Slack
 
 CLASS_BY: Final = ("true", "predicted")
 
@@ -91,18 +90,13 @@ def read_risks(
     """The risks that a caller asks for; ``max_class_error`` is one number for every class, or class -> number."""
     check_choice(class_by, CLASS_BY, "class_by")
     risks = [] if max_error is None else [Risk(check_fraction(max_error, "max_error"))]
-    return (*risks, *(_class_risk(*entry, class_by, classes) for entry in _by_class(max_class_error, classes)))
-
-
-def _by_class(rates: Any, classes: int) -> list[tuple[Any, Any]]:
-    if isinstance(rates, Mapping):
-        return list(rates.items())
-    return [] if rates is None else [(of_class, rates) for of_class in range(classes)]
-
-
-def _class_risk(of_class: Any, rate: Any, class_by: str, classes: int) -> Risk:
-    place = check_count(of_class, "a class of max_class_error", least=0, most=classes - 1)
-    return Risk(check_fraction(rate, "max_class_error"), place, class_by)
+    rates: Any = {} if max_class_error is None else max_class_error
+    if not isinstance(rates, Mapping):
+        rates = dict.fromkeys(range(classes), rates)
+    for of_class, rate in rates.items():
+        place = check_count(of_class, "a class of max_class_error", least=0, most=classes - 1)
+        risks.append(Risk(check_fraction(rate, "max_class_error"), place, class_by))
+    return tuple(risks)
 
 
 LIMITS: Final = 100
@@ -146,23 +140,26 @@ class Tested:
         """How many inputs it concerns at the loosest limit."""
         return int(self.accepted.max(initial=0))
 
-    @property
-    def tolerant(self) -> int:
-        """How many accepted inputs a test needs that tolerates errors."""
-        return max(self.fewest(), min(TOLERANT * self.fewest(), self.most // 4), self.most // 10)
+    def accepted_at(self, place: int, /) -> int:
+        """How many accepted inputs it concerns at one limit."""
+        return int(self.accepted[place])
 
-    def passes(self, place: int, share: float, /) -> bool:
-        """Whether the limit passes at a share of the probability of error."""
-        return self.p_value(place) <= share * (1 - self.confidence) * (1 + 1e-12)
+    def errors_at(self, place: int, /) -> int:
+        """How many of these are errors."""
+        return int(self.errors[place])
 
     def p_value(self, place: int, /) -> float:
         """Of "the error rate is above the one that is allowed"."""
-        return binomial_tail(int(self.errors[place]), int(self.accepted[place]), self.risk.max_error)
+        return binomial_tail(self.errors_at(place), self.accepted_at(place), self.risk.max_error)
+
+    def interval(self, place: int, /) -> tuple[float, float]:
+        """Of the error rate, with a confidence of 95 %."""
+        return binomial_interval(self.errors_at(place), self.accepted_at(place))
 
     def bound(self, place: int, share: float = 1.0, /) -> float:
         """The error rate that would be promised if this limit alone were tested, at a share of the probability of error."""
         level = 1 - share * (1 - self.confidence)
-        return upper_bound(int(self.errors[place]), int(self.accepted[place]), level=level)
+        return upper_bound(self.errors_at(place), self.accepted_at(place), level=level)
 
 
 @dataclass(frozen=True)
@@ -195,30 +192,38 @@ def limits_of(ordered: NDArray, threshold: float, slack: Slack = EXACT, /) -> Li
     return Limits(np.append(values[first][inside], last), np.append(counts[inside], end), len(ordered))
 
 
-def risks_at(outcomes: Outcomes, risks: Sequence[Risk], limits: Limits, confidence: float, /) -> list[Tested]:
+def risks_at(data: CalibrationData, risks: Sequence[Risk], limits: Limits, confidence: float, /) -> list[Tested]:
     """Accepted inputs and errors of every risk at every limit."""
-    order = np.argsort(outcomes.scores, kind="stable")
-    wrong = (outcomes.predicted != outcomes.labels)[order]
-
-    def tested(risk: Risk) -> Tested:
-        concerned = risk.concerns(outcomes.predicted, outcomes.labels)[order]
+    if (predicted := data.predicted) is None or (labels := data.labels) is None:
+        raise ValueError("a promise about errors needs labels, the true classes of the calibration inputs.")
+    order = np.argsort(data.scores, kind="stable")
+    wrong, tested = (predicted != labels)[order], []
+    for risk in risks:
+        concerned = risk.concerns(predicted, labels)[order]
         accepted, errors = (np.append(0, np.cumsum(flags))[limits.counts] for flags in (concerned, concerned & wrong))
-        return Tested(risk, accepted, errors, confidence)
-
-    return [tested(risk) for risk in risks]
+        tested.append(Tested(risk, accepted, errors, confidence))
+    return tested
 
 
 def plan_of(tested: Sequence[Tested], limits: Limits, /) -> Plan | None:
     """Where the sequences begin; None where no limit accepts enough inputs of every risk."""
-    fewest = _first(tested, [entry.fewest() for entry in tested])
-    few = _first(tested, [entry.fewest(FIRST_OF_FEW) for entry in tested])
+
+    def first_with(size: Callable[[Tested], int]) -> int | None:
+        """The first limit that accepts so many inputs of each risk."""
+        large = np.all([entry.accepted >= size(entry) for entry in tested], axis=0)
+        return int(large.argmax()) if large.any() else None
+
+    def tolerant(entry: Tested) -> int:
+        """How many accepted inputs a test needs that tolerates errors."""
+        return max(entry.fewest(), min(TOLERANT * entry.fewest(), entry.most // 4), entry.most // 10)
+
+    fewest, few = first_with(Tested.fewest), first_with(lambda entry: entry.fewest(FIRST_OF_FEW))
     if few is None:
         return None if fewest is None else Plan({fewest: 1.0}, fewest)
-    many = limits.counts[few] >= MANY * limits.of
-    share = FIRST_OF_FEW if many else FIRST_OF_MANY
-    if (first := _first(tested, [entry.fewest(share) for entry in tested])) is None:
+    share = FIRST_OF_FEW if limits.counts[few] >= MANY * limits.of else FIRST_OF_MANY
+    if (first := first_with(lambda entry: entry.fewest(share))) is None:
         return Plan({few: 1.0}, few)
-    begin = max(first, _first(tested, [entry.tolerant for entry in tested]) or 0)
+    begin = max(first, first_with(tolerant) or 0)
     late = max(begin, int(np.searchsorted(limits.counts, LATE * limits.counts[-1])))
     starts: dict[int, float] = {}
     for place, part in ((first, share), (begin, 1 - LAST - share), (late, LAST)):
@@ -226,27 +231,17 @@ def plan_of(tested: Sequence[Tested], limits: Limits, /) -> Plan | None:
     return Plan({place: part for place, part in starts.items() if part > 0}, begin)
 
 
-def _first(tested: Sequence[Tested], sizes: Sequence[int]) -> int | None:
-    """The first limit that accepts so many inputs of each risk."""
-    large = np.all([entry.accepted >= size for entry, size in zip(tested, sizes, strict=True)], axis=0)
-    return int(large.argmax()) if large.any() else None
-
-
 def last_passed(tested: Sequence[Tested], limits: Limits, plan: Plan | None, /) -> int | None:
     """The loosest limit that passes before its sequence ends; None where none does."""
-    passed, share = None, 0.0
     if plan is None:
         return None
-    for place in _places(limits, plan):
+    wanted = np.linspace(0, limits.counts[-1], LIMITS + 1).astype(int)[1:]
+    spread = np.searchsorted(limits.counts, wanted, side="left")
+    passed, share = None, 0.0
+    for place in sorted({*plan.starts, plan.begin, *spread[spread > plan.begin].tolist()}):
         share += plan.starts.get(place, 0.0)
-        if share and all(entry.passes(place, share) for entry in tested):
+        if share and all(entry.p_value(place) <= share * (1 - entry.confidence) * (1 + 1e-12) for entry in tested):
             passed = place
         else:
             share = 0.0
     return passed
-
-
-def _places(limits: Limits, plan: Plan) -> list[int]:
-    wanted = np.linspace(0, limits.counts[-1], LIMITS + 1).astype(int)[1:]
-    spread = np.searchsorted(limits.counts, wanted, side="left")
-    return sorted({*plan.starts, plan.begin, *spread[spread > plan.begin].tolist()})

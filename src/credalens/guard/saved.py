@@ -7,10 +7,11 @@ import json
 import math
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,21 +68,41 @@ class SavedFormat:
         if not isinstance(stored, dict):
             raise ValueError("it is not a JSON object, { ... }.")
         name = str(stored.pop("format"))
-        version = self._version_of(name)
+        if (parsed := re.fullmatch(rf"credalens-{self.what}-(\d{{1,9}})", name)) is None:
+            raise ValueError(f"its format is {name!r}.")
+        if (version := int(parsed[1])) > self.version:
+            raise ValueError(
+                f"its format is {name}, of a newer credalens. Update credalens, or make it again with this one."
+            )
+        if version < self.version and version not in self.earlier:
+            raise ValueError(f"its format is {name}, which is no longer read. Make it again.")
         if stored.pop("checksum") != checksum({"format": name, **stored}):
             raise ValueError("its checksum is wrong: it was damaged, or changed by hand. Make it again.")
         return stored if version == self.version else self.earlier[version](stored)
 
-    def _version_of(self, name: str) -> int:
-        if (parsed := re.fullmatch(rf"credalens-{self.what}-(\d{{1,9}})", name)) is None:
-            raise ValueError(f"its format is {name!r}.")
-        if int(parsed[1]) > self.version:
-            raise ValueError(
-                f"its format is {name}, of a newer credalens. Update credalens, or make it again with this one."
-            )
-        if (version := int(parsed[1])) < self.version and version not in self.earlier:
-            raise ValueError(f"its format is {name}, which is no longer read. Make it again.")
-        return version
+
+class Saved(ABC):
+    """Something that is saved in a format of its own."""
+
+    FORMAT: ClassVar[SavedFormat]
+
+    @abstractmethod
+    def saved_fields(self) -> dict[str, Any]:
+        """The fields of the file, in their order."""
+
+    @classmethod
+    @abstractmethod
+    def restored(cls, fields: dict[str, Any], /) -> Self:
+        """Make it again from its fields, as they are read from a file; those of earlier versions have become these."""
+
+    def save(self, path: str | os.PathLike[str], /) -> None:
+        """Write as JSON that a person can read; the file appears whole or not at all."""
+        self.FORMAT.write(path, self.saved_fields())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], /) -> Self:
+        """Read what :meth:`save` wrote, to the bit."""
+        return cls.FORMAT.read(path, cls.restored)
 
 
 def checksum(fields: Fields, /) -> str:

@@ -1,13 +1,14 @@
-"""Set-valued decisions, one row after the other: O(classes) a row, and a sort where E-admissibility asks often.
+"""Set-valued decisions, one row after the other, and p-values: O(classes) a row, and a sort where E-admissibility asks often.
 
 What the rules say, and why, is in ``core/decisions.py``; here are their closed forms.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections import namedtuple
+from typing import Any
 
-from credalens.kernels.rows import last_vector, read_row, row_of, row_workspace
+from credalens.kernels.buffers import last_vector, read_row, row_of, row_workspace
 from credalens.kernels.simd.jit import inlined, kernel
 from credalens.kernels.simd.vectors import (
     WIDTH,
@@ -24,30 +25,19 @@ from credalens.kernels.simd.vectors import (
     sum_of,
 )
 
-__all__ = ["E_ADMISSIBILITY", "GAMMA_MAXIMAX", "GAMMA_MAXIMIN", "INTERVAL_DOMINANCE", "MAXIMALITY", "decide_rows"]
+__all__ = [
+    "E_ADMISSIBILITY", "GAMMA_MAXIMAX", "GAMMA_MAXIMIN", "INTERVAL_DOMINANCE", "MAXIMALITY", "decide_rows", "shares_above",
+]  # fmt: skip
 
 INTERVAL_DOMINANCE, MAXIMALITY, E_ADMISSIBILITY, GAMMA_MAXIMIN, GAMMA_MAXIMAX = range(5)
 MANY = 64  # passes over a row that take about as long as sorting it
 EXACT = 1e-14  # a sum this close to one is left as it is
 
+Slack = namedtuple("Slack", "relative least of_sums")
+"""What rounding explains: a part of what was rounded, at least so much, and so much where sums over all take part."""
 
-class Slack(NamedTuple):
-    """What rounding explains: a part of what was rounded, at least so much, and so much where sums over all take part."""
-
-    relative: Any
-    least: Any
-    of_sums: Any
-
-
-class RowFacts(NamedTuple):
-    """Sums of a row's lower and upper bounds, and the two largest of each; equal ones count twice."""
-
-    below: Any
-    above: Any
-    first_low: Any
-    second_low: Any
-    first_high: Any
-    second_high: Any
+RowFacts = namedtuple("RowFacts", "below above first_low second_low first_high second_high")
+"""Sums of a row's lower and upper bounds, and the two largest of each; equal ones count twice."""
 
 
 @inlined
@@ -80,32 +70,21 @@ def _facts(row, below, above):
 
 
 @inlined
-def _undominated(low, high, facts, slack):
-    """l_i <= u_j for every class i, up to rounding."""
-    return facts.first_low - high <= slack.least + slack.relative * larger(everywhere(facts.first_low), high)
-
-
-@inlined
-def _maximal(low, high, facts, slack):
-    """No other class i has l_i - u_j, l_i + S_l - l_j - 1 or u_i + 1 - S_u - u_j above zero; the largest others decide."""
+def _remains(rule, low, high, facts, slack):
+    """Which of a vector of classes remain, before E-admissibility asks for more."""
+    if rule == INTERVAL_DOMINANCE:  # l_i <= u_j for every class i, up to rounding
+        return facts.first_low - high <= slack.least + slack.relative * larger(everywhere(facts.first_low), high)
+    if rule == GAMMA_MAXIMIN:
+        return low == facts.first_low
+    if rule == GAMMA_MAXIMAX:
+        return high == facts.first_high
+    # No other class i has l_i - u_j, l_i + S_l - l_j - 1 or u_i + 1 - S_u - u_j above zero; the largest others decide.
     low_i = choose(low < facts.first_low, facts.first_low, facts.second_low)
     high_i = choose(high < facts.first_high, facts.first_high, facts.second_high)
     alone = low_i - high <= slack.least + slack.relative * larger(low_i, high)
     j_gives = low_i + (facts.below - 1.0) - low <= slack.of_sums
     i_gives = high_i + (1.0 - facts.above) - high <= slack.of_sums * larger(facts.above, 1.0)
     return alone & j_gives & i_gives
-
-
-@inlined
-def _remains(rule, low, high, facts, slack):
-    """Which of a vector of classes remain, before E-admissibility asks for more."""
-    if rule == INTERVAL_DOMINANCE:
-        return _undominated(low, high, facts, slack)
-    if rule == GAMMA_MAXIMIN:
-        return low == facts.first_low
-    if rule == GAMMA_MAXIMAX:
-        return high == facts.first_high
-    return _maximal(low, high, facts, slack)
 
 
 @inlined
@@ -118,31 +97,26 @@ def _mass_below(high, t):
 
 
 @kernel
-def _sort(x):
-    """Shell sort, in place."""
-    gap = 1
-    while gap < x.size // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, x.size):
-            key, j = x[i], i - gap
-            while j >= 0 and x[j] > key:
-                x[j + gap] = x[j]
-                j -= gap
-            x[j + gap] = key
-        gap //= 3
-
-
-@kernel
 def _tabulate(row):
     """Upper bounds in order, and the sum of those before each, to the rows of scratch memory that decisions do not need."""
+    ordered, sums = row.phi_low, row.phi_high
     for k in range(row.high.size):
-        row.phi_low[k] = row.high[k]
-    _sort(row.phi_low)
+        ordered[k] = row.high[k]
+    gap = 1  # Shell sort
+    while gap < ordered.size // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, ordered.size):
+            key, j = ordered[i], i - gap
+            while j >= 0 and ordered[j] > key:
+                ordered[j + gap] = ordered[j]
+                j -= gap
+            ordered[j + gap] = key
+        gap //= 3
     total = 0.0
-    for k in range(row.high.size):
-        row.phi_high[k] = total
-        total += row.phi_low[k]
+    for k in range(ordered.size):
+        sums[k] = total
+        total += ordered[k]
 
 
 @kernel
@@ -204,3 +178,23 @@ def decide_within(lower, upper, rule, relative, least, out, workspace):
 def decide_rows(lower: Any, upper: Any, rule: int, relative: float, least: float, out: Any) -> None:
     """Which classes of every row remain under a rule; bounds in float64 or float32, ``out`` boolean."""
     decide_within(lower, upper, rule, relative, least, out, row_workspace(lower.shape[1]))
+
+
+@kernel
+def shares_above(ordered, starts, first, shift, values, bits, shares):
+    """Write (1 + number of ``ordered`` that are at least the value) / (1 + number of all) for each of ``values``.
+
+    ``bits`` are the values' own as integers. Entry k of ``starts`` is the first place in ``ordered`` whose leading bits, those
+    above ``shift`` counted from ``first``, are at least k.
+    """
+    last, total = len(starts) - 2, len(ordered) + 1
+    for i in range(len(values)):
+        key = min(max((bits[i] >> shift) - first, 0), last)
+        low, high = starts[key], starts[key + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if ordered[middle] < values[i]:
+                low = middle + 1
+            else:
+                high = middle
+        shares[i] = (total - low) / total

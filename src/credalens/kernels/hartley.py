@@ -158,8 +158,8 @@ def _integrate(widths, squares, room, rest, cells, margin, noise, goal, u, tail0
 
     Stops early where the grid, not the number of nodes, keeps the bracket wide.
     """
-    grid, found, at = work
-    mass, spare, low, high = grid[0], grid[1], found[0], found[1]
+    grid, brackets, at = work
+    mass, spare, low, high = grid[0], grid[1], brackets[0], brackets[1]
     cell = min(room, rest) / cells
     extended = cells + margin
     last = u.size - 1
@@ -180,8 +180,7 @@ def _integrate(widths, squares, room, rest, cells, margin, noise, goal, u, tail0
         if above - below <= goal or place < 0 or nodes >= MOST_NODES:
             return below, above
         i = place
-        grid = _linear(at[i], at[i + 1], high[i] - low[i], high[i + 1] - low[i + 1], u, tail0, tail1)
-        if grid > 0.5 * worst:
+        if _linear(at[i], at[i + 1], high[i] - low[i], high[i + 1] - low[i + 1], u, tail0, tail1) > 0.5 * worst:
             return below, above
         for j in range(nodes, place + 1, -1):
             at[j], low[j], high[j] = at[j - 1], low[j - 1], high[j - 1]
@@ -190,16 +189,6 @@ def _integrate(widths, squares, room, rest, cells, margin, noise, goal, u, tail0
             u[at[i + 1]], widths, squares, room, rest, cell, extended, noise, goal, mass, spare
         )
         nodes += 1
-
-
-@kernel
-def _grid_noise(widths, cell):
-    """Variance that splitting adds at most: sum of r_k (cell - r_k), r_k what a width exceeds its grid point by."""
-    noise = 0.0
-    for k in range(widths.size):
-        part = widths[k] - cell * np.floor(widths[k] / cell)
-        noise += max(part * (cell - part), 0.0)  # rounding can put a width on the wrong side of its grid point
-    return noise
 
 
 @kernel
@@ -213,7 +202,11 @@ def _bracket_row(widths, room, rest, goal, most_cells, u, tail0, tail1, work):
     cells, margin = FIRST_CELLS, work[0].shape[1] - most_cells
     below, above = 0.0, np.inf
     while True:
-        noise = _grid_noise(widths, min(room, rest) / cells)
+        # The variance that splitting adds at most: sum of r_k (cell - r_k), r_k what a width exceeds its grid point by.
+        cell, noise = min(room, rest) / cells, 0.0
+        for k in range(widths.size):
+            part = widths[k] - cell * np.floor(widths[k] / cell)
+            noise += max(part * (cell - part), 0.0)  # rounding can put a width on the wrong side of its grid point
         if SURE * 4.0 * noise * weight <= 0.3 * goal or 2 * cells > most_cells:
             a, b = _integrate(widths, squares, room, rest, cells, margin, np.sqrt(noise), goal, u, tail0, tail1, work)
             below, above = max(below, a), min(above, b)

@@ -26,7 +26,7 @@ def hull_workspace(members: int, classes: int, steps: int, /) -> tuple[NDArray[A
 
 @kernel
 def _copy(numbers, place):
-    """place[:] = numbers, for which Numba would make an array, lest they overlap."""
+    """place[:] = numbers, one by one: Numba would make an array, in case the two overlap."""
     for n in range(numbers.size):
         place[n] = numbers[n]
 
@@ -92,16 +92,6 @@ def _direction(members, q, gradient, active, count, system):
 
 
 @kernel
-def _move(weights, active, count, system, length, trial):
-    """trial = weights + length * step, kept a distribution."""
-    _copy(weights, trial)
-    for i in range(count):
-        value = weights[active[i]] + length * system[i, count]
-        trial[active[i]] = max(value, 0.0)
-    trial /= trial.sum()
-
-
-@kernel
 def _line_search(members, weights, active, count, system, q, trial, gradient, entropy, worst):
     """Move along the step while weights stay non-negative: until the entropy rises or, where it is flat to the last
     digit, the certificate shrinks. Returns the new entropy and largest cross-entropy."""
@@ -110,7 +100,10 @@ def _line_search(members, weights, active, count, system, q, trial, gradient, en
         if system[i, count] < 0.0:
             length = min(length, -weights[active[i]] / system[i, count])
     while length > SHORTEST:
-        _move(weights, active, count, system, length, trial)
+        _copy(weights, trial)
+        for i in range(count):
+            trial[active[i]] = max(weights[active[i]] + length * system[i, count], 0.0)
+        trial /= trial.sum()  # rounding aside, it is a distribution
         reached = _mix(members, trial, q)
         if reached > entropy - FLAT:
             bound = _gradient(members, q, gradient)

@@ -9,30 +9,8 @@ import numpy as np
 from credalens.kernels.simd.jit import kernel
 
 NEGLIGIBLE = 1e-15  # widths below this change no sum, and differences of widths below this are rounding
-ROUNDING = (
-    1e-13  # what a sum of many widths may be off by: a half that is reached exactly, as by two members, may look passed
-)
-
+ROUNDING = 1e-13  # of a sum of many widths: a half that is reached exactly, as by two members, may look passed
 DIFFERENCED = 4096  # classes; of more, moving the differences takes longer than a search
-
-
-@kernel
-def _greedy(widths, room):
-    """Take every width, from the largest down, that still fits into ``room``."""
-    taken = 0.0
-    for k in range(widths.size):
-        if taken + widths[k] <= room:
-            taken += widths[k]
-    return taken
-
-
-@kernel
-def _most_of_so_many(widths, left, room):
-    """The most that a subset within ``room`` can weigh: the heaviest classes, as many as fit of the lightest."""
-    k = 0
-    while left[k] > room:
-        k += 1
-    return left[0] - left[widths.size - k]
 
 
 @kernel
@@ -95,9 +73,14 @@ def imprecision_within(widths, limit, max_nodes, low, high, left, taken, branch)
             left[k] = left[k + 1] + widths[i, k]
         half = 0.5 * left[0]
         room, goal = half + ROUNDING, min(limit[i], half) - ROUNDING
-        best, ended = _greedy(widths[i, :used], room), True
+        best, ended = 0.0, True
+        for k in range(used):  # greedily, from the largest down
+            best += widths[i, k] if best + widths[i, k] <= room else 0.0
         if best < goal:
-            goal = min(goal, _most_of_so_many(widths[i, :used], left, room) - ROUNDING)
+            k = 0  # no subset weighs more than the heaviest classes, as many as fit of the lightest
+            while left[k] > room:
+                k += 1
+            goal = min(goal, left[0] - left[used - k] - ROUNDING)
             if used <= DIFFERENCED:
                 best = max(best, half - 0.5 * _difference(widths[i, :used], taken))
         if best < goal:

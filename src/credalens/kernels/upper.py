@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections import namedtuple
+from typing import Any
 
-from credalens.kernels.rows import read_row, row_of, row_workspace
+from credalens.kernels.buffers import read_row, row_of, row_workspace
 from credalens.kernels.simd.jit import NONE, inlined, kernel
 from credalens.kernels.simd.phi import phi
 from credalens.kernels.simd.vectors import (
@@ -23,20 +24,12 @@ from credalens.kernels.simd.vectors import (
 
 BEYOND = 2.0  # a bound above all levels
 
+Split = namedtuple("Split", "low_sum low_count high_sum high_count under over")
+"""The bounds of a row at a level t: sum and number of the lower ones at or above it, sum and number of the upper ones
+below it, and the nearest bounds on either side of t.
 
-class Split(NamedTuple):
-    """The bounds of a row at a level t: sum and number of the lower ones at or above it, sum and number of the upper ones
-    below it, and the nearest bounds on either side of t.
-
-    Sums and nearest bounds may also be vectors, one number for every lane.
-    """
-
-    low_sum: Any
-    low_count: Any
-    high_sum: Any
-    high_count: Any
-    under: Any
-    over: Any
+Sums and nearest bounds may also be vectors, one number for every lane.
+"""
 
 
 @inlined

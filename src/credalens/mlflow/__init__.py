@@ -10,8 +10,7 @@ Index(['prediction', 'probability', 'lower', 'upper', 'total', 'aleatoric', 'epi
 """
 
 from credalens.mlflow.factories import member_factory
-from credalens.mlflow.loading import load_model
-from credalens.mlflow.saving import log_model, save_model
+from credalens.mlflow.model import load_model, log_model, save_model
 
 _load_pyfunc = load_model  # the name that MLflow calls
 

@@ -1,4 +1,4 @@
-"""The functions that a saved model may call: those that their author marked, in modules that the caller imported or named."""
+"""The functions that a saved model may call: marked by their author, in modules that the caller imported or named."""
 
 from __future__ import annotations
 
@@ -29,42 +29,29 @@ def member_factory(function: Factory, /) -> Factory:
     return function
 
 
-def import_factory(path: str, /) -> Callable[..., Any]:
-    """Import the marked function of "module:function". Only for names from the caller, since code of the module runs."""
-    module, name = _parse(path)
-    try:
-        function = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(
-            f"the factory {path!r} cannot be imported ({error}); the process that loads the model needs it as well."
-        ) from error
-    return _marked(function, path)
+def find_factory(path: str, /, *, by_caller: bool) -> Callable[..., Any]:
+    """Find the marked function "module:function" that the caller, or only a saved model, names.
 
-
-def factory_of_model(path: str, /) -> Callable[..., Any]:
-    """Look up the marked function that a saved model names, and import nothing for it.
-
-    Its module must have been imported, or the environment variable ``CREDALENS_FACTORIES``, a list with commas, name it.
+    For a name from a saved model nothing is imported: its module must have been imported before, or the environment variable
+    ``CREDALENS_FACTORIES``, a list with commas, name the function.
     """
-    module, name = _parse(path)
-    if path in os.environ.get(NAMED, "").replace(" ", "").split(","):
-        return import_factory(path)
-    if (imported := sys.modules.get(module)) is None:
+    module, _, name = path.partition(":")
+    if not (module and name.isidentifier()):
+        raise ValueError(f"factory must read 'module:function', where the function builds one member; got {path!r}.")
+    if by_caller or path in os.environ.get(NAMED, "").replace(" ", "").split(","):
+        try:
+            function = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise ValueError(
+                f"the factory {path!r} cannot be imported ({error}); the process that loads the model needs it as well."
+            ) from error
+    elif (imported := sys.modules.get(module)) is not None:
+        function = vars(imported).get(name)
+    else:
         raise ValueError(
             f"the saved model is built by {path!r}, whose module is not imported, and a saved model imports none by itself. If "
             f"you trust that module, import it before you load the model, or set {NAMED}={path} in the environment."
         )
-    return _marked(vars(imported).get(name), path)
-
-
-def _parse(path: str) -> tuple[str, str]:
-    module, _, name = path.partition(":")
-    if not (module and name.isidentifier()):
-        raise ValueError(f"factory must read 'module:function', where the function builds one member; got {path!r}.")
-    return module, name
-
-
-def _marked(function: Any, path: str) -> Callable[..., Any]:
     if getattr_static(function, MARK, False) is not True:
         raise ValueError(
             f"{path!r} is not marked as a factory, and a saved model may call nothing else; write "

@@ -15,8 +15,27 @@ from urllib.parse import unquote, urlsplit
 from credalens import __version__
 from credalens.checks.options import check_choice, check_count
 from credalens.core.scores import SCORES
-from credalens.guard import Guard
 from credalens.storage.formats.onnx import is_beside
+
+DESCRIPTION: Final = "credal.json"
+GUARD: Final = "guard.json"
+WEIGHTS: Final = "weights.safetensors"
+MOST_MEMBERS: Final = 100_000
+Types = dict[str, tuple[type, ...]]
+NONE: Final = type(None)
+OPTIONS: Final[dict[str, Types]] = {
+    "torch": {
+        "samples": (int, NONE), "outputs": (str,), "class_axis": (int,), "hull": (bool,), "vectorised": (bool,),
+        "member_chunk": (int, NONE), "base": (int, float), "max_nodes": (int,), "tolerance": (int, float),
+    },
+    "onnx": {"logits": (bool,), "output": (str, NONE)},
+}  # fmt: skip
+"""The kinds of models, and the types that each option of ``CredalWrapper`` and of ``onnx_members`` has in the file."""
+FIELDS: Final[Types] = {
+    "kind": (str,), "scores": (list,), "options": (dict,), "members": (int,), "factory": (str,),
+    "factory_options": (dict,), "version": (str,), "files": (dict, NONE), "wheel": (dict, NONE),
+}  # fmt: skip
+"""The types that the fields of a ``Description`` have in the file."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +51,7 @@ class Wheel:
 
     @classmethod
     def installed(cls) -> Wheel | None:
-        """The archive of the running credalens, or None: installers record it for files and addresses, not for an index."""
+        """The archive of the running credalens; None if it came from an index, for which installers record none."""
         try:
             recorded = json.loads(metadata.distribution("credalens").read_text("direct_url.json") or "{}")
         except metadata.PackageNotFoundError:
@@ -42,43 +61,9 @@ class Wheel:
         return cls(PurePosixPath(unquote(urlsplit(recorded["url"]).path)).name, sha256) if sha256 else None
 
 
-DESCRIPTION: Final = "credal.json"
-GUARD: Final = "guard.json"
-WEIGHTS: Final = "weights.safetensors"
-MOST_MEMBERS: Final = 100_000
-NONE: Final = type(None)
-OPTIONS: Final[dict[str, dict[str, tuple[type, ...]]]] = {
-    "torch": {
-        "samples": (int, NONE),
-        "outputs": (str,),
-        "class_axis": (int,),
-        "hull": (bool,),
-        "vectorised": (bool,),
-        "member_chunk": (int, NONE),
-        "base": (int, float),
-        "max_nodes": (int,),
-        "tolerance": (int, float),
-    },
-    "onnx": {"logits": (bool,), "output": (str, NONE)},
-}
-"""The kinds of models, and the types that each option of ``CredalWrapper`` and of ``onnx_members`` has in the file."""
-FIELDS: Final[dict[str, tuple[type, ...]]] = {
-    "kind": (str,),
-    "scores": (list,),
-    "options": (dict,),
-    "members": (int,),
-    "factory": (str,),
-    "factory_options": (dict,),
-    "version": (str,),
-    "files": (dict, NONE),
-    "wheel": (dict, NONE),
-}
-"""The types that the fields of a ``Description`` have in the file."""
-
-
 @dataclass(frozen=True)
 class Description:
-    """What makes a model of the files beside it.
+    """The description of a saved model, which makes a model of the files beside it.
 
     :ivar kind: "torch" or "onnx".
     :ivar scores: of the catalogue, one column each.
@@ -100,7 +85,7 @@ class Description:
     wheel: Wheel | None = None
 
     def write(self, folder: Path, /) -> None:
-        """Write it into a folder, as the last file, with the digests of the others."""
+        """Write the description into a folder, as the last file, with the digests of the others."""
         paths = sorted(path for path in folder.rglob("*") if path.is_file())
         files = {path.relative_to(folder).as_posix(): _digest(path) for path in paths}
         text = json.dumps(asdict(replace(self, files=files, wheel=Wheel.installed())), indent=1)
@@ -111,7 +96,7 @@ class Description:
         """Read what :meth:`write` wrote, and refuse a folder whose other files are not those that were saved."""
         path = folder / DESCRIPTION
         try:
-            description = _restored(json.loads(path.read_bytes()))
+            description = cls._checked({"files": None, "wheel": None} | json.loads(path.read_bytes()))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(
                 f"{path} describes no model that this version of credalens, {__version__}, can load: {error!r}. If a newer one "
@@ -120,14 +105,32 @@ class Description:
         description._check_files(folder)
         return description
 
+    @classmethod
+    def _checked(cls, values: dict[str, Any]) -> Description:
+        """Check all fields of the file, and make a description of them; nothing is built before."""
+        _check_types(values, FIELDS, "")
+        _check_types(values["options"], OPTIONS[check_choice(values["kind"], tuple(OPTIONS), "kind")], "options.")
+        for name in values["scores"]:
+            check_choice(name, tuple(SCORES), "a score")
+        check_count(values["members"], "members", most=MOST_MEMBERS)
+        for name, digest in (values["files"] or {}).items():
+            if not is_beside(name) or "\0" in name:
+                raise ValueError(f"files names {name!r:.80}, which is not in the folder")
+            if not isinstance(digest, str):
+                raise ValueError(f"files has {digest!r:.80} for {name!r:.80}, expected a SHA-256")
+        if values["files"] is not None and values["kind"] == "onnx":
+            saved = sum(name.endswith("/member.onnx") and name.count("/") == 1 for name in values["files"])
+            if values["members"] != saved:
+                raise ValueError(f"members is {values['members']}, and files names those of {saved}")
+        if values["wheel"] is not None:
+            _check_types(values["wheel"], {"name": (str,), "sha256": (str,)}, "wheel.")
+            values["wheel"] = Wheel(**values["wheel"])
+        return cls(**values | {"scores": tuple(values["scores"])})
+
     def member_files(self) -> Sequence[str]:
         """The ONNX files. Each has a folder of its own, for its external data; earlier versions had neither."""
         earlier = self.files is None
         return [f"member_{n}.onnx" if earlier else f"member_{n}/member.onnx" for n in range(self.members)]
-
-    def guard(self, folder: Path, /) -> Guard | None:
-        """The guard, where the model was saved with one."""
-        return Guard.load(folder / GUARD) if (folder / GUARD).exists() else None
 
     def _check_files(self, folder: Path) -> None:
         if self.files is None:
@@ -137,7 +140,9 @@ class Description:
                 stacklevel=4,
             )
             return
-        for name in sorted({*self.files, *self._read_files(folder)}):
+        files_to_read = {WEIGHTS} if self.kind == "torch" else {*self.member_files()}
+        files_to_read |= {GUARD} if (folder / GUARD).exists() else set()
+        for name in sorted({*self.files, *files_to_read}):
             if name not in self.files:
                 raise ValueError(f"{folder / name} does not belong to the saved model: it was saved without that file.")
             if not (folder / name).is_file():
@@ -148,29 +153,8 @@ class Description:
                     "again if the file was exchanged on purpose."
                 )
 
-    def _read_files(self, folder: Path) -> set[str]:
-        members = {WEIGHTS} if self.kind == "torch" else {*self.member_files()}
-        return members | ({GUARD} if (folder / GUARD).exists() else set())
 
-
-def _restored(values: dict[str, Any]) -> Description:
-    """The description, once all that the file says has been checked: nothing is built of it before."""
-    values = {"files": None, "wheel": None} | values
-    _check_types(values, FIELDS, "")
-    _check_types(values["options"], OPTIONS[check_choice(values["kind"], tuple(OPTIONS), "kind")], "options.")
-    for name in values["scores"]:
-        check_choice(name, tuple(SCORES), "a score")
-    check_count(values["members"], "members", most=MOST_MEMBERS)
-    if (files := values["files"]) is not None:
-        _check_digests(files)
-        saved = sum(name.endswith("/member.onnx") and name.count("/") == 1 for name in files)
-        if values["kind"] == "onnx" and values["members"] != saved:
-            raise ValueError(f"members is {values['members']}, and files names those of {saved}")
-    wheel = None if values["wheel"] is None else _wheel(values["wheel"])
-    return Description(**values | {"scores": tuple(values["scores"]), "wheel": wheel})
-
-
-def _check_types(values: dict[str, Any], types: dict[str, tuple[type, ...]], prefix: str) -> None:
+def _check_types(values: dict[str, Any], types: Types, prefix: str) -> None:
     """Refuse names that are not known, and values of other types; a boolean is no integer."""
     for name, value in values.items():
         if name not in types:
@@ -178,19 +162,6 @@ def _check_types(values: dict[str, Any], types: dict[str, tuple[type, ...]], pre
         if type(value) not in types[name]:
             expected = " or ".join("null" if x is NONE else x.__name__ for x in types[name])
             raise ValueError(f"{prefix}{name} is of type {type(value).__name__}, expected {expected}")
-
-
-def _check_digests(files: dict[str, Any]) -> None:
-    for name, digest in files.items():
-        if not is_beside(name) or "\0" in name:
-            raise ValueError(f"files names {name!r:.80}, which is not in the folder")
-        if not isinstance(digest, str):
-            raise ValueError(f"files has {digest!r:.80} for {name!r:.80}, expected a SHA-256")
-
-
-def _wheel(values: dict[str, Any]) -> Wheel:
-    _check_types(values, {"name": (str,), "sha256": (str,)}, "wheel.")
-    return Wheel(**values)
 
 
 def _digest(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Networks of torch without a pickle: the weights in a safetensors file, the architecture from a function that builds it."""
+"""Networks of torch without a pickle: weights in a safetensors file, the architecture from a function that builds it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from credalens.torch.calling import CallableModule, member_name
 
 
 def describe(model: Any, scores: tuple[str, ...], factory: str, factory_options: dict[str, Any], /) -> Description:
-    """How to build a wrapper again. Gradients are for training and threads a machine's: neither is kept."""
+    """Describe how to build a wrapper again. Gradients are for training and threads a machine's: neither is kept."""
     if not isinstance(model, CredalWrapper):
         raise TypeError(f"model must be a CredalWrapper or a list of ONNX files; got {type(model).__name__}.")
     for n, member in enumerate(model.each_member):
@@ -31,7 +31,7 @@ def describe(model: Any, scores: tuple[str, ...], factory: str, factory_options:
 
 
 def input_dtype(wrapper: CredalWrapper, /) -> np.dtype:
-    """What the columns of a data frame are converted to: the precision of the weights, at least float32."""
+    """The dtype of the columns of a data frame as inputs: the precision of the weights, at least float32."""
     first = next((x.dtype for x in wrapper.parameters() if x.is_floating_point()), torch.float32)
     return np.dtype(np.float64 if first == torch.float64 else np.float32)
 
@@ -39,51 +39,39 @@ def input_dtype(wrapper: CredalWrapper, /) -> np.dtype:
 def write_weights(
     wrapper: CredalWrapper, description: Description, factory: Callable[..., Any], folder: Path, /
 ) -> None:
-    """Write the weights, once it is sure that the factory builds what takes all of them."""
+    """Write the weights, after a check that the factory builds members that take all of them."""
     weights = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in wrapper.state_dict().items()}
-    _load_weights(build(description, factory), weights, description.factory)
+    _build(description, factory, weights)
     save_file(weights, folder / WEIGHTS)
 
 
 def read_wrapper(description: Description, factory: Callable[..., Any], folder: Path, /) -> CredalWrapper:
     """The wrapper around members from the factory with the weights of the file, ready to predict."""
-    weights = _read_weights(folder / WEIGHTS)
+    path = folder / WEIGHTS
     try:
-        _check_members(description.members, weights)
-        wrapper = build(description, factory)
-        _load_weights(wrapper, weights, description.factory)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{folder / DESCRIPTION} and {WEIGHTS} beside it give no model: {error}") from error
-    return wrapper.eval()
-
-
-def _read_weights(path: Path) -> dict[str, torch.Tensor]:
-    try:
-        return load_file(path)
+        weights = load_file(path)
     except SafetensorError as error:
         raise ValueError(f"{path} is no file of safetensors, or damaged: {error}") from error
-
-
-def _check_members(members: int, weights: dict[str, torch.Tensor]) -> None:
-    """Compare the number of members with the weights before that many are built. Members without any weights have none."""
     saved = {name.split(".")[1] for name in weights if name.startswith("members.")}
-    if saved and len(saved) != members:
-        raise ValueError(f"members is {members}, and the file has the weights of {len(saved)}.")
+    try:
+        if saved and len(saved) != description.members:  # members without any weights have none there
+            raise ValueError(f"members is {description.members}, and the file has the weights of {len(saved)}.")
+        return _build(description, factory, weights).eval()
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{folder / DESCRIPTION} and {WEIGHTS} beside it give no model: {error}") from error
 
 
-def build(description: Description, factory: Callable[..., Any], /) -> CredalWrapper:
-    """A wrapper of new members, each from one call of the factory."""
+def _build(description: Description, factory: Callable[..., Any], weights: dict[str, Any]) -> CredalWrapper:
+    """A wrapper of new members, each from one call of the factory, with these weights."""
     members = [factory(**description.factory_options) for _ in range(description.members)]
     for member in members:
         if not isinstance(member, nn.Module):
             raise TypeError(
                 f"{description.factory} must build one member, a torch.nn.Module; it returned {type(member).__name__}."
             )
-    return CredalWrapper(members, **description.options)
-
-
-def _load_weights(wrapper: CredalWrapper, weights: dict[str, Any], factory: str) -> None:
+    wrapper = CredalWrapper(members, **description.options)
     try:
         wrapper.load_state_dict(weights, strict=True)
     except RuntimeError as error:
-        raise ValueError(f"what {factory} builds does not take the weights: {error}") from error
+        raise ValueError(f"what {description.factory} builds does not take the weights: {error}") from error
+    return wrapper

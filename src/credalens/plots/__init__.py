@@ -7,15 +7,13 @@ and leaves matplotlib's settings as they were.
 from __future__ import annotations
 
 from credalens.checks.options import needing
-from credalens.look import Theme
+from credalens.theme import Theme
 
 with needing("matplotlib", part="credalens.plots", extra="report"):
-    from credalens.plots.axes import new_figure, themed
-    from credalens.plots.distributions import plot_pia, plot_uncertainty_histograms
+    from credalens.plots.axes import new_figure, render_figure, save_figure, themed
     from credalens.plots.member_bars import plot_member_bars
-    from credalens.plots.saving import render_figure, save_figure
+    from credalens.plots.series import plot_against_severity, plot_pia, plot_uncertainty_histograms
     from credalens.plots.simplex import merge_to_three, plot_simplex, plot_simplex_panel
-    from credalens.plots.trends import plot_against_severity
 
 __all__ = [
     "Theme",

@@ -1,13 +1,16 @@
-"""Opening and finishing Axes: every figure function shares this skeleton, and none needs pyplot or a window.
+"""Opening, finishing and saving figures: every figure function shares this skeleton, and none needs pyplot or a window.
 
 Arrays are checked before anything is drawn; themes are settings of matplotlib inside a block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import matplotlib as mpl
 import numpy as np
@@ -21,9 +24,10 @@ from matplotlib.text import Text
 from numpy.typing import NDArray
 
 from credalens.checks.arrays import as_array, refuse_values
-from credalens.checks.members import read_distributions
 from credalens.checks.options import count_text, escaped
-from credalens.look import DASHES, MARKERS, Theme, get_theme
+from credalens.core.members import read_distributions
+from credalens.storage import atomic_file
+from credalens.theme import DASHES, MARKERS, Theme, get_theme
 
 
 def as_numbers(values: Any, what: str, /) -> NDArray[np.float64]:
@@ -70,18 +74,6 @@ def as_mapping(named: Any, what: str, holds: str, /) -> dict[str, Any]:
     return texts
 
 
-def as_pair(
-    pair: Any, what: str, parts: tuple[str, str], /, *, read: Callable[[Any, str], NDArray[np.float64]] = as_numbers
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Two arrays of one length, such as the x and y of a curve, each checked by ``read``."""
-    if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
-        raise ValueError(f"{what} must be a pair ({parts[0]}, {parts[1]}), got {type(pair).__name__}.")
-    first, second = (read(part, f"{what}: {name}") for part, name in zip(pair, parts, strict=True))
-    if len(first) != len(second):
-        raise ValueError(f"{what}: {parts[0]} and {parts[1]} must have one length, got {len(first)} and {len(second)}.")
-    return first, second
-
-
 LineStyle = str | tuple[float, tuple[float, ...]]
 
 
@@ -105,48 +97,22 @@ def themed(theme: str | Theme = "light", /) -> Iterator[Theme]:
     True
     """
     look = get_theme(theme)
-    with mpl.rc_context(_settings(look)):
+    colors: dict[str, Any] = dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor"), look.text)
+    colors |= dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), look.muted)
+    colors |= dict.fromkeys(("figure.facecolor", "axes.facecolor", "legend.facecolor"), look.background)
+    colors |= dict.fromkeys(("grid.color", "legend.edgecolor"), look.grid)
+    settings: Any = colors | SETTINGS
+    with mpl.rc_context(settings):
         yield look
 
 
-def _settings(theme: Theme) -> Any:
-    colors = {
-        "figure.facecolor": theme.background,
-        "axes.facecolor": theme.background,
-        "axes.edgecolor": theme.muted,
-        "axes.labelcolor": theme.text,
-        "axes.titlecolor": theme.text,
-        "text.color": theme.text,
-        "xtick.color": theme.muted,
-        "ytick.color": theme.muted,
-        "grid.color": theme.grid,
-        "legend.edgecolor": theme.grid,
-        "legend.facecolor": theme.background,
-    }
-    return colors | {
-        "font.family": ["sans-serif"],
-        "font.size": 9.0,
-        "axes.labelsize": 9.0,
-        "axes.titlesize": 10.0,
-        "axes.titlelocation": "left",
-        "axes.linewidth": 0.8,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.axisbelow": True,
-        "grid.linewidth": 0.7,
-        "xtick.labelsize": 8.5,
-        "ytick.labelsize": 8.5,
-        "legend.fontsize": 8.5,
-        "legend.framealpha": 0.9,
-        "legend.fancybox": False,
-        "lines.linewidth": 1.6,
-        "lines.markersize": 5.0,
-        "lines.dash_capstyle": "round",
-        "lines.solid_capstyle": "round",
-        "text.usetex": False,
-    }
-
-
+SETTINGS: Final[dict[str, Any]] = {
+    "font.family": ["sans-serif"], "font.size": 9.0, "axes.labelsize": 9.0, "axes.titlesize": 10.0,
+    "xtick.labelsize": 8.5, "ytick.labelsize": 8.5, "legend.fontsize": 8.5, "text.usetex": False,
+    "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
+    "axes.linewidth": 0.8, "grid.linewidth": 0.7, "lines.linewidth": 1.6, "lines.markersize": 5.0,
+    "lines.dash_capstyle": "round", "lines.solid_capstyle": "round", "legend.framealpha": 0.9, "legend.fancybox": False,
+}  # fmt: skip
 Entry = Artist | Container
 ABOVE = 22.0
 """Points between Axes and title that hold one line of legend."""
@@ -169,31 +135,18 @@ def open_axes(ax: Axes | None, *, theme: str | Theme, size: tuple[float, float])
         raise TypeError(f"ax must be a matplotlib Axes or None, got {type(ax).__name__}.")
     with themed(theme) as look:
         opened = new_figure(size=size, theme=look).add_subplot() if ax is None else ax
-        dress(opened, look)
+        opened.set_facecolor(look.background)
+        opened.tick_params(color=look.grid, labelcolor=look.muted, labelsize=8.5)
+        opened.grid(True, color=look.grid, linewidth=0.7)
+        opened.set_axisbelow(True)
+        for side, spine in opened.spines.items():
+            spine.set_visible(side in {"left", "bottom"})
+            spine.set_color(look.muted)
         yield opened, look
 
 
-def dress(ax: Axes, theme: str | Theme, /) -> None:
-    """Give Axes made elsewhere the colours of a theme."""
-    look = get_theme(theme)
-    ax.set_facecolor(look.background)
-    ax.tick_params(color=look.grid, labelcolor=look.muted, labelsize=8.5)
-    ax.grid(True, color=look.grid, linewidth=0.7)
-    ax.set_axisbelow(True)
-    for side, spine in ax.spines.items():
-        spine.set_visible(side in {"left", "bottom"})
-        spine.set_color(look.muted)
-
-
 def name_axes(
-    ax: Axes,
-    theme: Theme,
-    /,
-    *,
-    xlabel: str = "",
-    ylabel: str = "",
-    title: str | None = None,
-    pad: float | None = None,
+    ax: Axes, theme: Theme, /, *, xlabel: str = "", ylabel: str = "", title: str | None = None, pad: float | None = None
 ) -> None:
     """Write what the axes mean, in the theme's text colour and as plain text."""
     plain(ax.set_xlabel(as_text(xlabel), color=theme.text))
@@ -214,7 +167,9 @@ def add_legend(
     if not pairs:
         return None
     names, handles = zip(*pairs, strict=True)
-    legend = parent.legend(list(handles), [_shown(name) for name in names], **options)
+    # Matplotlib drops legend entries that start with an underscore; a zero-width space keeps them.
+    texts = [as_text(f"\u200b{name}" if name.startswith("_") else name) for name in names]
+    legend = parent.legend(list(handles), texts, **options)
     for text in legend.get_texts():
         text.set_color(theme.text)
         plain(text)
@@ -223,17 +178,8 @@ def add_legend(
 
 def add_legend_above(ax: Axes, entries: Mapping[str, Entry], theme: Theme, /) -> None:
     """A legend in one line between the Axes and a title set with `pad=ABOVE`, clear of whatever is drawn."""
-    add_legend(
-        ax,
-        entries,
-        theme,
-        loc="lower right",
-        bbox_to_anchor=(1.01, 0.99),
-        ncols=len(entries),
-        frameon=False,
-        handlelength=1.4,
-        columnspacing=1.2,
-    )
+    place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.01, 0.99), "frameon": False}
+    add_legend(ax, entries, theme, ncols=len(entries), handlelength=1.4, columnspacing=1.2, **place)
 
 
 def plain(text: Text, /) -> Text:
@@ -242,6 +188,42 @@ def plain(text: Text, /) -> Text:
     return text
 
 
-def _shown(name: str) -> str:
-    # Matplotlib drops legend entries that start with an underscore; a zero-width space keeps them.
-    return as_text(f"\u200b{name}" if name.startswith("_") else name)
+METADATA: Final[dict[str, dict[str, Any]]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+"""The formats, each with the dates left out that would make two runs differ."""
+
+
+def save_figure(fig: Figure, path: str | os.PathLike[str], /, *, dpi: float = 200) -> Path:
+    """Write a figure to ``path``, in the format its suffix names: .png, .svg or .pdf.
+
+    The file appears complete under its name, or, after an error, not at all; an older file of that name then stays.
+
+    >>> from credalens.plots import plot_against_severity
+    >>> ax = plot_against_severity({"Averaged": ([0.03, 0.05], [0.01, 0.01])}, "ECE")
+    >>> save_figure(ax.figure, "ece.svg")  # doctest: +SKIP
+    PosixPath('ece.svg')
+    """
+    target = Path(path)
+    suffix = target.suffix.lower().removeprefix(".")
+    if suffix not in METADATA:
+        raise ValueError(f"path must end in .png, .svg or .pdf, got {str(target)!r}.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {str(target.parent)!r} does not exist: create it, then save the figure.")
+    with atomic_file(target) as file:
+        file.write(render_figure(fig, suffix, dpi=dpi))
+    return target
+
+
+def render_figure(fig: Figure, form: str, /, *, dpi: float = 200) -> bytes:
+    """A figure as the bytes of a "png", "svg" or "pdf" file: to send it, or to write it whole.
+
+    Letters are drawn as shapes in SVG and embedded in PDF, so the file looks the same wherever it is opened.
+    """
+    if not isinstance(fig, Figure):
+        raise TypeError(f"fig must be a matplotlib Figure, got {type(fig).__name__}. From Axes take ax.figure.")
+    if form not in METADATA:
+        raise ValueError(f"form must be one of {sorted(METADATA)}, got {form!r}.")
+    buffer = io.BytesIO()
+    settings: Any = {"svg.hashsalt": "credalens", "svg.fonttype": "path", "pdf.fonttype": 42}
+    with mpl.rc_context(settings):
+        fig.savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form])
+    return buffer.getvalue()

@@ -12,23 +12,9 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
-from credalens.evaluation.single_inputs import two_and_rest
-from credalens.evaluation.three_class_geometry import CORNERS, Array, Triangle, level_ends, to_plane
-from credalens.look import Theme
-from credalens.plots import simplex
-from credalens.plots.axes import (
-    add_legend,
-    as_mapping,
-    as_members,
-    as_names,
-    dash,
-    marker,
-    name_axes,
-    new_figure,
-    open_axes,
-    plain,
-    themed,
-)
+from credalens.evaluation.single_inputs import CORNERS, Array, Triangle, level_ends, to_plane, two_and_rest
+from credalens.plots import axes
+from credalens.theme import Theme
 
 Entries = list[tuple[str, Artist]]
 FRAME: Final = ((-0.04, -0.19), (1.04, CORNERS[2, 1] + 0.17))
@@ -53,7 +39,7 @@ def draw_names(ax: Axes, triangle: Triangle, names: Sequence[str], theme: Theme,
     """At each corner its class and that class's interval, with room for them around the triangle."""
     for k, (corner, place) in enumerate(zip(CORNERS, CORNER_TEXT, strict=True)):
         text = f"{names[k]}\n{triangle.lower[k]:.2f} to {triangle.upper[k]:.2f}"
-        plain(ax.annotate(text, corner, textcoords="offset points", color=theme.text, linespacing=1.3, **place))
+        axes.plain(ax.annotate(text, corner, textcoords="offset points", color=theme.text, linespacing=1.3, **place))
     # Room inside the Axes, whose limits grow to fill their box: no layout then cuts a name off.
     ax.margins(0)
     ax.update_datalim(FRAME)
@@ -64,68 +50,47 @@ def draw_names(ax: Axes, triangle: Triangle, names: Sequence[str], theme: Theme,
 
 def draw_intervals(ax: Axes, triangle: Triangle, theme: Theme, /) -> Entries:
     """For each class the parallel lines where its probability is at its lower and at its upper bound."""
+    style: dict[str, Any] = {"color": theme.muted, "linewidth": 0.9, "linestyle": axes.dash(2), "zorder": 2}
     for k in range(3):
         for bound in (triangle.lower[k], triangle.upper[k]):
-            (line,) = ax.plot(*level_ends(k, bound).T, color=theme.muted, linewidth=0.9, linestyle=dash(2), zorder=2)
+            (line,) = ax.plot(*level_ends(k, bound).T, **style)
             line.set_gid(f"interval-{k}")
     return [("Probability intervals", line)]
 
 
 def draw_polygon(ax: Axes, triangle: Triangle, theme: Theme, /) -> Entries:
     """The credal set: every distribution within the intervals."""
-    patch = Polygon(
-        triangle.polygon(),
-        facecolor=to_rgba(theme.credal, 0.18),
-        edgecolor=theme.credal,
-        linewidth=1.2,
-        joinstyle="round",
-        zorder=1,
-    )
-    return [("Credal set", ax.add_patch(patch))]
+    fill, edge = to_rgba(theme.credal, 0.18), theme.credal
+    shape: dict[str, Any] = {"linewidth": 1.2, "joinstyle": "round", "zorder": 1}
+    return [("Credal set", ax.add_patch(Polygon(triangle.polygon(), facecolor=fill, edgecolor=edge, **shape)))]
 
 
 def draw_hull(ax: Axes, triangle: Triangle, theme: Theme, /) -> Entries:
     """The convex hull of the members, which lies within the credal set."""
-    patch = Polygon(
-        triangle.hull(),
-        facecolor=to_rgba(theme.hull, 0.07),
-        edgecolor=theme.hull,
-        linewidth=1.2,
-        linestyle=dash(1),
-        joinstyle="round",
-        zorder=3,
-    )
-    return [("Convex hull", ax.add_patch(patch))]
+    fill, edge = to_rgba(theme.hull, 0.07), theme.hull
+    shape: dict[str, Any] = {"linewidth": 1.2, "linestyle": axes.dash(1), "joinstyle": "round", "zorder": 3}
+    return [("Convex hull", ax.add_patch(Polygon(triangle.hull(), facecolor=fill, edgecolor=edge, **shape)))]
 
 
 def draw_members(ax: Axes, triangle: Triangle, groups: Sequence[str], theme: Theme, /) -> Entries:
     """One dot for each member, with a marker for each group."""
     entries: Entries = []
+    style: dict[str, Any] = {"s": 20, "facecolor": to_rgba(theme.text, 0.6), "edgecolor": "none", "zorder": 4}
     for order, group in enumerate(dict.fromkeys(groups)):
         chosen = to_plane(triangle.members[[name == group for name in groups]])
-        dots = ax.scatter(
-            chosen[:, 0],
-            chosen[:, 1],
-            s=20,
-            marker=marker(order),
-            facecolor=to_rgba(theme.text, 0.6),
-            edgecolor="none",
-            zorder=4,
-        )
-        entries.append((group, dots))
+        entries.append((group, ax.scatter(chosen[:, 0], chosen[:, 1], marker=axes.marker(order), **style)))
     return entries
 
 
 def draw_points(ax: Axes, triangle: Triangle, theme: Theme, /) -> Entries:
     """The averaged and the intersection probability."""
-    averaged = _dot(ax, theme, triangle.averaged, marker="D", s=26, color=theme.averaged, zorder=6)
-    intersection = _dot(ax, theme, triangle.intersection, marker="o", s=66, color=theme.intersection, zorder=5)
-    return [("Averaged", averaged), ("Intersection", intersection)]
 
+    def dot(probability: Array, shape: str, size: int, color: str, zorder: int) -> Artist:
+        (x, y), edge = to_plane(probability), theme.background
+        return ax.scatter(x, y, marker=shape, s=size, color=color, edgecolor=edge, linewidth=0.8, zorder=zorder)
 
-def _dot(ax: Axes, theme: Theme, probability: Array, **options: Any) -> Artist:
-    x, y = to_plane(probability)
-    return ax.scatter(x, y, edgecolor=theme.background, linewidth=0.8, **options)
+    averaged = dot(triangle.averaged, "D", 26, theme.averaged, 6)
+    return [("Averaged", averaged), ("Intersection", dot(triangle.intersection, "o", 66, theme.intersection, 5))]
 
 
 def frame_zoom(ax: Axes, inset: Axes, triangle: Triangle, theme: Theme, /) -> None:
@@ -140,31 +105,20 @@ def frame_zoom(ax: Axes, inset: Axes, triangle: Triangle, theme: Theme, /) -> No
 
 
 OPTIONAL_LAYERS: Final = {
-    "points": simplex.draw_points,
-    "polygon": simplex.draw_polygon,
-    "hull": simplex.draw_hull,
-    "intervals": simplex.draw_intervals,
+    "points": draw_points,
+    "polygon": draw_polygon,
+    "hull": draw_hull,
+    "intervals": draw_intervals,
 }
 READABLE: Final = 0.2
 LEGEND: Final[dict[str, Any]] = {"frameon": False, "columnspacing": 1.6, "handlelength": 2.2}
 
 
 def plot_simplex(
-    members: Any,
-    /,
-    *,
-    labels: Sequence[str],
-    groups: Sequence[Any] | None = None,
-    intervals: bool = True,
-    polygon: bool = True,
-    hull: bool = True,
-    points: bool = True,
-    zoom: bool = False,
-    legend: bool = True,
-    title: str | None = None,
-    theme: str | Theme = "light",
-    ax: Axes | None = None,
-) -> Axes:
+    members: Any, /, *, labels: Sequence[str], groups: Sequence[Any] | None = None, intervals: bool = True,
+    polygon: bool = True, hull: bool = True, points: bool = True, zoom: bool = False, legend: bool = True,
+    title: str | None = None, theme: str | Theme = "light", ax: Axes | None = None,
+) -> Axes:  # fmt: skip
     """One input with three classes in the probability simplex (paper, Figure ACreNNStructure).
 
     Members, (members, 3), are dots; a pair of parallel lines for each class marks its lower and upper
@@ -175,28 +129,22 @@ def plot_simplex(
     >>> weather = [[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]]
     >>> ax = plot_simplex(weather, labels=("sun", "rain", "snow"))
     """
-    triangle, names = _triangle(members), as_names(labels, 3, "labels")
+    triangle, names = _triangle(members), axes.as_names(labels, 3, "labels")
     count = len(triangle.members)
-    kinds = as_names(["Members"] * count if groups is None else groups, count, "groups")
+    kinds = axes.as_names(["Members"] * count if groups is None else groups, count, "groups")
     shown = {"intervals": intervals, "polygon": polygon, "hull": hull, "points": points, "zoom": zoom}
-    with open_axes(ax, theme=theme, size=(5.6, 4.4)) as (ax, look):
+    with axes.open_axes(ax, theme=theme, size=(5.6, 4.4)) as (ax, look):
         entries = _draw(ax, triangle, names, kinds, look, shown)
-        name_axes(ax, look, title=title)
+        axes.name_axes(ax, look, title=title)
         if legend:
-            add_legend(ax, entries, look, loc="upper right", **LEGEND)
+            axes.add_legend(ax, entries, look, loc="upper right", **LEGEND)
     return ax
 
 
 def plot_simplex_panel(
-    samples: Mapping[str, Any],
-    /,
-    *,
-    labels: Sequence[str],
-    columns: int | None = None,
-    theme: str | Theme = "light",
-    figure: Figure | None = None,
-    **shown: bool,
-) -> list[Axes]:
+    samples: Mapping[str, Any], /, *, labels: Sequence[str], columns: int | None = None,
+    theme: str | Theme = "light", figure: Figure | None = None, **shown: bool,
+) -> list[Axes]:  # fmt: skip
     """Several inputs side by side, title -> members, under one legend (paper, Figures OODEUTU...Rebuttal).
 
     ``columns`` breaks the row, so that six samples make the paper's two by three; ``intervals``, ``polygon``, ``hull``,
@@ -205,21 +153,26 @@ def plot_simplex_panel(
     >>> samples = {"agree": [[1, 0, 0]], "differ": [[1, 0, 0], [0, 1, 0]]}
     >>> left, right = plot_simplex_panel(samples, labels=("A", "B", "D"))
     """
-    named = as_mapping(samples, "samples", "members of shape (members, 3)")
+    named = axes.as_mapping(samples, "samples", "members of shape (members, 3)")
     checked = {title: _triangle(members) for title, members in named.items()}
-    names, shown = as_names(labels, 3, "labels"), _choices(shown)
-    across, down = _grid(len(checked), columns)
-    figure = figure or new_figure(size=(max(3.1 * across, 4.4), 3.3 * down + 0.6), theme=theme)
-    axes = []
+    names, choices = axes.as_names(labels, 3, "labels"), dict.fromkeys(OPTIONAL_LAYERS, True) | {"zoom": False}
+    if unknown := sorted(set(shown) - set(choices)):
+        raise TypeError(f"unknown option {unknown[0]!r}; choose among {sorted(choices)}.")
+    across = len(checked) if columns is None else int(columns)
+    if across < 1:
+        raise ValueError(f"columns must be at least 1, got {columns}.")
+    down = -(-len(checked) // across)
+    figure = figure or axes.new_figure(size=(max(3.1 * across, 4.4), 3.3 * down + 0.6), theme=theme)
+    panels = []
     for place, (title, triangle) in enumerate(checked.items(), start=1):
-        with open_axes(figure.add_subplot(down, across, place), theme=theme, size=(3, 3)) as (ax, look):
-            entries = _draw(ax, triangle, names, ["Members"] * len(triangle.members), look, shown)
-            name_axes(ax, look, title=title)
-        axes.append(ax)
-    with themed(theme) as look:
+        with axes.open_axes(figure.add_subplot(down, across, place), theme=theme, size=(3, 3)) as (ax, look):
+            entries = _draw(ax, triangle, names, ["Members"] * len(triangle.members), look, choices | shown)
+            axes.name_axes(ax, look, title=title)
+        panels.append(ax)
+    with axes.themed(theme) as look:
         columns = len(entries) if across > 2 else 3
-        add_legend(figure, entries, look, loc="outside lower center", ncols=columns, **LEGEND)
-    return axes
+        axes.add_legend(figure, entries, look, loc="outside lower center", ncols=columns, **LEGEND)
+    return panels
 
 
 def merge_to_three(members: Any, /, *, classes: Sequence[int]) -> Array:
@@ -230,7 +183,7 @@ def merge_to_three(members: Any, /, *, classes: Sequence[int]) -> Array:
     >>> merge_to_three([[0.1, 0.2, 0.3, 0.4]], classes=(3, 0))
     array([[0.4, 0.1, 0.5]])
     """
-    array = as_members(members)
+    array = axes.as_members(members)
     count, pair = array.shape[1], tuple(int(k) for k in classes)
     if count < 3:
         raise ValueError(f"members must have at least 3 classes to merge the rest, got {count}.")
@@ -240,7 +193,7 @@ def merge_to_three(members: Any, /, *, classes: Sequence[int]) -> Array:
 
 
 def _triangle(members: Any) -> Triangle:
-    array = as_members(members)
+    array = axes.as_members(members)
     if array.shape[1] != 3:
         raise ValueError(
             f"a triangle shows 3 classes, got {array.shape[1]}. Keep two of them and add up the rest with "
@@ -252,35 +205,19 @@ def _triangle(members: Any) -> Triangle:
 def _draw(
     ax: Axes, triangle: Triangle, names: list[str], kinds: list[str], look: Theme, shown: Mapping[str, bool]
 ) -> Entries:
-    simplex.draw_names(ax, triangle, names, look)
+    draw_names(ax, triangle, names, look)
     entries = _draw_layers(ax, triangle, kinds, look, shown)
     if shown["zoom"] and triangle.extent < READABLE:
         inset = ax.inset_axes((0.0, 0.62, 0.28, 0.34))
         _draw_layers(inset, triangle, kinds, look, shown)
-        simplex.frame_zoom(ax, inset, triangle, look)
+        frame_zoom(ax, inset, triangle, look)
     return entries
 
 
 def _draw_layers(ax: Axes, triangle: Triangle, kinds: list[str], look: Theme, shown: Mapping[str, bool]) -> Entries:
-    simplex.draw_triangle(ax, look)
-    entries = simplex.draw_members(ax, triangle, kinds, look)
+    draw_triangle(ax, look)
+    entries = draw_members(ax, triangle, kinds, look)
     for name, draw in OPTIONAL_LAYERS.items():
         if shown[name]:
             entries += draw(ax, triangle, look)
     return entries
-
-
-def _choices(shown: Mapping[str, bool]) -> dict[str, bool]:
-    choices = dict.fromkeys(OPTIONAL_LAYERS, True) | {"zoom": False}
-    unknown = sorted(set(shown) - set(choices))
-    if unknown:
-        raise TypeError(f"unknown option {unknown[0]!r}; choose among {sorted(choices)}.")
-    return choices | dict(shown)
-
-
-def _grid(count: int, columns: int | None) -> tuple[int, int]:
-    """Columns and rows for ``count`` panels."""
-    across = count if columns is None else int(columns)
-    if across < 1:
-        raise ValueError(f"columns must be at least 1, got {columns}.")
-    return across, -(-count // across)

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from credalens.checks.options import count_text
 from credalens.core.scores import SCORES
 from credalens.evaluation.model_comparison import ModelComparison, ModelDifference, recommended_point
-from credalens.evaluation.results import TOO_FEW, Comparison
-from credalens.evaluation.sentences import verdict
-from credalens.evaluation.words import MINUS, SIGNS, joined, number, percent, points
-from credalens.look import DASHES, PAGE, Theme
-from credalens.report.charts.chart import HIDDEN, SQUARE, Chart, Spec, by_series, frame, percent_axis, shown
-from credalens.report.charts.detection import X_AXES, gain_row, gains
+from credalens.evaluation.results import Comparison
+from credalens.evaluation.words import MINUS, SIGNS, gain_text, joined, percent, points
+from credalens.report.charts.evaluation import X_AXES, draw_roc, gain_row, gains_chart
+from credalens.report.charts.vega import Chart, Spec, by_series, line_rows
 from credalens.report.figures import Figures, stem
 from credalens.report.files import check_apart, older_report, write_report
-from credalens.report.footer import facts, files_read, footer, now
-from credalens.report.page import Entry, render_page
-from credalens.report.tables import Cell, Column, Table, mark_best
-from credalens.storage.atomic_folder import atomic_folder
+from credalens.report.page import Entry, now, render_page
+from credalens.report.tables import Cell, Column, Table, names, number_4, numbers, percents
+from credalens.storage.atomic import atomic_folder
+from credalens.theme import DASHES, PAGE, Dash, Theme
 
 
 def write_comparison(
@@ -52,28 +50,25 @@ def write_comparison(
 
 def render_comparison(comparison: ModelComparison, /, *, title: str = "", made: Sequence[str] = ()) -> str:
     """The page of the comparison."""
-    first = comparison.evaluations[comparison.baseline]
-    links = {"short": "In short", "gains": "Differences", "curves": "Curves"}
-    if not first.ood:
-        del links["curves"]
+    evaluations, first = comparison.evaluations, comparison.evaluations[comparison.baseline]
     return render_page(
         "comparison.html",
-        title or f"Credal report: {joined(comparison.evaluations)}",
-        facts(first.data, f"{len(comparison.evaluations)} models"),
-        [footer(first)[0], *(files_read(one.data, name) for name, one in comparison.evaluations.items()), *made],
-        links,
+        first,
+        title or f"Credal report: {joined(evaluations)}",
+        {"short": "In short", "gains": "Differences"} | ({"curves": "Curves"} if first.ood else {}),
         Figures(),
+        made,
+        f"{len(evaluations)} models",
+        files={name: one.data for name, one in evaluations.items()},
         sentences=[sentence(comparison, one) for one in comparison.differences],
         models=models_table(comparison),
         baseline=comparison.baseline,
-        level=f"{100 * first.settings.level:g} %",
-        gains=gains_chart(comparison),
+        gains=_gains(comparison),
         differences=differences_table(comparison),
         curves=[_roc(comparison, one.name) for one in first.ood],
         axes={name: name for name in X_AXES},
         legend=[
-            Entry(key, name, PAGE.color(k), " ".join(f"{2 * length:g}" for length in DASHES[k % len(DASHES)]))
-            for k, (key, name) in enumerate(_series(comparison).items())
+            Entry.of(key, name, PAGE.color(k), _dash(k)) for k, (key, name) in enumerate(_series(comparison).items())
         ],
     )
 
@@ -83,120 +78,113 @@ def sentence(comparison: ModelComparison, one: ModelDifference, /) -> str:
     baseline = comparison.baseline
     said: dict[str, list[str]] = {"better": [], "worse": [], "undecided": []}
     for name, gain in one.items():
-        said[verdict(gain)].append(f"{name} ({_shown(gain)})" if verdict(gain) != "undecided" else name)
+        said[gain.verdict].append(
+            name if gain.verdict == "undecided" else f"{name} ({_written(gain)(gain.difference)})"
+        )
     words = {
-        "better": "is better than {} in",
-        "worse": "is worse than {} in",
-        "undecided": "cannot be told apart from {} by",
+        "better": f"is better than {baseline} in",
+        "worse": f"is worse than {baseline} in",
+        "undecided": f"cannot be told apart from {baseline} by",
     }
-    parts = [f"{words[side].format(baseline)} {joined(names)}" for side, names in said.items() if names]
+    parts = [f"{words[side]} {joined(metrics)}" for side, metrics in said.items() if metrics]
     ours, theirs = (comparison.evaluations[name].data.members for name in (one.model, baseline))
     members = count_text(ours, "member")
     cost = f"Both have {members}." if ours == theirs else f"It has {members}, {baseline} has {theirs}."
     return f"{one.model} {'; '.join(parts)}. {cost}"
 
 
+def _written(gain: Comparison) -> Callable[[float], str]:
+    """A function that writes a difference in percentage points, that of NLLs in nats."""
+    return (lambda nats: f"{nats:+.3f}".replace("-", MINUS)) if gain.metric == "nll" else points
+
+
 def models_table(comparison: ModelComparison, /, *, caught: bool = True) -> Table:
-    """What each model is: its members, accuracy, calibration, recommended score, and how well that finds OOD inputs."""
-    evaluations = comparison.evaluations.values()
-    first = next(iter(evaluations))
-    columns: dict[str, list[Cell]] = {"Members": [Cell(str(e.data.members), e.data.members) for e in evaluations]}
+    """Every model: its members, accuracy, calibration, recommended score, and how well that finds OOD inputs."""
+    evaluations = list(comparison.evaluations.values())
+    first, labelled, of_ood = evaluations[0], [], []
     if first.calibration:
         best = [recommended_point(evaluation) for evaluation in evaluations]
-        columns["Accuracy (%)"] = mark_best([Cell(f"{100 * one.accuracy:.2f}", one.accuracy) for one in best])
-        columns["ECE (%)"] = mark_best([Cell(f"{100 * one.ece:.2f}", one.ece) for one in best], lower=True)
-        columns["NLL"] = mark_best([Cell(number(one.nll, 4), one.nll) for one in best], lower=True)
-    columns["Score"] = [Cell(SCORES[e.recommended.score].label, e.recommended.score) for e in evaluations]
-    for detection in first.ood:
-        quality = [next(q for q in e.scores if q.name == e.recommended.score).ood[detection.name] for e in evaluations]
-        columns[f"AUROC {detection.name} (%)"] = mark_best([Cell(f"{100 * q.auroc:.2f}", q.auroc) for q in quality])
+        labelled = [
+            numbers("Accuracy (%)", [one.accuracy for one in best], percents(2), best=max),
+            numbers("ECE (%)", [one.ece for one in best], percents(2), best=min),
+            numbers("NLL", [one.nll for one in best], number_4, best=min),
+        ]
+    for name in (one.name for one in first.ood):
+        qualities = [next(q for q in e.scores if q.name == e.recommended.score).ood[name] for e in evaluations]
+        of_ood.append(numbers(f"AUROC {name} (%)", [one.auroc for one in qualities], percents(2), best=max))
         if caught:
-            shares = [e.alarm.caught[detection.name] for e in evaluations]
-            columns[f"{detection.name} caught (%)"] = mark_best([Cell(f"{100 * share:.1f}", share) for share in shares])
+            shares = [evaluation.alarm.caught[name] for evaluation in evaluations]
+            of_ood.append(numbers(f"{name} caught (%)", shares, percents(1), best=max))
     rate = f"{100 * first.settings.false_alarm_rate:g} %"
-    rows = zip(comparison.evaluations, zip(*columns.values(), strict=True), strict=True)
-    headings = (Column("Model", text=True), *(Column(name, text=name == "Score") for name in columns))
-    cells = tuple((Cell(name, name), *of_model) for name, of_model in rows)
-    said = f"; caught: at {rate} of false alarms" if caught else ""
-    return Table(f"All models{said}", headings, cells, best="best")
-
-
-def _shown(gain: Comparison, value: float | None = None, /) -> str:
-    """A difference in percentage points, that of NLLs in nats."""
-    shown = gain.difference if value is None else value
-    return f"{shown:+.3f}".replace("-", MINUS) if gain.metric == "nll" else points(shown)
+    return Table.of(
+        f"All models; caught: at {rate} of false alarms" if caught else "All models",
+        names("Model", comparison.evaluations),
+        numbers("Members", [evaluation.data.members for evaluation in evaluations], str),
+        *labelled,
+        names("Score", [SCORES[evaluation.recommended.score].label for evaluation in evaluations]),
+        *of_ood,
+        best="best",
+    )
 
 
 def differences_table(comparison: ModelComparison, /) -> Table:
     """Every difference to the first model with its interval."""
-    titles = ("Model", "What", "Model's", f"{comparison.baseline}'s", "Difference", "Verdict")
-    columns = tuple(Column(title, text=title in ("Model", "What", "Verdict")) for title in titles)
-    rows = tuple(_difference_row(one.model, name, gain) for one in comparison.differences for name, gain in one.items())
-    return Table("Differences in percentage points, of the NLL in nats", columns, rows)
+    gains = [(one.model, name, gain) for one in comparison.differences for name, gain in one.items()]
 
+    def values(title: str, side: str) -> tuple[Column, list[Cell]]:
+        cells = [(getattr(gain, side), number_4 if gain.metric == "nll" else percents(2)) for *_, gain in gains]
+        return Column(title), [Cell(write(value), value) for value, write in cells]
 
-def _difference_row(model: str, name: str, gain: Comparison) -> tuple[Cell, ...]:
-    values = [Cell(number(x, 4) if gain.metric == "nll" else f"{100 * x:.2f}", x) for x in (gain.a, gain.b)]
-    few, said = gain.method == TOO_FEW, verdict(gain)
-    span = TOO_FEW if few else f"{_shown(gain, gain.low)} to {_shown(gain, gain.high)}"
-    change = Cell(_shown(gain), gain.difference, span)
-    return Cell(model, model), Cell(name, name), *values, change, Cell(f"{SIGNS[said]} {said}", said)
-
-
-def gains_chart(comparison: ModelComparison, /) -> Chart:
-    """Every difference to the first model with its interval."""
-    rows = [
-        gain_row(
-            f"{SIGNS[verdict(gain)]} {one.model}: {name}", "total", gain, f"{percent(gain.a)} against {percent(gain.b)}"
-        )
-        for one in comparison.differences
-        for name, gain in one.items()
-        if gain.metric != "nll"  # is no share
+    changes = [
+        Cell(_written(gain)(gain.difference), gain.difference, gain_text(gain, _written(gain))) for *_, gain in gains
     ]
-    label = f"Differences to {comparison.baseline}. " + "; ".join(row["text"] for row in rows)
-    draw = partial(gains, "difference, points")
-    return Chart(
-        "gains",
-        f"Every model minus {comparison.baseline}",
-        label,
-        rows,
-        draw,
-        rows=[row["label"].strip() for row in rows],
+    verdicts = [Cell(f"{SIGNS[gain.verdict]} {gain.verdict}", gain.verdict) for *_, gain in gains]
+    return Table.of(
+        "Differences in percentage points, of the NLL in nats",
+        names("Model", [model for model, *_ in gains]),
+        names("What", [name for _, name, _ in gains]),
+        values("Model's", "a"),
+        values(f"{comparison.baseline}'s", "b"),
+        (Column("Difference"), changes),
+        (Column("Verdict", text=True), verdicts),
     )
 
 
-def _roc(comparison: ModelComparison, ood_name: str) -> Chart:
-    names = _series(comparison)
-    values = [
-        {"series": key, "x": x, "y": y}
-        for key, name in names.items()
-        for x, y in zip(*_line(comparison, name, ood_name), strict=True)
+def _gains(comparison: ModelComparison) -> Chart:
+    """Every difference to the first model with its interval, but for NLLs, which are no shares."""
+    rows = [
+        gain_row(
+            f"{SIGNS[gain.verdict]} {one.model}: {name}", "total", gain, f"{percent(gain.a)} against {percent(gain.b)}"
+        )
+        for one in comparison.differences
+        for name, gain in one.items()
+        if gain.metric != "nll"
     ]
-    label = f"ROC curves of {joined(comparison.evaluations)} for {ood_name}."
-    return Chart("roc by model", ood_name, label, values, partial(_roc_spec, names))
+    baseline = comparison.baseline
+    return gains_chart(
+        "gains", f"Every model minus {baseline}", f"Differences to {baseline}.", rows, "difference, points"
+    )
 
 
 def _series(comparison: ModelComparison) -> dict[str, str]:
     return {f"model {k}": name for k, name in enumerate(comparison.evaluations)}
 
 
-def _line(comparison: ModelComparison, name: str, ood_name: str) -> tuple[list[float], list[float]]:
-    evaluation = comparison.evaluations[name]
-    return evaluation.curves.detection[ood_name][evaluation.recommended.score].roc
+def _dash(order: int) -> Dash:
+    return DASHES[order % len(DASHES)]
 
 
-def _roc_spec(names: dict[str, str], theme: Theme) -> Spec:
-    dashes = [list(DASHES[k % len(DASHES)]) or [1, 0] for k in range(len(names))]
-    line = {
-        "transform": shown(),
-        "mark": {"type": "line", "clip": True, "strokeWidth": 2},
-        "encoding": {
-            "x": {"field": "x", **percent_axis("ID inputs flagged by mistake", **X_AXES["up to 20 %"])},
-            "y": {"field": "y", **percent_axis("OOD inputs caught", domain=[0, 1])},
-            "order": {"field": "n"},
-            "color": by_series(names, [theme.color(k) for k in range(len(names))], theme),
-            "strokeDash": by_series(names, dashes, theme),
-        },
-    }
-    readout = {"kind": "line", "x": "%", "y": "%", "at": "false alarms", "names": names, "axes": X_AXES}
-    return frame(theme, [line], height=SQUARE, readout=readout, params=[HIDDEN])
+def _roc(comparison: ModelComparison, ood_name: str) -> Chart:
+    values = [
+        row
+        for key, evaluation in zip(_series(comparison), comparison.evaluations.values(), strict=True)
+        for row in line_rows(key, *evaluation.curves.detection[ood_name][evaluation.recommended.score].roc)
+    ]
+    label = f"ROC curves of {joined(comparison.evaluations)} for {ood_name}."
+    return Chart("roc by model", ood_name, label, values, partial(_draw_roc, _series(comparison)))
+
+
+def _draw_roc(series: dict[str, str], theme: Theme) -> Spec:
+    colors, dashes = ([of(k) for k in range(len(series))] for of in (theme.color, lambda k: list(_dash(k)) or [1, 0]))
+    look = {"color": by_series(series, colors, theme), "strokeDash": by_series(series, dashes, theme)}
+    return draw_roc(series, theme, look)

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.options import needing
-from credalens.evaluation.outcome import Evaluation
-from credalens.look import LIGHT, PAGE, Theme
-from credalens.report.charts.all import Charts, input_charts
-from credalens.report.charts.chart import Chart
+from credalens.evaluation.evaluate import Evaluation
+from credalens.report.charts.evaluation import named_charts
+from credalens.report.charts.one_input import input_charts
+from credalens.report.charts.vega import Chart
 from credalens.report.tables import Cell, Column, Table
+from credalens.theme import LIGHT, PAGE, Theme
 
 with needing("vl_convert", part="the report", extra="report"):
     import vl_convert
@@ -30,6 +31,9 @@ with needing("vl_convert", part="the report", extra="report"):
 
 PIXELS = 2.0
 """Of a PNG, for each unit of its chart."""
+SHARES: Final = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
+MARK: Final = b"\n<!-- of a credalens report -->\n"
+"""By it the next report knows the pictures that it takes the place of."""
 
 
 def to_svg(chart: Chart, theme: Theme = LIGHT, /) -> str:
@@ -55,7 +59,7 @@ def _titled(chart: Chart, theme: Theme) -> dict[str, Any]:
 def interactive_script() -> str:
     """The script that draws specifications in the browser, as one function that sets ``vegaEmbed``.
 
-    What it is made of has authors, who are named in ``assets/NOTICE.txt``.
+    The authors of its parts are named in ``assets/NOTICE.txt``.
     """
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return f"(()=>{{{bundle}}})();".replace("</script", "<\\/script").replace("<!--", "<\\!--")
@@ -74,45 +78,31 @@ def png_uri(image: NDArray[np.uint8], /) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
-SHARES: Final = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
-
-
 def values_table(chart: Chart, /) -> Table:
     """One column for each series at a few places of x, or one row in words for each mark."""
-    readout = chart.draw(PAGE)["usermeta"]
+    readout, score = chart.draw(PAGE)["usermeta"], chart.params.get("score")
+    title, in_percent = f"Values: {chart.title}", readout["x"] == "%" if "x" in readout else False
     if readout["kind"] == "items":
         texts = tuple((Cell(row["text"]),) for row in chart.values if "text" in row)
-        return Table(f"Values: {chart.title}", (Column("Value", text=True),), texts)
-    names: dict[str, str] = readout["names"]
-    lines = {name: _line(chart, name) for name in names}
-    x = SHARES if readout["x"] == "%" else _places(next(iter(lines.values()))[0])
-    columns = (Column(readout["at"]), *(Column(name) for name in names.values()))
-    read = [np.interp(x, *line, right=np.nan) for line in lines.values()]
-    written = [f"{100 * at:g} %" if readout["x"] == "%" else f"{at:.3g}" for at in x]
-    rows = tuple(
-        (Cell(at), *(Cell("–" if np.isnan(y) else f"{100 * y:.1f} %") for y in of_place))
-        for at, of_place in zip(written, np.transpose(read), strict=True)
-    )
-    return Table(f"Values: {chart.title}", columns, rows)
+        return Table(title, (Column("Value", text=True),), texts)
 
+    def line(name: str) -> tuple[list[float], list[float]]:
+        rows = [row for row in chart.values if row["series"] == name and row.get("score") == score]
+        return [row["x"] for row in rows], [row["y"] for row in rows]
 
-def _line(chart: Chart, name: str) -> tuple[list[float], list[float]]:
-    score = chart.params.get("score")
-    rows = [row for row in chart.values if row["series"] == name and row.get("score") == score]
-    return [row["x"] for row in rows], [row["y"] for row in rows]
-
-
-def _places(x: list[float]) -> list[float]:
-    return x[:: max(1, len(x) // 10)]
-
-
-MARK: Final = b"\n<!-- of a credalens report -->\n"
-"""By it the next report knows the pictures that it takes the place of."""
+    lines = {label: line(name) for name, label in readout["names"].items()}
+    x = next(iter(lines.values()))[0]
+    places = SHARES if in_percent else x[:: max(1, len(x) // 10)]
+    columns = [(Column(readout["at"]), [Cell(f"{100 * at:g} %" if in_percent else f"{at:.3g}") for at in places])]
+    for label, of_series in lines.items():
+        read = np.interp(places, *of_series, right=np.nan)
+        columns.append((Column(label), [Cell("–" if np.isnan(y) else f"{100 * y:.1f} %") for y in read]))
+    return Table.of(title, *columns)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A chart of the page: what a browser without scripts shows, and its values."""
+    """A chart of the page: the picture that a browser without scripts shows, and its values."""
 
     id: str
     chart: Chart
@@ -168,10 +158,16 @@ def _inline(svg: str, name: str) -> str:
 def save_figures(
     evaluation: Evaluation, folder: Path, /, *, report: Callable[[int, int], None] = lambda done, of: None
 ) -> None:
-    """Write all charts into a new folder as PNG and SVG; ``report`` is called with how many are done and how many there are."""
+    """Write all charts, and those of the first input of each group, into a new folder as PNG and SVG.
+
+    ``report`` is called with how many are done and how many there are.
+    """
     folder.mkdir()
-    used: set[str] = set()
-    charts = [*Charts.of(evaluation).named(), *_samples(evaluation)]
+    charts, used, seen = list(named_charts(evaluation)), set[str](), set[str]()
+    for sample in evaluation.samples:
+        if not seen >= set(sample.groups):
+            seen |= set(sample.groups)
+            charts += [(f"{c.kind} {c.title}", c) for c in input_charts(sample, evaluation.data.class_names)]
     for done, (name, chart) in enumerate(charts, start=1):
         file = folder / stem(name, used)
         file.with_suffix(".svg").write_bytes(to_svg(chart).encode() + MARK)
@@ -185,14 +181,3 @@ def stem(name: str, used: set[str]) -> str:
     free = next(text for n in range(len(used) + 1) if (text := plain if n == 0 else f"{plain}-{n + 1}") not in used)
     used.add(free)
     return free
-
-
-def _samples(evaluation: Evaluation) -> list[tuple[str, Chart]]:
-    """The first input of each group."""
-    charts: list[tuple[str, Chart]] = []
-    seen: set[str] = set()
-    for sample in evaluation.samples:
-        if not seen >= set(sample.groups):
-            seen |= set(sample.groups)
-            charts += [(f"{c.kind} {c.title}", c) for c in input_charts(sample, evaluation.data.class_names)]
-    return charts

@@ -6,16 +6,16 @@ import json
 import os
 import re
 from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from credalens.evaluation.outcome import Evaluation
+from credalens.evaluation.evaluate import Evaluation
 from credalens.guard import Guard
 from credalens.report import figures as pictures
 from credalens.report.figures import MARK, stem
-from credalens.report.footer import now
-from credalens.report.page import render_html
-from credalens.storage.atomic_folder import atomic_folder
+from credalens.report.page import now, render_html
+from credalens.storage.atomic import atomic_folder
 from credalens.storage.source import Progress
 
 PAGE, RESULT, GUARD, FIGURES = "report.html", "report.json", "guard.json", "figures"
@@ -49,7 +49,8 @@ def write_report(
         if evaluation.guard is not None:
             evaluation.guard.save(scratch / GUARD)
         if figures:
-            _save_figures(evaluation, scratch / FIGURES, progress)
+            report = progress or (lambda what, done, of: None)
+            pictures.save_figures(evaluation, scratch / FIGURES, report=partial(report, "figures"))
         check_apart(scratch, target, older)
     return target
 
@@ -60,9 +61,13 @@ def older_report(folder: Path, /) -> list[str]:
     for name, is_ours in owned.items():
         if (folder / name).exists() and not is_ours(folder / name):
             raise ValueError(_foreign(folder, name))
-    names = [name for name in (*owned, *_figures_in(folder)) if (folder / name).is_file()]
-    used: set[str] = set()
-    return [*names, *(f"{sub}/{name}" for sub in _models_in(folder, used) for name in older_report(folder / sub))]
+    # Pictures say that they are of a report; those as PNG lie beside them.
+    marked = [path for path in sorted((folder / FIGURES).glob("*.svg")) if path.read_bytes().endswith(MARK)]
+    pictures = [pair.relative_to(folder).as_posix() for path in marked for pair in (path, path.with_suffix(".png"))]
+    names = [name for name in (*owned, *pictures) if (folder / name).is_file()]
+    models, used = _stored(folder / RESULT).get("models"), set[str]()  # of a comparison, each in a folder of its own
+    folders = [stem(name, used) for name in models] if isinstance(models, dict) else []
+    return [*names, *(f"{sub}/{name}" for sub in folders for name in older_report(folder / sub))]
 
 
 def check_apart(scratch: Path, folder: Path, older: Collection[str], /) -> None:
@@ -92,17 +97,19 @@ def _is_result(result: Path) -> bool:
 def _is_guard(guard: Path) -> bool:
     """Whether a guard is the one that the page beside it names; earlier pages named none, and report.json tells it apart."""
     try:
-        found = Guard.load(guard)
+        stored_guard = Guard.load(guard)
     except (OSError, ValueError):
         return False
     if named := re.search(r'<meta name="credalens-guard" content="([0-9a-f]*)">', _text(guard.with_name(PAGE))):
-        return named[1] == found.digest
+        return named[1] == stored_guard.digest
     try:
         stored = _stored(guard.with_name(RESULT))
         made = (stored["recommended"]["score"], stored["settings"]["false_alarm_rate"], stored["data"]["id"]["rows"])
     except (KeyError, TypeError):
         return False
-    return made == (found.score, found.false_alarm_rate, found.n) and not (found.promises or found.sets or found.note)
+    return made == (stored_guard.score, stored_guard.false_alarm_rate, stored_guard.n) and not (
+        stored_guard.promises or stored_guard.sets or stored_guard.note
+    )
 
 
 def _text(path: Path) -> str:
@@ -113,27 +120,9 @@ def _text(path: Path) -> str:
 
 
 def _stored(result: Path) -> dict[str, Any]:
-    """What a report.json holds; empty where it is none."""
+    """The content of a report.json; empty where it is none."""
     try:
         stored = json.loads(_text(result))
     except (ValueError, RecursionError):
         return {}
     return stored if isinstance(stored, dict) else {}
-
-
-def _figures_in(folder: Path) -> list[str]:
-    """Pictures of an earlier report: those that say so, and the same as PNG."""
-    marked = [path for path in sorted((folder / FIGURES).glob("*.svg")) if path.read_bytes().endswith(MARK)]
-    pairs = (pair for path in marked for pair in (path, path.with_suffix(".png")))
-    return [pair.relative_to(folder).as_posix() for pair in pairs]
-
-
-def _models_in(folder: Path, used: set[str]) -> list[str]:
-    """The folders of the models of a comparison."""
-    models = _stored(folder / RESULT).get("models")
-    return [stem(name, used) for name in models] if isinstance(models, dict) else []
-
-
-def _save_figures(evaluation: Evaluation, folder: Path, progress: Progress | None) -> None:
-    report = progress or (lambda what, done, of: None)
-    pictures.save_figures(evaluation, folder, report=lambda done, of: report("figures", done, of))

@@ -1,4 +1,4 @@
-"""One scoring job: parts of an input to parts of an output, each of which any executor can score anywhere."""
+"""A scoring job: parts of tables into parts of an output folder, each of which any executor can score anywhere."""
 
 from __future__ import annotations
 
@@ -7,34 +7,35 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from credalens.arrays import rounding
-from credalens.checks.bad_rows import naming_bad_row
-from credalens.checks.doubtful_members import warn_of_members
-from credalens.core.open_rows import OpenRows, collecting_open_rows, totals_of, warn_of_all
-from credalens.guard import Guard
-from credalens.guard.signature import PredictionKind
-from credalens.prediction import CredalPrediction, wrap, wrap_logits
-from credalens.scoring.inputs import Chunk, FileInput
-from credalens.scoring.join_tables import TableInput
-from credalens.scoring.outputs import FileOutput, FolderOutput, ScoredChunk, error_reason
-from credalens.scoring.settings import ScoringSettings, same_code, score_columns, sums_of, table_of
-from credalens.storage.lock import Lock
+from credalens.core.options import OpenRows, collecting_open_rows, totals_of, warn_of_all
+from credalens.scoring.join import PartRows, TableInput
+from credalens.scoring.settings import Scorer, Totals
+from credalens.storage.arrow_path import ArrowPath
+from credalens.storage.formats.parquet import ParquetWriter
+from credalens.storage.run_folder import RunFolder
+from credalens.storage.source import Progress
 
 FOOTERS: Final = 16  # parts of an object store that are looked at at a time
+FOOTER: Final = "credalens.part"
+MANIFEST: Final = "_credalens.json"
+CODE_DIFFERS: Final = "credalens was another version, whose last digits may differ"
+PHRASES: Final = {"version": CODE_DIFFERS, "kernels": CODE_DIFFERS}
 
 
 @dataclass(frozen=True)
 class PartReport:
-    """What became of a part.
+    """The outcome of a part.
 
     :ivar error: what is wrong with the input, by file and row; empty where the part was scored.
     :ivar failure: what kept the machine from scoring it, a full disk for one; no fault of the part.
@@ -53,79 +54,54 @@ class PartReport:
     worker: str = ""
     retries: int = 0
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class ScoringJob:
     """All that a worker needs to score a part: it can be sent to another machine."""
 
-    input: FileInput | TableInput
-    output: FileOutput | FolderOutput
-    settings: ScoringSettings
-    chunk_rows: int
-    threads: int | None
-    guard: Guard | None = None
+    input: TableInput
+    target: ArrowPath
+    scorer: Scorer
+
+    @property
+    def run(self) -> RunFolder:
+        """The output folder."""
+        return RunFolder(Path(self.target.path) if self.target.is_local else self.target, manifest=MANIFEST)
 
     def part_names(self) -> list[str]:
         """The names of all parts in the output."""
-        return [self.input.part_name(part) for part in range(self.input.parts)]
+        return [part.name for part in self.input.parts]
 
-    def identity(self, part: int, tables_to_gather: Container[int], /) -> str:
+    def identity(self, part: int, looked_up: Container[int], /) -> str:
         """A hash of the settings and of the files that a part is made from; it changes when one of them is written again."""
-        state = self.input.state(part, tables_to_gather)
-        return hashlib.sha256(json.dumps([self.settings.as_dict(), state]).encode()).hexdigest()
-
-    def predict(self, values: NDArray, /) -> CredalPrediction:
-        """The credal prediction of some rows, which a file may hold with fewer digits."""
-        wrap_all = wrap_logits if self.settings.logits else wrap
-        prediction = wrap_all(values, base=self.settings.base, threads=self.threads)
-        return replace(prediction, _rounding=max(prediction._rounding, self._rounding))
+        state = self.input.state(part, looked_up)
+        return hashlib.sha256(json.dumps([self.scorer.settings.as_dict(), state]).encode()).hexdigest()
 
     def finished_part(self, part: int, /) -> PartReport | None:
         """The report of a part that was scored earlier from these files with these settings; None where it was not."""
-        footer = self.output.read_footer(self.input.part_name(part))
-        if footer is None or footer.identity != self.identity(part, footer.scattered):
-            return None
-        return PartReport(part, footer.rows, sums=footer.sums)
+        try:
+            with (self.target / self.input.parts[part].name).open() as file:
+                footer = json.loads(pq.read_metadata(file).metadata[FOOTER.encode()])
+            if footer["identity"] == self.identity(part, footer["looked_up"]):
+                return PartReport(part, footer["rows"], sums=footer["sums"])
+        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):  # missing, damaged, of an older version
+            pass
+        return None
 
     def finished_parts(self) -> dict[int, PartReport]:
         """The parts that are there already, from their footers."""
-        there = set(self.output.run.parts())
-        candidates = [part for part, name in enumerate(self.part_names()) if name in there]
+        there = set(self.run.parts())
+        candidates = [number for number, name in enumerate(self.part_names()) if name in there]
         with ThreadPoolExecutor(FOOTERS) as pool:
             reports = pool.map(self.finished_part, candidates)
             return {report.part: report for report in reports if report is not None}
 
-    def rehearse(self) -> None:
-        """Score one row of certain members and forget it: kernels and libraries are loaded before the first part comes."""
-        table_of(self.columns(self._certain_row()))
 
-    def check_guard(self) -> None:
-        """Refuse a guard that is for predictions of another kind, before anything is written."""
-        if self.guard is not None:
-            own = self.settings
-            self.guard.check(PredictionKind(own.classes, own.members, 0.0, self._rounding), own.base)
+class Executor(Protocol):
+    """Scores parts of a job with ``score_part``, here or elsewhere, and reports each as soon as it is done."""
 
-    @property
-    def _rounding(self) -> float:
-        """Of the members' probabilities, by the dtype of the input."""
-        return rounding(self.settings.dtype, logits=self.settings.logits)
-
-    def columns(self, prediction: CredalPrediction, labels: NDArray | None = None, /) -> dict[str, NDArray]:
-        """What is written about some rows."""
-        return score_columns(prediction, self.settings.rule, self.settings.scores, labels, self.guard)
-
-    def _certain_row(self) -> CredalPrediction:
-        values = np.zeros((self.settings.members, 1, self.settings.classes), self.settings.dtype)
-        values[..., 0] = 10 if self.settings.logits else 1
-        return self.predict(values)
-
-
-Executor = Callable[[ScoringJob, Sequence[int]], Iterable[PartReport]]
-Progress = Callable[[str, int, int], None]
+    def __call__(self, job: ScoringJob, parts: Sequence[int], /) -> Iterable[PartReport]:
+        """The reports, in any order."""
 
 
 def in_this_process(job: ScoringJob, parts: Sequence[int], /) -> Iterator[PartReport]:
@@ -134,91 +110,66 @@ def in_this_process(job: ScoringJob, parts: Sequence[int], /) -> Iterator[PartRe
 
 
 def run_job(
-    job: ScoringJob,
-    executor: Executor,
-    progress: Progress | None,
-    lock: Lock,
-    /,
-    *,
-    skip_bad: bool = False,
-    completed: Callable[[int], None] = lambda part: None,
+    job: ScoringJob, executor: Executor, progress: Progress | None, /, *, skip_bad: bool = False
 ) -> tuple[dict[int, PartReport], dict[int, PartReport]]:
-    """Score the parts that are missing; returns the reports of those finished earlier, and of those scored now.
-
-    ``completed`` is called for each of both.
-    """
-    finished = job.finished_parts()
-    for part in finished:
-        completed(part)
-    missing = [part for part in range(job.input.parts) if part not in finished]
-    report_progress = _counting(job, progress or (lambda what, done, of: None))
-    report_progress(finished.values())
+    """Score the parts that are missing; returns the reports of those finished earlier, and of those scored now."""
+    finished, of = job.finished_parts(), len(job.input.parts)
+    missing = [part for part in range(of) if part not in finished]
+    if progress:
+        progress("parts", len(finished), of)
     scored: dict[int, PartReport] = {}
     for report in executor(job, missing) if missing else ():
-        lock.check()
+        job.run.check_unchanged(job.scorer.settings.as_dict())
         if report.failure or (report.error and not skip_bad):
             complete = len(finished) + sum(not earlier.error for earlier in scored.values())
-            raise job.output.stopped(report.error, report.failure, complete, job.input.parts)
+            raise _stopped(job, report, complete)
         scored[report.part] = report
-        completed(report.part)
-        report_progress([report])
+        if progress:
+            progress("parts", len(finished) + len(scored), of)
     rows = sum(report.rows for report in scored.values())
     warn_of_all((OpenRows(**found) for report in scored.values() for found in report.open_rows), rows, stacklevel=3)
     return finished, scored
 
 
-def _counting(job: ScoringJob, progress: Progress) -> Callable[[Iterable[PartReport]], None]:
-    """Counts what is reported: rows where their number is known beforehand, else parts."""
-    done = 0
-
-    def report_progress(reports: Iterable[PartReport]) -> None:
-        nonlocal done
-        if job.settings.rows is None:
-            progress("parts", done := done + len(list(reports)), job.input.parts)
-        else:
-            progress("scoring", done := done + sum(report.rows for report in reports), job.settings.rows)
-
-    return report_progress
+def _stopped(job: ScoringJob, report: PartReport, complete: int) -> Exception:
+    """The error for a part that has a fault or a machine that failed: it says what is kept, and how to continue."""
+    advice = (
+        f"{complete} of {len(job.input.parts)} parts are kept in {job.target}; the same command resumes from there, and "
+        "--on-error skip leaves bad parts out."
+    )
+    return OSError(f"{report.failure}. {advice}") if report.failure else ValueError(f"{report.error} {advice}")
 
 
 def score_part(job: ScoringJob, part: int, /) -> PartReport:
     """Score a part and write its output, which appears whole or not at all. Done twice, it gives the same bytes."""
     begin = time.perf_counter()
     report = partial(PartReport, part, worker=str(os.getpid()))
-    if not same_code(job.settings):
+    if not job.scorer.settings.is_of_this_code():
         return report(
             failure=f"{platform.node()} has another credalens than the machine that began this; install the same"
         )
-    name = job.input.part_name(part)
     try:
-        tables_to_gather = job.input.tables_to_gather(part)
-        chunks, identity = _scored_chunks(job, part, tables_to_gather), job.identity(part, tables_to_gather)
         with collecting_open_rows() as collected:
-            footer = job.output.write_part(name, chunks, job.settings, identity, tables_to_gather)
+            totals = _write_part(job, part)
     except ValueError as error:
-        (job.output.run.path / name).unlink(missing_ok=True)  # of an earlier run, before the input was changed
+        (job.run.path / job.input.parts[part].name).unlink(missing_ok=True)  # made before the input was changed
         return report(error=str(error))
     except OSError as error:
-        return report(failure=f"{error_reason(error)} (scoring {job.input.path(part)})")
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        return report(failure=f"{reason} (scoring {job.input.path(part)})")
     open_rows = [asdict(total) for total in totals_of(collected)]
-    return report(rows=footer.rows, sums=footer.sums, open_rows=open_rows, seconds=time.perf_counter() - begin)
+    return report(rows=totals.rows, sums=totals.sums, open_rows=open_rows, seconds=time.perf_counter() - begin)
 
 
-def _scored_chunks(job: ScoringJob, part: int, tables_to_gather: Container[int]) -> Iterator[ScoredChunk]:
-    """The output of a part in chunks."""
-    for chunk in job.input.chunks(part, job.chunk_rows, tables_to_gather):
-        with naming_bad_row(job.input.path(part), chunk.start, row_name=partial(_row_name, job, chunk)):
-            prediction = job.predict(chunk.values)
-        if part == chunk.start == 0:
-            warn_of_members(prediction)
-        columns = job.columns(prediction, chunk.labels)
-        table = table_of(columns)
-        if chunk.ids is not None:
-            table = table.add_column(0, str(job.settings.id), chunk.ids)
-        yield table, sums_of(columns)
-
-
-def _row_name(job: ScoringJob, chunk: Chunk, row: int, member: int) -> str:
-    """A row and a member as the user knows them: the row by its id too, where there are ids."""
-    row_id = "" if chunk.ids is None else f" (id {chunk.ids[row - chunk.start]})"
-    return f"row {row}{row_id}, {job.input.member_name(member)}"
+def _write_part(job: ScoringJob, part: int) -> Totals:
+    settings, rows, totals = job.scorer.settings, PartRows(job.input, part), Totals()
+    with (
+        job.run.writing(job.input.parts[part].name) as file,
+        closing(ParquetWriter(file, settings.as_dict(), settings.id)) as writer,
+    ):
+        for chunk, columns in job.scorer.scored(rows, warn=part == 0):
+            writer.write(columns, chunk.ids)
+            totals += Totals.of(columns)
+        identity = job.identity(part, rows.looked_up)
+        writer.finish({FOOTER: json.dumps({"identity": identity, "looked_up": rows.looked_up, **asdict(totals)})})
+    return totals

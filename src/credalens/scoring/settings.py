@@ -1,32 +1,32 @@
-"""What decides every number of a scoring run; two runs with equal settings may share parts.
-
-Among them the columns that are written for each row.
-"""
+"""Settings of a scoring run, which decide every number, and the columns that it writes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from credalens import __version__
-from credalens.checks.options import check_base, check_choice, check_count
+from credalens.arrays import rounding
+from credalens.checks.doubtful_members import warn_of_members
+from credalens.checks.options import check_base, check_choice, check_threads
 from credalens.core.decisions import RULES
 from credalens.core.scores import SCORES
-from credalens.guard import Guard
-from credalens.guard.decisions import DECISIONS, REASONS
 from credalens.prediction import CredalPrediction
-from credalens.storage.formats.parquet import fixed_lists, from_fixed_lists
+from credalens.storage.source import Chunk, RowSource, Source, rows_at_a_time, wrap_chunk
+
+if TYPE_CHECKING:
+    from credalens.guard import Guard
 
 DEFAULT_SCORES: Final = ("total", "aleatoric", "epistemic", "mean_total", "mean_aleatoric", "mean_epistemic")
 GUARD: Final = ("decision", "p_value", "reason", "guard_set")
-ENCODED: Final = ["prediction", "label", "decision", "reason"]  # by a dictionary, since values repeat
-TEXTS: Final = {"decision": np.array(DECISIONS).dtype, "reason": np.array(REASONS).dtype}  # of one width in all parts
 FIXED: Final = ("prediction", "label", "probability", "lower", "upper", "set", "aleatoric_bound")
+FOR_READERS: Final = ("version", "logits", "base", "rule", "scores", "guard", "members", "rows", "classes", "dtype")
+
+Columns = dict[str, NDArray]
 
 
 def column_names(
@@ -46,14 +46,6 @@ def column_names(
     return (*(name for name in FIXED if labels or name != "label"), *scores, *decided)
 
 
-def check_scores(names: Sequence[str], /) -> tuple[str, ...]:
-    """Different scores of the catalogue, one at least."""
-    checked = tuple(check_choice(name, tuple(SCORES), "a score") for name in names)
-    if not checked or len(set(checked)) < len(checked):
-        raise ValueError(f"scores must name at least one score, each once; got {', '.join(checked) or 'none'}.")
-    return checked
-
-
 def score_columns(
     prediction: CredalPrediction,
     rule: str,
@@ -61,67 +53,34 @@ def score_columns(
     labels: NDArray | None = None,
     guard: Guard | None = None,
     /,
-) -> dict[str, NDArray]:
+) -> Columns:
     """The columns of a prediction's rows, those of ``column_names``."""
-    fixed = {
-        "prediction": prediction.predict().astype(np.int32),
+    decided = None if guard is None else guard.decide_rows(prediction)
+    columns = {
+        "prediction": (prediction.predict() if decided is None else decided.prediction).astype(np.int32),
         "label": None if labels is None else labels.astype(np.int32),
         "probability": prediction.probability,
         "lower": prediction.lower,
         "upper": prediction.upper,
         "set": prediction.predict_set(rule),
         "aleatoric_bound": prediction.aleatoric_bound,
+        **{name: prediction.score(name) for name in scores},
     }
-    written = {name: column for name, column in fixed.items() if column is not None}
-    return written | {name: prediction.score(name) for name in scores} | _decided(prediction, guard)
-
-
-def _decided(prediction: CredalPrediction, guard: Guard | None) -> dict[str, NDArray]:
-    if guard is None:
-        return {}
-    decided = guard.decide_rows(prediction)
-    columns = {
-        "prediction": decided.prediction.astype(np.int32),  # in place of the intersection probability's
-        "decision": decided.decision,
-        "p_value": decided.p_value,
-        "reason": decided.reason,
-    }
-    return columns if decided.set is None else columns | {"guard_set": decided.set}
-
-
-def table_of(columns: dict[str, NDArray], /) -> pa.Table:
-    """The columns as an Arrow table."""
-    return pa.table({name: fixed_lists(column) for name, column in columns.items()})
-
-
-def values_of(name: str, column: Any, /) -> NDArray:
-    """The values of a column, flat; texts as wide as the longest that can occur."""
-    return np.array(column.to_pylist(), TEXTS[name]) if name in TEXTS else from_fixed_lists(column)
-
-
-def sums_of(columns: dict[str, NDArray], /) -> dict[str, float]:
-    """Sums over the rows, so that means over all parts need no second pass over them."""
-    sums = {name: float(column.sum(dtype=np.float64)) for name, column in columns.items() if name in SCORES}
-    sizes = columns["set"].sum(axis=-1)
-    decisions = columns.get("decision", np.array([], str))
-    sums |= {name: int((decisions == name).sum()) for name in DECISIONS}
-    return sums | {"classes in sets": int(sizes.sum()), "determinate": int((sizes == 1).sum())}
-
-
-MEMORY: Final = 128 * 2**20  # bytes that one chunk may take while it is scored
-FOR_READERS: Final = ("version", "logits", "base", "rule", "scores", "guard", "members", "rows", "classes", "dtype")
+    if decided is not None:
+        values = (decided.decision, decided.p_value, decided.reason, decided.set)
+        columns |= dict(zip(GUARD, values, strict=True))
+    return {name: column for name, column in columns.items() if column is not None}
 
 
 @dataclass(frozen=True)
 class ScoringSettings:
-    """The options, the shape of the predictions, and the code; the last four fields are those of a single file.
+    """The options, the kind of the predictions, and the code.
 
     :ivar kernels: a fingerprint of the compiled code, which decides the last digits.
     :ivar scores: the scores of the catalogue that are written.
     :ivar labels: whether the input has labels, which are written too.
     :ivar guard: the digest of the guard that decides about every row.
     :ivar id: the column of row ids.
-    :ivar input: a fingerprint of the file.
     """
 
     version: str
@@ -136,37 +95,98 @@ class ScoringSettings:
     dtype: str
     guard: str | None = None
     id: str | None = None
-    input: str | None = None
-    rows: int | None = None
-    chunk_rows: int | None = None
-    member_axis: int = 0
+
+    @classmethod
+    def checked(cls, *, base: float, rule: str, scores: Sequence[str], **fields: Any) -> ScoringSettings:
+        """Settings of options as a caller gave them, with the version and kernels of this process."""
+        names = tuple(check_choice(name, tuple(SCORES), "a score") for name in scores)
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"scores must name at least one score, each once; got {', '.join(names) or 'none'}.")
+        base, rule = check_base(base), check_choice(rule, RULES, "rule")
+        return cls(version=__version__, kernels=_kernels(), base=base, rule=rule, scores=names, **fields)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         return asdict(self)
 
-    def for_readers(self) -> dict[str, Any]:
-        """What the reader of an output file wants to know about it."""
-        return {name: getattr(self, name) for name in FOR_READERS}
+    def for_readers(self, rows: int) -> dict[str, Any]:
+        """The settings that a file of so many rows tells its reader."""
+        known = {**self.as_dict(), "rows": rows}
+        return {name: known[name] for name in FOR_READERS}
 
-
-def make_settings(*, base: float, rule: str, scores: Sequence[str], **fields: Any) -> ScoringSettings:
-    """Check the options, and add the version and kernels of this process."""
-    base, rule, scores = check_base(base), check_choice(rule, RULES, "rule"), check_scores(scores)
-    return ScoringSettings(version=__version__, kernels=_kernels(), base=base, rule=rule, scores=scores, **fields)
-
-
-def same_code(settings: ScoringSettings, /) -> bool:
-    """Whether this process gives the same digits as the one where the settings were made."""
-    return (settings.version, settings.kernels) == (__version__, _kernels())
-
-
-def rows_at_a_time(members: int, classes: int, asked: int | None, /) -> int:
-    """As many rows as asked for, or as fit: about three float64 copies of the members and sixteen (rows, classes) arrays."""
-    return max(1, MEMORY // (8 * classes * (3 * members + 16))) if asked is None else check_count(asked, "chunk_rows")
+    def is_of_this_code(self) -> bool:
+        """Tell whether this process gives the same digits as the one where the settings were made."""
+        return (self.version, self.kernels) == (__version__, _kernels())
 
 
 def _kernels() -> str:
-    from credalens.kernels.simd.jit import FINGERPRINT
+    from credalens.kernels.simd.cache import FINGERPRINT
 
     return FINGERPRINT
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Turns the rows of a source into columns, chunk by chunk; it can be sent to another machine.
+
+    :ivar chunk_rows: how many rows are scored at a time.
+    :ivar threads: how many threads do it.
+    """
+
+    settings: ScoringSettings
+    guard: Guard | None
+    chunk_rows: int
+    threads: int | None
+
+    @classmethod
+    def checked(cls, guard: Guard | None, chunk_rows: int | None, threads: int | None, **fields: Any) -> Scorer:
+        """A scorer of options as a caller gave them; a guard that is for predictions of another kind is refused."""
+        own = ScoringSettings.checked(guard=guard and guard.digest, **fields)
+        if guard is not None:
+            from credalens.guard.signature import Signature
+
+            stored = rounding(own.dtype, logits=own.logits)
+            guard.check(Signature(own.classes, own.members, 0.0, stored, own.base))
+        return cls(own, guard, rows_at_a_time(own.members, own.classes, chunk_rows), check_threads(threads))
+
+    def scored(self, source: RowSource, /, *, warn: bool = False) -> Iterator[tuple[Chunk, Columns]]:
+        """The columns of every chunk; ``warn`` of members, if the first chunk shows that they say little."""
+        own = self.settings
+        for chunk in source.chunks(self.chunk_rows):
+            prediction = wrap_chunk(source, chunk, base=own.base, threads=self.threads)
+            if warn and chunk.start == 0:
+                warn_of_members(prediction)
+            yield chunk, score_columns(prediction, own.rule, own.scores, chunk.labels, self.guard)
+
+    def rehearse(self) -> None:
+        """Score one row of certain members and forget it: kernels and libraries are loaded before the first rows come."""
+        own = self.settings
+        values = np.zeros((own.members, 1, own.classes), own.dtype)
+        values[..., 0] = 10 if own.logits else 1
+        for _ in self.scored(Source("rehearsal", values, own.logits)):
+            pass
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Rows and sums over them, so that means need no second pass."""
+
+    rows: int = 0
+    sums: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, columns: Mapping[str, NDArray], /) -> Totals:
+        """Those of the scores, of the sets, and of a guard's decisions."""
+        sums = {name: float(column.sum(dtype=np.float64)) for name, column in columns.items() if name in SCORES}
+        if (decisions := columns.get("decision")) is not None:
+            from credalens.guard.decisions import DECISIONS
+
+            sums |= {name: int((decisions == name).sum()) for name in DECISIONS}
+        sizes = columns["set"].sum(axis=-1)
+        return cls(len(sizes), sums | {"classes in sets": int(sizes.sum()), "determinate": int((sizes == 1).sum())})
+
+    def __add__(self, other: Totals) -> Totals:
+        names = {**self.sums, **other.sums}
+        return Totals(
+            self.rows + other.rows, {name: self.sums.get(name, 0) + other.sums.get(name, 0) for name in names}
+        )

@@ -10,15 +10,13 @@
 from credalens.checks.options import needing
 
 with needing("starlette", part="credalens.serve", extra="serve"):
-    from credalens.serve.app import app
+    from credalens.serve.application import app
 
-from credalens.serve.limits import Limits
-from credalens.serve.models.member_outputs import member_outputs
-from credalens.serve.models.served import ServedModel, TensorSpec
-from credalens.serve.observer import Answered, BatchDone, Observer
-from credalens.serve.protocol.errors import RequestError
-from credalens.serve.watching.log_lines import JsonFormatter, LogLines
-from credalens.serve.watching.watch import Watch
+from credalens.serve.models import ServedModel, TensorSpec, member_outputs
+from credalens.serve.observer import Answered, BatchDone, JsonFormatter, LogLines, Observer
+from credalens.serve.protocol import RequestError
+from credalens.serve.settings import Limits
+from credalens.serve.watch import Watch
 
 __all__ = [
     "Answered",

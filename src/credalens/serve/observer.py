@@ -1,11 +1,13 @@
-"""Observer: what the application tells about its work, for metrics, logs and pages."""
+"""Observer: is told of requests and batches, for metrics, logs and pages; LogLines writes the log."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, final
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -88,3 +90,46 @@ def tell(observers: Sequence[Observer], which: Callable[[Observer], Callable[[An
             which(observer)(event)
         except Exception:
             LOG.exception("%s failed at %s", type(observer).__name__, type(event).__name__)
+
+
+@final
+class LogLines(Observer):
+    """Logs every answered request at the level INFO, to the logger ``credalens.serve``; an observer of ``app`` by default."""
+
+    def answered(self, event: Answered, /) -> None:
+        """Log the request."""
+        if LOG.isEnabledFor(logging.INFO):
+            LOG.info("request", extra={"fields": asdict(event)})
+
+
+@final
+class JsonFormatter(logging.Formatter):
+    """Formats a log record as a line of JSON: set it on the handler of the logger ``credalens.serve``.
+
+    The line has time, level, logger, message, and the fields of the request.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a record as one line."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def log_config() -> dict[str, Any]:
+    """The configuration for ``logging.config`` that writes the server's log to standard error, as lines of JSON."""
+    logger = {"handlers": ["stderr"], "level": "INFO", "propagate": False}
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"()": f"{__name__}.JsonFormatter"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "loggers": {"uvicorn": logger, LOG.name: logger},
+    }

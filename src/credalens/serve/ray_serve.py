@@ -1,4 +1,4 @@
-"""Run an application of settings on Ray Serve: replicas on the machines of a cluster, started again where one is lost."""
+"""Run the application of settings on Ray Serve: replicas on the machines of a cluster, started again if one is lost."""
 
 from __future__ import annotations
 
@@ -17,24 +17,18 @@ from starlette.applications import Starlette
 
 from credalens.checks.options import needing
 from credalens.engines.cluster import LOOPBACK, is_ours, ray_cluster
-from credalens.serve.content import Content
 from credalens.serve.running import make_app
-from credalens.serve.settings import Settings
+from credalens.serve.server import SIGNALS
+from credalens.serve.settings import Content, Settings
 
 NAME: Final = "credalens"
 STORE: Final = 256 << 20  # bytes of a Ray of our own, for bodies on their way
 
 
 def run_on_ray(
-    settings: Settings,
-    /,
-    *,
-    address: str | None = None,
-    replicas: int = 1,
-    host: str = LOOPBACK,
-    port: int = 8000,
+    settings: Settings, /, *, address: str | None = None, replicas: int = 1, host: str = LOOPBACK, port: int = 8000,
     **tls: str | os.PathLike[str] | None,
-) -> None:
+) -> None:  # fmt: skip
     """Serve until a signal comes, then answer what was taken. ``tls`` are the paths ssl_certfile and ssl_keyfile.
 
     ``address`` is that of a running cluster; without one, and without $RAY_ADDRESS, a Ray is started on this machine. Every
@@ -42,66 +36,44 @@ def run_on_ray(
     """
     content = Content.read(settings)
     make_app(settings, content)  # what is wrong is said here, once
-    serve, private = _import_serve(), is_ours(address)
+    part, extra = "credalens serve --engine ray", "ray,serve"
+    with needing("ray", part=part, extra=extra), needing("fastapi", part=part, extra=extra):
+        serve: Any = importlib.import_module("ray.serve")
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
+    private, stopped = is_ours(address), threading.Event()
     with ray_cluster(address, workers=replicas, object_store=STORE), _reserved(host, port) as port:
         paths = {name: os.fspath(path) for name, path in tls.items() if path is not None}
         serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port, **paths})
         try:
-            serve.run(
-                _application(serve, settings, content.for_cluster(), replicas, private), name=NAME, route_prefix="/"
-            )
-            _wait_for_signal(f"running on http{'s' if paths else ''}://{host}:{port}")
+            deployment = _deployment(serve, settings, content.for_cluster(), replicas, private)
+            serve.run(deployment, name=NAME, route_prefix="/")
+            for number in SIGNALS:
+                signal.signal(number, lambda *_: stopped.set())
+            where = f"http{'s' if paths else ''}://{host}:{port}"
+            sys.stderr.write(f"running on {where} (press CTRL+C to quit)\n")
+            stopped.wait()
         finally:
             serve.shutdown() if private else serve.delete(NAME)  # a cluster may serve others too
 
 
-def _import_serve() -> Any:
-    part, extra = "credalens serve --engine ray", "ray,serve"
-    with needing("ray", part=part, extra=extra), needing("fastapi", part=part, extra=extra):
-        serve = importlib.import_module("ray.serve")
-    logging.getLogger("ray.serve").setLevel(logging.WARNING)
-    return serve
-
-
-def _application(serve: Any, settings: Settings, content: Content, replicas: int, private: bool) -> Any:
+def _deployment(serve: Any, settings: Settings, content: Content, replicas: int, private: bool) -> Any:
     def build() -> Starlette:
-        if private:
-            _listen_on_loopback()
+        if private:  # no other machines: a replica need not offer itself to them, behind Ray's token, on all networks
+            replica: Any = importlib.import_module("ray.serve._private.replica")
+            add_port = replica.add_port_to_grpc_server
+            replica.add_port_to_grpc_server = lambda server, address: add_port(server, f"{LOOPBACK}:0")
         return make_app(settings, content)
 
-    deployment = serve.deployment(
-        serve.ingress(build)(),
-        name=NAME,
-        num_replicas=replicas,
-        max_ongoing_requests=settings.limits.queue,
-        max_queued_requests=settings.limits.queue,
-        graceful_shutdown_timeout_s=settings.limits.timeout,
-    )
-    return deployment.bind()
-
-
-def _listen_on_loopback() -> None:
-    """A replica offers itself to others, behind Ray's token, on all networks; a Ray of our own has no other machines."""
-    replica: Any = importlib.import_module("ray.serve._private.replica")
-    add_port = replica.add_port_to_grpc_server
-    replica.add_port_to_grpc_server = lambda server, address: add_port(server, f"{LOOPBACK}:0")
+    queue, timeout = settings.limits.queue, settings.limits.timeout
+    limits = {"max_ongoing_requests": queue, "max_queued_requests": queue, "graceful_shutdown_timeout_s": timeout}
+    return serve.deployment(serve.ingress(build)(), name=NAME, num_replicas=replicas, **limits).bind()
 
 
 @contextmanager
 def _reserved(host: str, port: int) -> Iterator[int]:
-    """The port; for 0 a free one that nobody else gets until Ray listens on it, since Ray wants to be told which."""
-    if port:
-        yield port
-        return
+    """The port; for 0 a free one that is reserved until Ray listens on it, since Ray must be told which."""
     with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        holder.bind((host, 0))
-        yield holder.getsockname()[1]
-
-
-def _wait_for_signal(message: str) -> None:
-    stopped = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopped.set())
-    sys.stderr.write(f"{message} (press CTRL+C to quit)\n")
-    stopped.wait()
+        if not port:
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            holder.bind((host, 0))
+        yield port or holder.getsockname()[1]

@@ -1,56 +1,63 @@
-"""Run an application of settings in uvicorn, in one process or in several that share a port."""
+"""Run the application of settings in uvicorn: in one process, or in workers that share a port and are kept alive.
+
+Workers listen on the same sockets, and end when their parent ends.
+"""
 
 from __future__ import annotations
 
+import logging
 import math
+import multiprocessing
 import os
 import shutil
+import signal
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from tempfile import TemporaryDirectory
-from typing import Any
+from threading import Event, Thread
+from typing import Any, Final
 
 from starlette.applications import Starlette
 
-from credalens.serve.app import app
-from credalens.serve.content import Content
-from credalens.serve.listening import bound_sockets
-from credalens.serve.models.member_outputs import member_outputs
-from credalens.serve.models.served import ServedModel
-from credalens.serve.server import LOG, STARTUP_FAILURE, Server
-from credalens.serve.settings import Settings
-from credalens.serve.supervisor import Supervisor, work_for_parent
-from credalens.serve.watching.collecting import FOLDER
-from credalens.serve.watching.log_lines import LogLines, log_config
-from credalens.serve.watching.watch import Watch
+from credalens.serve.application import app
+from credalens.serve.metrics import FOLDER
+from credalens.serve.models import member_outputs
+from credalens.serve.observer import LogLines, log_config
+from credalens.serve.server import IDLE, SIGNALS, STARTUP_FAILURE, Server, bound_sockets, handling, refuse_new
+from credalens.serve.settings import Content, Settings
+from credalens.serve.watch import Watch
+
+LOG: Final = logging.getLogger("uvicorn.error")
+SPAWN: Final = multiprocessing.get_context("spawn")
+
+PATIENCE: Final = 20.0  # seconds that a worker may be silent before it is replaced: it may start slowly
+PAUSE: Final = 5.0  # seconds before another try, after a worker that did not start
+TICK: Final = 0.2
+PING, STOP = "ping", "stop"
 
 
 def make_app(settings: Settings, content: Content | None = None, /) -> Starlette:
-    """The application of some settings, whose files are read here unless there is ``content``; raises where one is wrong."""
+    """The application of settings, whose files are read unless there is ``content``; raises if one of them is wrong."""
     content = content or Content.read(settings)
-    observers = (Watch(content.guard, workers=settings.workers), LogLines())
-    model = _model(settings, content)
-    hosts = settings.allowed_hosts
+    options: Any = {"logits": settings.logits, "base": settings.base, "version": settings.version}
+    if content.models:
+        from credalens.serve.onnx_members import onnx_members
+
+        options |= {"output": settings.output, "name": settings.name or "model"}
+        model = onnx_members(content.models, content.guard, **options)
+    else:
+        model = member_outputs(content.guard, name=settings.name or "credal", **options)
+    observers, hosts = (Watch(content.guard, workers=settings.workers), LogLines()), settings.allowed_hosts
     return app(model, limits=settings.limits, observers=observers, tokens=content.tokens, allowed_hosts=hosts)
 
 
-def _model(settings: Settings, content: Content) -> ServedModel:
-    options: Any = {"logits": settings.logits, "base": settings.base, "version": settings.version}
-    if not content.models:
-        return member_outputs(content.guard, name=settings.name or "credal", **options)
-    from credalens.serve.models.onnx_members import onnx_members
-
-    name = settings.name or "model"
-    return onnx_members(content.models, content.guard, output=settings.output, name=name, **options)
-
-
 def run(settings: Settings, /, *, workers: int = 1, json_logs: bool = False, **options: Any) -> None:
-    """Serve until a signal comes, then answer what was taken. ``options`` are uvicorn's: host, port, ssl_keyfile, ..."""
+    """Serve until a signal, then answer what was accepted. ``options`` are uvicorn's: host, port, ssl_keyfile, ..."""
     settings = replace(settings, workers=workers)
     options |= {"timeout": math.ceil(settings.limits.timeout)} | ({"log_config": log_config()} if json_logs else {})
     content = Content.read(settings)
@@ -70,10 +77,14 @@ def _serve_alone(server: Server) -> None:
 
 
 def _serve_together(settings: Settings, content: Content, options: dict[str, Any]) -> None:
-    listening = _listening(Server(lambda: None, **options))
-    with _shared_counts():
-        arguments = settings, content, options, listening
-        Supervisor(_work, arguments, settings.workers, listening, options["timeout"]).run()
+    sockets = _listening(Server(lambda: None, **options))
+    with TemporaryDirectory(prefix="credalens-metrics-") as folder:  # workers count in it: each can show the sum
+        os.environ[FOLDER] = folder
+        try:
+            arguments = settings, content, options, sockets
+            Supervisor(_work, arguments, settings.workers, sockets, options["timeout"]).run()
+        finally:
+            del os.environ[FOLDER]
 
 
 def _listening(server: Server) -> list[socket.socket]:
@@ -86,22 +97,143 @@ def _listening(server: Server) -> list[socket.socket]:
 def _work(
     pipe: Connection, settings: Settings, content: Content, options: dict[str, Any], sockets: list[socket.socket]
 ) -> None:
-    """What a worker does, from its beginning to its end."""
+    """Serve in a worker until the parent says stop or is gone, and answer all; then remove what a lost parent left."""
     server = Server(partial(make_app, settings, content), **options, signals=())
-    work_for_parent(pipe, server, sockets, orphaned=_remove_counts)
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)  # the parent gets them too, and ends all workers together
+    alone = Event()
 
+    def remove_counts() -> None:
+        if alone.is_set():
+            shutil.rmtree(os.environ[FOLDER], ignore_errors=True)
 
-@contextmanager
-def _shared_counts() -> Iterator[None]:
-    """A folder in which workers count, so that each of them can show the sum."""
-    with TemporaryDirectory(prefix="credalens-metrics-") as folder:
-        os.environ[FOLDER] = folder
+    def listen() -> None:
         try:
-            yield
+            while pipe.recv() == PING:
+                pipe.send(server.started)
+        except (OSError, EOFError):
+            alone.set()
+            LOG.error("the parent process is gone: worker [%d] ends", os.getpid())
+        server.should_exit = True
+        time.sleep((server.config.timeout_graceful_shutdown or 0) + IDLE + PATIENCE)
+        remove_counts()
+        os._exit(1)  # it hangs, and nobody else would end it
+
+    Thread(target=listen, daemon=True).start()
+    try:
+        server.run(sockets)
+    finally:
+        remove_counts()
+
+
+class Worker:
+    """A process, and the pipe to its parent. It ends in order when told to, or when the parent is gone."""
+
+    def __init__(self, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self.started, self._waits = False, False
+        self._pipe, theirs = SPAWN.Pipe()
+        self.process = SPAWN.Process(target=work, args=(theirs, *arguments))
+        try:
+            self.process.start()
         finally:
-            del os.environ[FOLDER]
+            theirs.close()  # only the worker has this end: with it, the pipe breaks
+        self._heard = time.monotonic()
+
+    def is_well(self) -> bool:
+        """Whether it answers pings, each within `PATIENCE`."""
+        try:
+            if self._waits and self._pipe.poll():
+                self.started = self._pipe.recv() or self.started
+                self._waits, self._heard = False, time.monotonic()
+            if not self._waits:
+                self._pipe.send(PING)
+                self._waits = True
+        except (OSError, EOFError):
+            return False
+        return self.process.is_alive() and time.monotonic() - self._heard < PATIENCE
+
+    def stop(self) -> None:
+        """Tell it to end in order."""
+        try:
+            self._pipe.send(STOP)
+        except OSError:
+            self._pipe.close()
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.process.kill()
+        self.process.join()
+        self._pipe.close()
 
 
-def _remove_counts() -> None:
-    """The folder of a parent that can no longer do so."""
-    shutil.rmtree(os.environ[FOLDER], ignore_errors=True)
+@dataclass
+class Supervisor:
+    """Keeps ``number`` workers alive until a signal comes.
+
+    ``work`` is called in a worker with its end of the pipe, on which it answers `PING` until another word comes, and
+    ``arguments``.
+    """
+
+    work: Callable[..., None]
+    arguments: tuple[Any, ...]
+    number: int
+    sockets: Sequence[socket.socket]
+    timeout: float
+    workers: list[Worker] = field(default_factory=list)
+    _signals: int = 0
+    _not_before: float = 0.0
+    _worked: bool = False
+
+    def run(self) -> None:
+        """Serve; the exit code is 0 if all workers ended in order."""
+
+        def count(*_: Any) -> None:
+            self._signals += 1
+
+        with handling(SIGNALS, count):
+            try:
+                while not self._signals:
+                    self._replace_lost()
+                    self._start_missing()
+                    lost = [worker.process.sentinel for worker in self.workers]
+                    wait(lost, TICK) if lost else time.sleep(TICK)
+                self._stop()
+            finally:
+                for worker in self.workers:
+                    worker.kill()
+
+    def _replace_lost(self) -> None:
+        lost = [worker for worker in self.workers if not worker.is_well()]
+        self._worked = self._worked or any(worker.started for worker in self.workers)
+        for worker in lost:
+            worker.kill()
+            self.workers.remove(worker)
+            LOG.error("worker [%s] died", worker.process.pid)
+            if worker.started:
+                continue
+            if not self._worked and (worker.process.exitcode or 0) > 0:  # by itself, with an error, and was not killed
+                LOG.error("workers cannot start: the server ends")
+                sys.exit(STARTUP_FAILURE)
+            self._not_before = time.monotonic() + PAUSE
+
+    def _start_missing(self) -> None:
+        while len(self.workers) < self.number and time.monotonic() >= self._not_before:
+            try:
+                self.workers.append(Worker(self.work, self.arguments))
+            except OSError as error:  # no memory, or the process was killed before it had its arguments
+                LOG.error("a worker could not be started: %s", error)
+                self._not_before = time.monotonic() + PAUSE
+
+    def _stop(self) -> None:
+        LOG.info("Stopping %d workers", len(self.workers))
+        refuse_new(self.sockets)
+        for worker in self.workers:
+            worker.stop()
+        for sock in self.sockets:
+            sock.close()
+        deadline = time.monotonic() + self.timeout + IDLE + PATIENCE
+        while alive := [x.process.sentinel for x in self.workers if x.process.is_alive()]:
+            if time.monotonic() > deadline or self._signals > 1:
+                LOG.error("%d workers did not end in order and are killed", len(alive))
+                sys.exit(1)
+            wait(alive, TICK)

@@ -1,11 +1,15 @@
-"""Server: uvicorn's, which loses no request when it ends."""
+"""Server: uvicorn's, extended so that it loses no request when it ends, and the sockets that it listens on."""
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import errno
 import logging
+import selectors
 import signal
 import socket
+import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,50 +20,110 @@ import uvicorn
 from starlette.responses import JSONResponse
 
 from credalens.serve.connection import SILENCE, Connection
-from credalens.serve.listening import any_waiting, refuse_new
 from credalens.serve.places import most_connections
 
 LOG: Final = logging.getLogger("uvicorn.error")
 
-STARTUP_FAILURE: Final = 3
-"""The exit code of a process that could not begin, as uvicorn has it."""
-
-IDLE: Final = 5.0
-"""Seconds for which a connection stays open without a request, also while the server ends: who asks within them is answered."""
-
-QUIET: Final = 0.25
-"""Seconds without a new connection after which all handshakes that had begun are taken to have ended."""
-
+STARTUP_FAILURE: Final = 3  # the exit code of a process that could not begin, as uvicorn has it
+IDLE: Final = 5.0  # seconds for which a connection stays open without a request, also while the server ends
+QUIET: Final = 0.25  # seconds without a new connection after which all handshakes are taken to have ended
 STEP: Final = 0.01
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+# A classic BPF program, run on each TCP header: flags & (SYN | ACK) == SYN ? drop : accept.
+NO_SYN: Final = ((0x30, 0, 0, 13), (0x54, 0, 0, 0x12), (0x15, 0, 1, 0x02), (0x06, 0, 0, 0), (0x06, 0, 0, 0xFFFFFFFF))
+SO_ATTACH_FILTER: Final = 26  # of Linux; Python's socket has no name for it
+
+
+def bound_sockets(host: str, port: int, /) -> list[socket.socket]:
+    """A socket for each address of a host, on one port; 0 chooses a free one. They do not listen yet."""
+    sockets, failure = list[socket.socket](), OSError(errno.EADDRNOTAVAIL, f"{host} has no address")
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    for family, kind, protocol, _, address in addresses:
+        try:
+            sockets.append(_bound(family, kind, protocol, (address[0], port, *address[2:])))
+        except OSError as error:
+            failure = OSError(error.errno, f"cannot listen on {host}, port {port}: {error.strerror}")
+            if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):  # not every system has both IPv4 and IPv6
+                break
+        port = port or (sockets[0].getsockname()[1] if sockets else 0)
+    else:
+        if sockets:
+            return sockets
+    for listener in sockets:
+        listener.close()
+    raise failure
+
+
+def _bound(family: int, kind: int, protocol: int, address: tuple[object, ...]) -> socket.socket:
+    listener = socket.socket(family, kind, protocol)  # named: asyncio switches TCP's delays off only where it is
+    try:
+        if sys.platform != "win32":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def refuse_new(sockets: Sequence[socket.socket], /) -> bool:
+    """Let no further connection begin, without touching those that have: on Linux, where this is possible.
+
+    Its client's system tries again after a second, and is refused then, since nobody listens any more.
+    """
+    if sys.platform != "linux":
+        return False
+    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in NO_SYN))
+    attached = struct.pack("HP", len(NO_SYN), ctypes.addressof(program))
+    try:
+        for sock in sockets:
+            sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, attached)
+    except OSError:  # a kernel or a sandbox without it
+        return False
+    return True
+
+
+@contextmanager
+def handling(signals: Sequence[int], handler: Callable[[int, Any], Any], /) -> Iterator[None]:
+    """Let a function handle signals for the time of the block."""
+    before = {number: signal.signal(number, handler) for number in signals}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 class Drain:
-    """ASGI middleware: once the server ends, it is not ready, and every answer says that its connection closes."""
+    """ASGI middleware: once the server ends, it is not ready, and every answer closes its connection."""
 
     def __init__(self) -> None:
         self.app: Any = None
         self.begun = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer."""
+        """Answer a request."""
+
+        async def send_closing(message: Any) -> None:
+            if self.begun and message["type"] == "http.response.start":
+                message = message | {"headers": [*message.get("headers", ()), (b"connection", b"close")]}
+            await send(message)
+
         if scope["type"] != "http":
             await self.app(scope, receive, send)
         elif self.begun and scope["path"].endswith("/ready"):
             await JSONResponse({"ready": False}, 503, {"Connection": "close"})(scope, receive, send)
         else:
-            await self.app(scope, receive, partial(self._send, send))
-
-    async def _send(self, send: Any, message: Any) -> None:
-        if self.begun and message["type"] == "http.response.start":
-            message = message | {"headers": [*message.get("headers", ()), (b"connection", b"close")]}
-        await send(message)
+            await self.app(scope, receive, send_closing)
 
 
 class Server(uvicorn.Server):
     """Serves on sockets that are bound already; ``make`` makes the application, with which the server is ready."""
 
     def __init__(
-        self, make: Callable[[], Any], /, *, timeout: int, signals: Sequence[int] = (signal.SIGINT, signal.SIGTERM),
+        self, make: Callable[[], Any], /, *, timeout: int, signals: Sequence[int] = SIGNALS,
         **options: Any,
     ) -> None:  # fmt: skip
         self.drain, self._signals = Drain(), signals
@@ -70,29 +134,16 @@ class Server(uvicorn.Server):
             return self.drain
 
         config = uvicorn.Config(
-            application,
-            factory=True,
-            interface="asgi3",
-            http=Connection,
-            ws="none",
-            lifespan="on",
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=int(IDLE),
-            timeout_graceful_shutdown=timeout,
-            **options,
-        )
+            application, factory=True, interface="asgi3", http=Connection, ws="none", lifespan="on", access_log=False,
+            server_header=False, timeout_keep_alive=int(IDLE), timeout_graceful_shutdown=timeout, **options,
+        )  # fmt: skip
         super().__init__(config)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """End in order at a signal, after which the process goes on: its exit code says that all went well."""
-        before = {number: signal.signal(number, self.handle_exit) for number in self._signals}
-        try:
+        with handling(self._signals, self.handle_exit):
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen; a client has to say what it wants during the handshake of TLS too."""
@@ -108,13 +159,13 @@ class Server(uvicorn.Server):
         self.started = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Look after connections every second."""
+        """Check connections every second."""
         if counter % 10 == 0:
-            self._look()
+            self._check_connections()
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer everybody who has connected, and those connections' next requests, then end."""
+        """Answer all who have connected, and the next requests on these connections, then end."""
         LOG.info("Shutting down")
         self.drain.begun = True
         sockets, loop = sockets or [], asyncio.get_running_loop()
@@ -129,18 +180,21 @@ class Server(uvicorn.Server):
             await self.lifespan.shutdown()
 
     async def _empty_backlog(self, sockets: Sequence[socket.socket], last: float) -> None:
-        """Go on accepting until nobody waits: whoever is in the backlog when it is closed is sent away with a reset."""
+        """Accept until nobody waits: whoever is in the backlog when it is closed gets a reset."""
         loop, refusing = asyncio.get_running_loop(), refuse_new(sockets)
         quiet_since = loop.time()
-        while loop.time() < last and not self.force_exit:
-            if any_waiting(sockets):
-                quiet_since = loop.time()
-            elif not refusing or loop.time() - quiet_since > QUIET:
-                return
-            await asyncio.sleep(STEP)
+        with selectors.DefaultSelector() as waiting:
+            for sock in sockets:
+                waiting.register(sock, selectors.EVENT_READ)
+            while loop.time() < last and not self.force_exit:
+                if waiting.select(0):
+                    quiet_since = loop.time()
+                elif not refusing or loop.time() - quiet_since > QUIET:
+                    return
+                await asyncio.sleep(STEP)
 
     async def _answer_all(self, idle_until: float, last: float) -> None:
-        """Wait for answers. Who is connected may still ask for a while, and is told then that the connection closes."""
+        """Wait for answers. Clients may still ask on open connections for a while, and are told that these close."""
         state, loop = self.server_state, asyncio.get_running_loop()
         while (state.connections or state.tasks) and not self.force_exit:
             if (now := loop.time()) > last:
@@ -152,11 +206,11 @@ class Server(uvicorn.Server):
             if now > idle_until:
                 for connection in list(state.connections):
                     connection.shutdown()
-            self._look()
+            self._check_connections()
             await asyncio.sleep(STEP)
 
-    def _look(self) -> None:
+    def _check_connections(self) -> None:
         now = asyncio.get_running_loop().time()
         for connection in list(self.server_state.connections):
             if isinstance(connection, Connection):
-                connection.look(now)
+                connection.check(now)

@@ -14,19 +14,18 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from credalens.arrays import top_class
+from credalens.checks.arrays import check_label_kind
 from credalens.checks.doubtful_members import warn_crude_members, warn_single_member
-from credalens.checks.labels import check_label_kind
 from credalens.checks.options import check_base
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.decisions import credal_decision
 from credalens.core.intervals import intersection_probability
-from credalens.core.members import MemberSummary
+from credalens.core.summary import MemberSummary
 from credalens.guard import Decisions, Guard
 from credalens.guard.decider import guard_in_use
 from credalens.prediction import CredalPrediction, wrap
-from credalens.sklearn.committee import Committee
+from credalens.sklearn.committee import Committee, committee_of, committee_of_list
 from credalens.sklearn.fitting import fit_members, read_training_data
-from credalens.sklearn.unpack import committee_of, committee_of_list
 
 OTHER_GUARD: Final = (
     "the guard was fitted before these members were trained, and promises nothing about new ones. Fit it "
@@ -256,7 +255,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         return prediction
 
     def decide(self, X: Any) -> Decisions:
-        """What the guard decides about every row: ``.accepted``, ``.p_value``, ``.reason``; ``.prediction`` is a position in
+        """Decide about every row by the guard: ``.accepted``, ``.p_value``, ``.reason``; ``.prediction`` is a position in
         ``classes_``."""
         return guard_in_use(self.guard).decide(self.credal_predict(X))
 

@@ -43,10 +43,17 @@ class TrainingData:
 
 def read_training_data(X: Any, y: Any, fit_params: Mapping[str, Any], estimator: Any, /) -> TrainingData:
     """Check the labels and weights; X is checked by the members."""
-    X, y = indexable(X, _read_target(y))
-    weights = _read_weights(fit_params, y, estimator)
-    data = TrainingData(X, y, weights)
-    counts = np.all([np.ones(len(y), dtype=bool), *(weight != 0 for weight in weights.values())], axis=0)
+    assert_all_finite(np.asarray(y), input_name="y")
+    kind = type_of_target(y, input_name="y")
+    if kind.startswith("multilabel") or kind.endswith("multioutput"):
+        raise ValueError(
+            f"CredalClassifier predicts one label for each row; y is {kind} with shape {np.shape(y)}. "
+            "Train one CredalClassifier for each column of y."
+        )
+    check_classification_targets(y)
+    X, y = indexable(X, np.asarray(column_or_1d(y, warn=True)))
+    data = TrainingData(X, y, _read_weights(fit_params, y, estimator))
+    counts = np.all([np.ones(len(y), dtype=bool), *(weight != 0 for weight in data.weights.values())], axis=0)
     data = data if counts.all() else data.rows(np.flatnonzero(counts))
     classes = np.unique(data.y)
     if len(classes) == 1:
@@ -57,42 +64,26 @@ def read_training_data(X: Any, y: Any, fit_params: Mapping[str, Any], estimator:
     return data
 
 
-def _read_target(y: Any) -> NDArray[Any]:
-    assert_all_finite(np.asarray(y), input_name="y")
-    kind = type_of_target(y, input_name="y")
-    if kind.startswith("multilabel") or kind.endswith("multioutput"):
-        raise ValueError(
-            f"CredalClassifier predicts one label for each row; y is {kind} with shape {np.shape(y)}. "
-            "Train one CredalClassifier for each column of y."
-        )
-    check_classification_targets(y)
-    return np.asarray(column_or_1d(y, warn=True))
-
-
 def _read_weights(fit_params: Mapping[str, Any], y: NDArray[Any], estimator: Any) -> dict[str, NDArray[np.float64]]:
-    for name in fit_params:
+    weights = {}
+    for name, values in fit_params.items():
         if name != "sample_weight" and not name.endswith("__sample_weight"):
             raise TypeError(f"fit takes sample_weight (or step__sample_weight for a pipeline); got {name!r}.")
-    weights = {name: _read_weight(name, values, y) for name, values in fit_params.items() if values is not None}
+        if values is None:
+            continue
+        weights[name] = weight = np.asarray(values, dtype=np.float64)
+        if weight.shape != y.shape:
+            raise ValueError(f"{name} must have shape {y.shape}, one number for each row; got shape {weight.shape}.")
+        bad, remedy = ~((weight >= 0) & np.isfinite(weight)), "Give rows that shall not count weight 0."
+        refuse_values(bad, weight, f"values of {name}", "negative or not finite", remedy)
+        if not weight.any():
+            raise ValueError(f"{name} is zero for every row; at least one row must count.")
     if "sample_weight" in weights and not has_fit_parameter(estimator, "sample_weight"):
         raise TypeError(
             f"the fit of {type(estimator).__name__} does not take sample_weight. For a pipeline name the step, as in "
             "fit(X, y, step__sample_weight=...)."
         )
     return weights
-
-
-def _read_weight(name: str, values: Any, y: NDArray[Any]) -> NDArray[np.float64]:
-    weight = np.asarray(values, dtype=np.float64)
-    if weight.shape != y.shape:
-        raise ValueError(f"{name} must have shape {y.shape}, one number for each row; got shape {weight.shape}.")
-    bad = ~((weight >= 0) & np.isfinite(weight))
-    refuse_values(
-        bad, weight, f"values of {name}", "negative or not finite", "Give rows that shall not count weight 0."
-    )
-    if not weight.any():
-        raise ValueError(f"{name} is zero for every row; at least one row must count.")
-    return weight
 
 
 def fit_members(
@@ -109,8 +100,14 @@ def fit_members(
         )
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n_members)
     models = Parallel(n_jobs=n_jobs)(delayed(_fit_member)(estimator, data, resample, seed) for seed in seeds)
-    if resample == "bootstrap":
-        _check_undrawn_rows(models[0], data, seeds)
+    if (
+        resample == "bootstrap"
+    ):  # a member refuses bad values in rows that none drew: a failure must not depend on the seed
+        undrawn = np.ones(len(data.y), dtype=bool)
+        for seed in seeds:
+            undrawn[data.bootstrap(np.random.RandomState(seed))] = False
+        if undrawn.any():
+            models[0].predict(_safe_indexing(data.X, np.flatnonzero(undrawn)))
     return list(models)
 
 
@@ -121,16 +118,6 @@ def _fit_member(estimator: Any, data: TrainingData, resample: str, seed: int) ->
     if states := _random_states(member):
         member.set_params(**{name: rng.randint(np.iinfo(np.int32).max) for name in states})
     return member.fit(data.X, data.y, **data.weights)
-
-
-def _check_undrawn_rows(model: Any, data: TrainingData, seeds: NDArray[np.int_]) -> None:
-    """Let a member refuse bad values in rows that no bootstrap drew: whether a fit fails must not depend on the seed."""
-    undrawn = np.ones(len(data.y), dtype=bool)
-    for seed in seeds:
-        undrawn[data.bootstrap(np.random.RandomState(seed))] = False
-        if not undrawn.any():
-            return
-    model.predict(_safe_indexing(data.X, np.flatnonzero(undrawn)))
 
 
 def _random_states(estimator: Any) -> list[str]:

@@ -5,7 +5,6 @@ appears whole or not at all.
 """
 
 from credalens.storage.atomic import atomic_file
-from credalens.storage.reading import Predictions, open_predictions, read_labels
-from credalens.storage.writing import save_predictions
+from credalens.storage.predictions import Predictions, open_predictions, read_labels, save_predictions
 
 __all__ = ["Predictions", "atomic_file", "open_predictions", "read_labels", "save_predictions"]

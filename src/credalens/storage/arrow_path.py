@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from credalens.checks.options import escaped
-from credalens.storage.atomic import PARTIAL, atomic_file, side_name
+from credalens.storage.atomic import PARTIAL, side_name
 
 
 @dataclass(frozen=True, order=True)
@@ -54,15 +54,15 @@ class ArrowPath:
 
     @property
     def is_local(self) -> bool:
-        """Whether files are written by this machine's own calls."""
+        """True where files are written by this machine's own calls."""
         return isinstance(self.filesystem, fs.LocalFileSystem)
 
     def is_file(self) -> bool:
-        """Whether a file has this path."""
+        """Tell whether a file has this path."""
         return bool(self._info().type == fs.FileType.File)
 
     def exists(self) -> bool:
-        """Whether a file or folder has this path."""
+        """Tell whether a file or folder has this path."""
         return bool(self._info().type != fs.FileType.NotFound)
 
     def resolve(self) -> str:
@@ -90,10 +90,6 @@ class ArrowPath:
         An object store shows an object when it is closed, also when an error closes it: hence the move.
         """
         self.filesystem.create_dir(self.parent.path, recursive=True)
-        if self.is_local:
-            with atomic_file(self.path) as file:
-                yield file
-            return
         partial = self.parent / side_name(self.name, f".{uuid.uuid4().hex}{PARTIAL}", hidden=True)
         try:
             with self.filesystem.open_output_stream(partial.path) as file:

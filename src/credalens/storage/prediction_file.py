@@ -16,8 +16,8 @@ from credalens.checks.options import check_base, check_count, check_tolerance, c
 from credalens.core.classical import ClassicalUncertainty
 from credalens.prediction import ARRAYS, CredalPrediction
 from credalens.storage.atomic import atomic_file, check_file
+from credalens.storage.formats.arrays import npz_arrays
 from credalens.storage.formats.files import check_unfolded, restoring
-from credalens.storage.formats.npy import npz_arrays
 
 FORMAT: Final = "credalens-prediction-1"
 CLASSICAL: Final = ("total", "aleatoric", "epistemic")

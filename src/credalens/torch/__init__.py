@@ -17,7 +17,7 @@ CredalPrediction(members=50, batch=(8,), classes=3, base=2)
 from credalens.checks.options import needing
 
 with needing("torch", part="credalens.torch", extra="torch"):
-    from credalens.torch.gradients import credal_prediction
+    from credalens.torch.operators import credal_prediction
     from credalens.torch.predicting import load_prediction
     from credalens.torch.wrapper import CredalWrapper
 

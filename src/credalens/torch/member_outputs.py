@@ -1,32 +1,27 @@
-"""What members return: the tensor in it, its form, its values, and the probabilities that it stands for.
+"""Outputs of members: the tensor in what they return, its form, its values, and the probabilities that it stands for.
 
 Stacked, they are one tensor that a compiled graph can return; it is read on first use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from credalens.arrays import array_kind_of, take_inputs
-from credalens.checks.bad_rows import BadRowError
 from credalens.checks.doubtful_members import warn_doubtful_logits
-from credalens.checks.members import (
-    MemberArray,
-    check_axis,
-    raise_bad_member,
-    read_distributions,
-    read_logits,
-    read_members,
-)
+from credalens.checks.members import BadRowError, check_axis, raise_bad_logits
 from credalens.checks.options import count_text
-from credalens.core.classical import ClassicalUncertainty, classical_of, pairwise_kl_of
-from credalens.core.members import MemberSummary
+from credalens.core.members import MemberArray, one_member, read_distributions, read_logits, read_members
+from credalens.core.summary import MemberSummary
+
+OUTPUTS = ("logits", "probabilities")
 
 
 @dataclass(frozen=True)
@@ -48,27 +43,29 @@ class TensorMembers:
         """The members as every solver reads them."""
         if self.float64 is not None:
             return in_precision(read_distributions(self.tensor), float64=self.float64)
-        return read_logits(self.tensor) if self.logits else read_members(self.tensor)
+        return (read_logits(self.tensor) if self.logits else read_members(self.tensor)).as_accepted()
 
-    def classical(self, *, base: float) -> ClassicalUncertainty:
-        """Entropy of the mean, mean entropy of the members, and their difference."""
-        return classical_of(self.to_cpu().as_accepted(), base=base)
+    def entropies(self, *, threads: int | None = None) -> tuple[NDArray, NDArray]:
+        """The entropy of the mean and the mean entropy of the members in bits, (rows,) each."""
+        return self.to_cpu().entropies(threads=threads)
 
-    def pairwise_kl(self, *, base: float) -> Any:
-        """The expected pairwise Kullback-Leibler divergence."""
-        return pairwise_kl_of(self.to_cpu(), base=base)
+    def by_rows(self, compute: Callable[[NDArray], NDArray], /, *, threads: int | None = None) -> NDArray:
+        """``compute`` for the probabilities of all rows, by chunks of them, (rows,)."""
+        return self.to_cpu().by_rows(compute, threads=threads)
+
+    def restore(self, array: NDArray, /) -> Any:
+        """``array`` (rows, ...) in the batch shape and precision of results, as a tensor."""
+        return self.to_cpu().restore(array)
 
 
 def in_precision(members: MemberArray, /, *, float64: bool) -> MemberArray:
     """The members, from which ``classical`` and ``hull`` are computed later, in the precision of the results."""
-    return replace(members, array_kind=replace(members.array_kind, dtype="float64" if float64 else "float32"))
-
-
-OUTPUTS = ("logits", "probabilities")
+    kind = replace(members.array_kind, dtype="float64" if float64 else "float32")
+    return replace(members, array_kind=kind, accepted=True)
 
 
 class MemberOutput(NamedTuple):
-    """What a member returned in one pass, (*batch, classes), and the name of the member."""
+    """The output of a member in one pass, (*batch, classes), and the name of the member."""
 
     member: str
     tensor: Tensor
@@ -81,7 +78,13 @@ def output_tensor(returned: Any, kind: str, member: str, /, *, class_axis: int =
     A tensor is returned as it is. A dictionary or an object must have an entry or attribute called ``kind``; of a plain
     tuple or list, in which many models return extras, the first element is taken.
     """
-    tensor = _select(returned, kind)
+    tensor = returned
+    if isinstance(returned, Mapping):
+        tensor = returned.get(kind, returned)
+    elif not isinstance(returned, Tensor) and hasattr(returned, kind):
+        tensor = getattr(returned, kind)
+    elif isinstance(returned, list | tuple) and returned:
+        tensor = returned[0]
     if not isinstance(tensor, Tensor):
         keys = f" with keys {sorted(map(str, tensor))}" if isinstance(tensor, Mapping) else ""
         raise TypeError(
@@ -100,16 +103,6 @@ def output_tensor(returned: Any, kind: str, member: str, /, *, class_axis: int =
             "For a binary model with one output z give the logits of both classes, torch.cat([-z / 2, z / 2], -1)."
         )
     return tensor
-
-
-def _select(returned: Any, kind: str) -> Any:
-    if isinstance(returned, Tensor):
-        return returned
-    if isinstance(returned, Mapping):
-        return returned.get(kind, returned)
-    if hasattr(returned, kind):
-        return getattr(returned, kind)
-    return returned[0] if isinstance(returned, list | tuple) and returned else returned
 
 
 @final
@@ -176,14 +169,12 @@ def naming_bad_member(outputs: Sequence[MemberOutput], kind: str, /) -> Iterator
     try:
         yield
     except ValueError:
-        for output in outputs:
-            _check_values(output, kind)
+        for member, tensor in outputs:
+            try:
+                (read_logits if kind == "logits" else read_distributions)(tensor[None])
+            except BadRowError:
+                name, bad = f"the {kind} of {member}", one_member(tensor, member)
+                if kind == "logits":
+                    raise_bad_logits(bad.array, bad.batch, name, one_member=True)
+                bad.refuse(name, one_member=True)
         raise
-
-
-def _check_values(output: MemberOutput, kind: str) -> None:
-    read = read_logits if kind == "logits" else read_distributions
-    try:
-        read(output.tensor[None])
-    except BadRowError:
-        raise_bad_member(output.tensor, f"the {kind} of {output.member}", kind=kind)

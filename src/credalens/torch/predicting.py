@@ -4,95 +4,91 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from credalens.arrays import ArrayKind, rounding_of_all
-from credalens.checks.members import MemberArray
 from credalens.checks.options import check_choice, check_count
 from credalens.core.classical import ClassicalUncertainty
-from credalens.prediction import CredalPrediction
-from credalens.torch.calling import args_of_batch, moved
+from credalens.core.members import MemberArray
+from credalens.prediction import ARRAYS, CredalPrediction
+from credalens.torch.calling import moved
 from credalens.torch.result_folder import VERSION, Arrays, digest, read_results, result_folder
 
-if TYPE_CHECKING:
-    from credalens.torch.wrapper import CredalWrapper
-
 RETURNS = ("numpy", "torch")
-FIELDS = ("lower", "upper", "probability", "mean", "total", "aleatoric", "epistemic", "aleatoric_bound")
 CLASSICAL = ("total", "aleatoric", "epistemic")
 KEY_REMEDY = "Give key=lambda batch: ..., numbers or texts that tell the batches apart."
 WEIGHTS_REMEDY = "Give that member as a plain callable, lambda *x: model(*x): its weights are not compared then."
 
 
-def predict(
-    wrapper: CredalWrapper,
+@dataclass(frozen=True)
+class Run:
+    """How a data set is worked through: the options of ``CredalWrapper.predict``."""
+
+    inputs: Callable[[Any], Any] | None
+    batch_size: int
+    autocast: torch.dtype | None
+    progress: bool
+    output: str | os.PathLike[str] | None
+    key: Callable[[Any], Any] | None
+    seed: int | None
+    returns: str
+
+    def __post_init__(self) -> None:
+        check_choice(self.returns, RETURNS, "returns")
+        if not isinstance(self.autocast, torch.dtype | None):
+            raise TypeError(f"autocast must be a dtype such as torch.bfloat16, or None; got {self.autocast!r}.")
+        if self.inputs is not None and not callable(self.inputs):
+            raise TypeError(
+                f"inputs must be a function of a batch, such as lambda batch: batch['image']; got {self.inputs!r}."
+            )
+
+
+def predict_batches(
+    predict: Callable[..., CredalPrediction],
     data: Iterable[Any] | Tensor,
-    /,
-    *,
-    inputs: Callable[[Any], Any] | None = None,
-    batch_size: int = 256,
-    autocast: torch.dtype | None = None,
-    progress: bool = True,
-    output: str | os.PathLike[str] | None = None,
-    key: Callable[[Any], Any] | None = None,
-    seed: int | None = None,
-    returns: str = "numpy",
+    run: Run,
+    settings: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
+    device: torch.device | None,
 ) -> CredalPrediction:
-    """The credal prediction for every row of a data set, (rows, ..., classes), without gradients.
-
-    - ``data``: a loader, or a tensor that is split into batches of ``batch_size``. A batch is a tensor, a dictionary, or
-      a tuple that begins with the inputs; ``inputs`` selects them otherwise. Batches are moved to the members' device.
-    - ``autocast=torch.bfloat16`` runs the members in mixed precision.
-    - ``progress`` shows a bar on stderr if rich is installed (extra ``cli``).
-    - ``output``: a folder. The results of each batch are written before the next batch begins, and the same call continues
-      an interrupted run: finished batches are read from the loader but not computed. Results of different runs never
-      mix: the folder holds the settings and a digest of the weights (not those of plain callables) and of the inputs of
-      each batch. ``load_prediction`` reads such a folder.
-    - ``key``: gives what tells a batch from others, such as its row numbers, and is digested in place of its inputs; needed
-      where inputs cannot be digested, which is an error otherwise.
-    - ``seed``: torch's global generators are seeded with (seed, index of the batch) for every batch, and restored
-      afterwards, so that draws depend neither on earlier ones nor on an interruption. Generators that members own are
-      not seeded.
-    - ``returns``: "numpy" or "torch" (on the CPU).
-
-    >>> from credalens.torch import CredalWrapper
-    >>> wrapper = CredalWrapper([torch.nn.Linear(4, 3) for _ in range(5)])
-    >>> wrapper.predict(torch.ones(1000, 4), progress=False)
-    CredalPrediction(members=5, batch=(1000,), classes=3, base=2)
-    """
-    check_choice(returns, RETURNS, "returns")
-    if not isinstance(autocast, torch.dtype | None):
-        raise TypeError(f"autocast must be a dtype such as torch.bfloat16, or None; got {autocast!r}.")
-    if inputs is not None and not callable(inputs):
-        raise TypeError(f"inputs must be a function of a batch, such as lambda batch: batch['image']; got {inputs!r}.")
-    device = next((x.device for x in (*wrapper.parameters(), *wrapper.buffers())), None)
-    settings = {} if output is None else _settings(wrapper, autocast, seed)
-    with nullcontext() if output is None else result_folder(Path(output), settings) as folder:
-        batches, total = _batches(data, batch_size)
+    """One prediction of all batches, each by ``predict``; a folder holds the settings and a digest of the weights."""
+    if run.output is not None:
+        autocast = None if run.autocast is None else str(run.autocast)
+        settings = {**settings, "autocast": autocast, "seed": run.seed, "digest": VERSION}
+        settings["weights"] = digest(weights, "state_dict()", WEIGHTS_REMEDY)
+    with nullcontext() if run.output is None else result_folder(Path(run.output), settings) as folder:
+        batches, total = _batches(data, run.batch_size)
         results: list[Arrays] = []
-        for index, batch in enumerate(_with_progress(batches, total, progress)):
-            args = args_of_batch(batch, inputs)
-            inputs_digest = _inputs_digest(batch, args, key) if folder else ""
-            arrays = folder.read(index, inputs_digest) if folder else None
+        for index, batch in enumerate(_with_progress(batches, total) if run.progress else batches):
+            if run.inputs is None:  # the first of a tuple such as (inputs, labels)
+                args = (batch[0] if isinstance(batch, list | tuple) and batch else batch,)
+            else:  # a tuple is several positional arguments
+                selected = run.inputs(batch)
+                args = selected if isinstance(selected, tuple) else (selected,)
+            inputs_digest, arrays = "", None
+            if folder:
+                keyed, name = (args, "inputs") if run.key is None else (("key", run.key(batch)), "key(batch)")
+                inputs_digest = digest(keyed, name, KEY_REMEDY)
+                arrays = folder.read(index, inputs_digest)
             if arrays is None:
                 args = args if device is None else moved(args, device)
-                with _precision(device, autocast), _seeded(seed, index, device):
-                    arrays = _arrays(wrapper.predict_batch(*args))
+                kind = "cpu" if device is None else device.type
+                precision = torch.autocast(kind, dtype=run.autocast) if run.autocast else nullcontext()
+                with precision, _seeded(run.seed, index, device):
+                    arrays = _arrays(predict(*args))
                 if folder:
                     folder.write(index, inputs_digest, arrays)
             results.append(arrays)
         if folder:
             folder.finish(len(results))
-    prediction = _joined(results, wrapper.base, wrapper.n_members, returns)
-    wrapper._warn_crude_members(prediction)
-    return prediction
+    return _joined(results, settings["base"], settings["n_members"], run.returns)
 
 
 def load_prediction(
@@ -102,36 +98,6 @@ def load_prediction(
     check_choice(returns, RETURNS, "returns")
     settings, results = read_results(Path(folder), partial=partial)
     return _joined(results, settings["base"], settings["n_members"], returns)
-
-
-def _settings(wrapper: CredalWrapper, autocast: torch.dtype | None, seed: int | None) -> dict[str, Any]:
-    return {
-        "n_members": wrapper.n_members,
-        "samples": wrapper.samples,
-        "outputs": wrapper.outputs,
-        "class_axis": wrapper.class_axis,
-        "base": wrapper.base,
-        "max_nodes": wrapper.max_nodes,
-        "tolerance": wrapper.tolerance,
-        "hull": wrapper.hull,
-        "autocast": None if autocast is None else str(autocast),
-        "seed": seed,
-        "digest": VERSION,
-        "weights": _digest(wrapper.state_dict(), "state_dict()", WEIGHTS_REMEDY),
-    }
-
-
-def _inputs_digest(batch: Any, args: tuple[Any, ...], key: Callable[[Any], Any] | None) -> str:
-    if key is not None:
-        return _digest(("key", key(batch)), "key(batch)", KEY_REMEDY)
-    return _digest(args, "inputs", KEY_REMEDY)
-
-
-def _digest(x: Any, name: str, remedy: str) -> str:
-    try:
-        return digest(x, name)
-    except TypeError as error:
-        raise TypeError(f"{error} {remedy}") from error
 
 
 def _batches(data: Iterable[Any] | Tensor, batch_size: int) -> tuple[Iterable[Any], int | None]:
@@ -156,22 +122,13 @@ def _batches(data: Iterable[Any] | Tensor, batch_size: int) -> tuple[Iterable[An
         return data, None
 
 
-def _with_progress(batches: Iterable[Any], total: int | None, progress: bool) -> Iterable[Any]:
-    if not progress:
-        return batches
+def _with_progress(batches: Iterable[Any], total: int | None) -> Iterable[Any]:
     try:
         from rich.console import Console
         from rich.progress import track
     except ModuleNotFoundError:
         return batches
     return track(batches, "credal prediction", total=total, console=Console(stderr=True))
-
-
-def _precision(device: torch.device | None, autocast: torch.dtype | None) -> AbstractContextManager[Any]:
-    if autocast is None:
-        return nullcontext()
-    kind = "cpu" if device is None else device.type
-    return torch.autocast(kind, dtype=autocast)
 
 
 @contextmanager
@@ -187,18 +144,14 @@ def _seeded(seed: int | None, index: int, device: torch.device | None) -> Iterat
 
 def _arrays(prediction: CredalPrediction) -> Arrays:
     """The results of a batch, and what ``classical`` and ``hull`` need."""
-    arrays = {name: _on_cpu(getattr(prediction, name)) for name in FIELDS}
+    arrays = {name: getattr(prediction, name).cpu().numpy() for name in ARRAYS}
     if arrays["lower"].ndim < 2:
         raise ValueError(f"members must return (batch, ..., classes); got shape {arrays['lower'].shape} for a batch.")
     arrays["rounding"] = np.array(prediction._rounding)
     if prediction._members is None:
-        return arrays | {f"classical_{name}": _on_cpu(getattr(prediction.classical, name)) for name in CLASSICAL}
+        return arrays | {f"classical_{name}": x.cpu().numpy() for name, x in vars(prediction.classical).items()}
     members = prediction._members.to_cpu()
     return {**arrays, "members": members.array, "members_dtype": np.array(members.array_kind.dtype)}
-
-
-def _on_cpu(x: Tensor) -> NDArray:
-    return x.cpu().numpy()
 
 
 def _joined(results: list[Arrays], base: float, n_members: int, returns: str) -> CredalPrediction:
@@ -216,10 +169,10 @@ def _joined(results: list[Arrays], base: float, n_members: int, returns: str) ->
         stacked = np.concatenate([arrays["members"] for arrays in results], axis=1)
         batch = (sum(len(arrays["lower"]) for arrays in results), *first["lower"].shape[1:-1])
         dtype = str(first.get("members_dtype", array_kind.dtype))  # decides how far from one their rows may sum
-        members = MemberArray(stacked, batch, ArrayKind(returns, "cpu", dtype))
+        members = MemberArray(stacked, batch, ArrayKind(returns, "cpu", dtype), accepted=True)
     else:
         classical = ClassicalUncertainty(*(joined(f"classical_{name}") for name in CLASSICAL))
-    fields: dict[str, Any] = {name: joined(name) for name in FIELDS}
+    fields: dict[str, Any] = {name: joined(name) for name in ARRAYS}
     rounding = rounding_of_all(*(float(arrays.get("rounding", 0.0)) for arrays in results))
     return CredalPrediction(
         **fields, base=base, n_members=n_members, _members=members, _classical=classical, _rounding=rounding

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from credalens.checks.options import count_text
-from credalens.storage.lock import Lock
 from credalens.storage.run_folder import RunFolder
 
 VERSION: Final = 2  # of the encoding: digests of different versions are never equal
@@ -41,7 +40,7 @@ class _Content(NamedTuple):
     parts: tuple[tuple[str, Any], ...] = ()
 
 
-def digest(x: Any, /, name: str = "the value") -> str:
+def digest(x: Any, /, name: str = "the value", remedy: str = "") -> str:
     """A short text that differs where any type, number, text, name, shape or order in nested values differs.
 
     Reads tensors, arrays, numbers, texts, enumerations, lists, tuples, dataclasses with all their attributes, and mappings,
@@ -51,36 +50,39 @@ def digest(x: Any, /, name: str = "the value") -> str:
     False
     """
     state = hashlib.blake2b(digest_size=16)
-    _feed(state, x, name)
+
+    def feed(x: Any, name: str) -> None:
+        content, type_name = _content(x), f"{type(x).__module__}.{type(x).__qualname__}"
+        if content is None:
+            raise TypeError(
+                f"{name}, of type {type_name}, cannot be digested, so a change in it would not be noticed. {remedy}".strip()
+            )
+        for buffer in (type_name.encode(), *content.buffers):
+            state.update(_length(memoryview(buffer).nbytes))
+            state.update(buffer)
+        state.update(_length(len(content.parts)))
+        for where, part in content.parts:
+            feed(part, name + where)
+
+    feed(x, name)
     return state.hexdigest()
-
-
-def _feed(state: Any, x: Any, name: str) -> None:
-    content = _content(x)
-    if content is None:
-        raise TypeError(f"{name}, of type {_type_name(x)}, cannot be digested, so a change in it would not be noticed.")
-    for buffer in (_type_name(x).encode(), *content.buffers):
-        state.update(_length(memoryview(buffer).nbytes))
-        state.update(buffer)
-    state.update(_length(len(content.parts)))
-    for where, part in content.parts:
-        _feed(state, part, name + where)
 
 
 def _length(count: int) -> bytes:
     return count.to_bytes(8, "little")
 
 
-def _type_name(x: Any) -> str:
-    return f"{type(x).__module__}.{type(x).__qualname__}"
-
-
 def _content(x: Any) -> _Content | None:
-    """What ``x`` is made of; None where that is not known, as for subclasses of numbers and texts, which may hold more."""
+    """The content of ``x``; None where that is not known, as for subclasses of numbers and texts, which may hold more."""
     if type(x) in SCALARS:
         return _Content((SCALARS[type(x)](x),))
     if isinstance(x, Tensor):
-        return _tensor_content(x)
+        if x.layout != torch.strided or x.is_quantized or x.is_nested or x.is_meta:
+            return None
+        plain = x.detach().as_subclass(Tensor).cpu().resolve_conj().resolve_neg().contiguous()
+        # reshape keeps a stride of zero, which cannot be viewed as bytes
+        row = plain.as_strided((plain.numel(),), (1,))
+        return _Content((f"{tuple(x.shape)} {x.dtype}".encode(), row.view(torch.uint8).numpy()), _attributes(x))
     if isinstance(x, np.generic) or type(x) in (np.ndarray, np.memmap):
         return None if x.dtype.hasobject else _Content((f"{x.shape} {x.dtype}".encode(), x.tobytes()))
     if isinstance(x, Enum):
@@ -91,14 +93,6 @@ def _content(x: Any) -> _Content | None:
         items = tuple((f"[{n}]", value) for n, value in enumerate(x))
         return _Content((_length(len(items)),), items + _attributes(x))
     return _Content(parts=_attributes(x)) if is_dataclass(x) and not isinstance(x, type) else None
-
-
-def _tensor_content(x: Tensor) -> _Content | None:
-    if x.layout != torch.strided or x.is_quantized or x.is_nested or x.is_meta:
-        return None
-    plain = x.detach().as_subclass(Tensor).cpu().resolve_conj().resolve_neg().contiguous()
-    row = plain.as_strided((plain.numel(),), (1,))  # reshape keeps a stride of zero, which cannot be viewed as bytes
-    return _Content((f"{tuple(x.shape)} {x.dtype}".encode(), row.view(torch.uint8).numpy()), _attributes(x))
 
 
 def _attributes(x: Any) -> tuple[tuple[str, Any], ...]:
@@ -126,8 +120,8 @@ PHRASES: Final = {
 class ResultFolder:
     """Results as ``part-000000.npz``, ... of a run folder, whose manifest has the number of batches of a finished run."""
 
-    def __init__(self, run: RunFolder, settings: Mapping[str, Any], lock: Lock, /) -> None:
-        self._run, self._settings, self._lock = run, settings, lock
+    def __init__(self, run: RunFolder, settings: Mapping[str, Any], /) -> None:
+        self._run, self._settings = run, settings
 
     def read(self, index: int, inputs: str, /) -> Arrays | None:
         """The results of batch ``index``, None if there are none; an error if they are those of other inputs."""
@@ -144,7 +138,6 @@ class ResultFolder:
 
     def write(self, index: int, inputs: str, arrays: Arrays, /) -> None:
         """Write the results of batch ``index``, with the digest of its inputs."""
-        self._lock.check()
         with self._run.writing(_part_path(self._run, index).name) as file:
             np.savez(file, allow_pickle=False, **arrays, **{INPUTS: np.array(inputs)})
 
@@ -161,8 +154,8 @@ class ResultFolder:
 def result_folder(folder: Path, settings: Mapping[str, Any], /) -> Iterator[ResultFolder]:
     """The folder of a run with these settings; no other run may write into it for the time of the block."""
     run = _run_folder(folder)
-    with run.begun(settings, defaults=DEFAULTS, phrases=PHRASES) as lock:
-        yield ResultFolder(run, settings, lock)
+    with run.open_run(settings, defaults=DEFAULTS, phrases=PHRASES):
+        yield ResultFolder(run, settings)
 
 
 def read_results(folder: Path, /, *, partial: bool) -> tuple[dict[str, Any], list[Arrays]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -9,24 +10,31 @@ from functools import reduce
 from typing import Any, final
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from credalens.checks.doubtful_members import warn_of_members
-from credalens.checks.members import in_common_precision, roughest
-from credalens.checks.options import (
-    check_base,
-    check_budget,
-    check_choice,
-    check_count,
-    check_threads,
-)
-from credalens.core.members import MemberSummary
-from credalens.core.options import MAX_NODES, TOLERANCE
+from credalens.checks.options import check_choice, check_count
+from credalens.core.members import in_common_precision, roughest
+from credalens.core.options import MAX_NODES, TOLERANCE, Options
+from credalens.core.summary import MemberSummary
 from credalens.guard import Decisions, Guard
 from credalens.guard.decider import guard_in_use
 from credalens.prediction import CredalPrediction
-from credalens.torch.calling import Call, input_device, member_call, member_modules, member_name, naming_member
-from credalens.torch.gradients import credal_prediction
+from credalens.torch.calling import (
+    Call,
+    SampleWatch,
+    check_device,
+    check_mode,
+    check_same_architecture,
+    input_device,
+    member_call,
+    member_modules,
+    member_name,
+    naming_member,
+    sampling,
+    stacked_bytes,
+    vectorised_pass,
+)
 from credalens.torch.member_outputs import (
     OUTPUTS,
     MemberOutput,
@@ -37,11 +45,11 @@ from credalens.torch.member_outputs import (
     summary_of_output,
     warn_doubtful_output,
 )
-from credalens.torch.modes import SampleWatch, check_device, check_mode, sampling
-from credalens.torch.operators import prediction_in_graph, wrap_outputs
-from credalens.torch.predicting import predict
-from credalens.torch.vectorised import check_same_architecture, stacked_bytes, vectorised_pass
+from credalens.torch.operators import credal_prediction, prediction_in_graph, wrap_outputs
+from credalens.torch.predicting import Run, predict_batches
 
+SETTINGS = ("n_members", "samples", "outputs", "class_axis", "base", "max_nodes", "tolerance", "hull")
+"""Attributes that decide about the numbers, beside the weights: a folder of results holds them."""
 FEW = 8  # members whose outputs need no more memory than a summary; on a GPU they take less time together
 
 
@@ -105,16 +113,20 @@ class CredalWrapper(nn.Module):
         self.class_axis = class_axis
         self.hull, self.gradients, self.vectorised = hull, gradients, vectorised
         self.member_chunk = None if member_chunk is None else check_count(member_chunk, "member_chunk")
-        self.base, self.threads = check_base(base), check_threads(threads)
-        self.max_nodes, self.tolerance = check_budget(max_nodes, tolerance)
-        self._check_combination()
+        options = Options.checked(base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+        self.base, self.threads = options.base, options.threads
+        self.max_nodes, self.tolerance = options.max_nodes, options.tolerance
+        if vectorised and samples is not None:
+            raise ValueError("vectorised=True runs several members once each; with samples= use vectorised=False.")
+        if vectorised and gradients:
+            raise ValueError("a vectorised pass copies the weights and gives no gradients; use vectorised=False.")
+        if member_chunk is not None and not vectorised:
+            raise ValueError("member_chunk limits a vectorised pass; without vectorised=True members run one by one.")
         self.members = member_modules(members, samples)
         if vectorised:
             check_same_architecture(self.each_member)
         self.training = False  # train() is for training through the wrapper
         self._warned = False
-
-    predict = predict  # over a whole data set: credalens.torch.predicting
 
     def forward(self, *args: Any, **kwargs: Any) -> CredalPrediction:
         """The credal prediction for one batch. All arguments go to every member; a lone dictionary as its keywords."""
@@ -148,8 +160,52 @@ class CredalWrapper(nn.Module):
         tensors = [output.tensor for output in outputs]
         return prediction_in_graph(tensors, self.outputs, together=few_on_gpu, hull=self.hull, **options)
 
+    def predict(
+        self,
+        data: Iterable[Any] | Tensor,
+        /,
+        *,
+        inputs: Callable[[Any], Any] | None = None,
+        batch_size: int = 256,
+        autocast: torch.dtype | None = None,
+        progress: bool = True,
+        output: str | os.PathLike[str] | None = None,
+        key: Callable[[Any], Any] | None = None,
+        seed: int | None = None,
+        returns: str = "numpy",
+    ) -> CredalPrediction:
+        """The credal prediction for every row of a data set, (rows, ..., classes), without gradients.
+
+        - ``data``: a loader, or a tensor that is split into batches of ``batch_size``. A batch is a tensor, a dictionary, or
+          a tuple that begins with the inputs; ``inputs`` selects them otherwise. Batches are moved to the members' device.
+        - ``autocast=torch.bfloat16`` runs the members in mixed precision.
+        - ``progress`` shows a bar on stderr if rich is installed (extra ``cli``).
+        - ``output``: a folder. The results of each batch are written before the next batch begins, and the same call continues
+          an interrupted run: finished batches are read from the loader but not computed. Results of different runs never
+          mix: the folder holds the settings and a digest of the weights (not those of plain callables) and of the inputs of
+          each batch. ``load_prediction`` reads such a folder.
+        - ``key``: gives what tells a batch from others, such as its row numbers, and is digested in place of its inputs; needed
+          where inputs cannot be digested, which is an error otherwise.
+        - ``seed``: torch's global generators are seeded with (seed, index of the batch) for every batch, and restored
+          afterwards, so that draws depend neither on earlier ones nor on an interruption. Generators that members own are
+          not seeded.
+        - ``returns``: "numpy" or "torch" (on the CPU).
+
+        >>> from credalens.torch import CredalWrapper
+        >>> wrapper = CredalWrapper([torch.nn.Linear(4, 3) for _ in range(5)])
+        >>> wrapper.predict(torch.ones(1000, 4), progress=False)
+        CredalPrediction(members=5, batch=(1000,), classes=3, base=2)
+        """
+        run = Run(inputs, batch_size, autocast, progress, output, key, seed, returns)
+        settings = {name: getattr(self, name) for name in SETTINGS}
+        weights = {} if output is None else self.state_dict()
+        device = next((x.device for x in (*self.parameters(), *self.buffers())), None)
+        prediction = predict_batches(self.predict_batch, data, run, settings, weights, device)
+        self._warn_crude_members(prediction)
+        return prediction
+
     def decide(self, *args: Any, **kwargs: Any) -> Decisions:
-        """What the guard decides about one batch: ``.accepted``, ``.p_value``, ``.reason``, ``.prediction``."""
+        """Decide about one batch by the guard: ``.accepted``, ``.p_value``, ``.reason``, ``.prediction``."""
         return guard_in_use(self.guard).decide(self.predict_batch(*args, **kwargs))
 
     def summarise(self, *args: Any, **kwargs: Any) -> MemberSummary:
@@ -201,21 +257,7 @@ class CredalWrapper(nn.Module):
     @property
     def _budget(self) -> dict[str, Any]:
         """The options of every function that makes a prediction."""
-        return {
-            "base": self.base,
-            "max_nodes": self.max_nodes,
-            "tolerance": self.tolerance,
-            "threads": self.threads,
-        }
-
-    def _check_combination(self) -> None:
-        """Refuse options that contradict each other."""
-        if self.vectorised and self.samples is not None:
-            raise ValueError("vectorised=True runs several members once each; with samples= use vectorised=False.")
-        if self.vectorised and self.gradients:
-            raise ValueError("a vectorised pass copies the weights and gives no gradients; use vectorised=False.")
-        if self.member_chunk is not None and not self.vectorised:
-            raise ValueError("member_chunk limits a vectorised pass; without vectorised=True members run one by one.")
+        return {name: getattr(self, name) for name in ("base", "max_nodes", "tolerance", "threads")}
 
     def _each_output(self, call: Call) -> Generator[MemberOutput, None, None]:
         """Run every pass and yield its output. Only the caller keeps outputs, so it decides how many are in memory.
@@ -252,9 +294,7 @@ class CredalWrapper(nn.Module):
         with sampling(member):
             for _ in range(self.samples):
                 yield self._output(member, name, member_args, form, watch)
-        if watch.identical and not self._warned:
-            self._warned = True
-            watch.warn(name)
+        self._warned = self._warned or watch.warn_if_identical(name)
 
     def _output(
         self, member: nn.Module, name: str, call: Call, form: OutputForm, watch: SampleWatch | None = None

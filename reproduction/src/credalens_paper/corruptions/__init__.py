@@ -2,7 +2,7 @@
 
 The parameters are the published CIFAR ones (Hendrycks and Dietterich, 2019, Benchmarking neural network robustness
 to common corruptions and perturbations). What cannot be the same as the published files: the random draws, and
-the frost, whose photographs are not free to ship and are replaced by generated crystals (`textures.py`).
+the frost, whose photographs are not free to ship and are replaced by generated crystals (`weather.py`).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens_paper.corruptions import blur, digital, noise, weather
+from credalens_paper.corruptions import blur, digital, weather
 
 Corruption = Callable[[NDArray[np.float32], int, np.random.Generator], NDArray[np.float32]]
 
 _CORRUPTIONS: Final[dict[str, Corruption]] = {
-    "gaussian_noise": noise.gaussian_noise,
-    "shot_noise": noise.shot_noise,
-    "impulse_noise": noise.impulse_noise,
+    "gaussian_noise": digital.gaussian_noise,
+    "shot_noise": digital.shot_noise,
+    "impulse_noise": digital.impulse_noise,
     "defocus_blur": blur.defocus_blur,
     "glass_blur": blur.glass_blur,
     "motion_blur": blur.motion_blur,
@@ -53,7 +53,10 @@ def corrupt(images: NDArray[np.uint8], name: str, severity: int, /, *, seed: int
     """
     images = np.asarray(images)
     check_corruption(name, severity)
-    _check_images(images)
+    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[-1] != 3:
+        raise ValueError(f"images must be uint8 of shape (n, h, w, 3), got {images.dtype} of shape {images.shape}")
+    if min(images.shape[1:3]) < _SMALLEST:
+        raise ValueError(f"images must be at least {_SMALLEST} pixels high and wide, got shape {images.shape}")
     if seed < 0:
         raise ValueError(f"the seed must not be negative, got {seed}")
     corrupted = np.empty_like(images)
@@ -61,13 +64,10 @@ def corrupt(images: NDArray[np.uint8], name: str, severity: int, /, *, seed: int
         part = slice(start, start + _CHUNK)
         rng = np.random.default_rng([seed, CORRUPTIONS.index(name), severity, chunk])
         scaled = images[part].astype(np.float32) / np.float32(255)
-        corrupted[part] = _to_bytes(_CORRUPTIONS[name](scaled, severity, rng))
+        changed = np.clip(_CORRUPTIONS[name](scaled, severity, rng), 0, 1)
+        # The published files were cut, not rounded, to bytes; the small step keeps x / 255 * 255 at x in float32.
+        corrupted[part] = (changed * 255 + 1e-3).astype(np.uint8)
     return corrupted
-
-
-def _to_bytes(images: NDArray[np.float32]) -> NDArray[np.uint8]:
-    # The published files were cut, not rounded, to bytes; the small step keeps x / 255 * 255 at x in float32.
-    return (np.clip(images, 0, 1) * 255 + 1e-3).astype(np.uint8)
 
 
 def check_corruption(name: str, severity: int, /) -> None:
@@ -76,10 +76,3 @@ def check_corruption(name: str, severity: int, /) -> None:
         raise ValueError(f"unknown corruption {name!r}; there are {', '.join(CORRUPTIONS)}")
     if severity not in SEVERITIES:
         raise ValueError(f"severity is one of {SEVERITIES}, got {severity!r}")
-
-
-def _check_images(images: NDArray[np.uint8]) -> None:
-    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[-1] != 3:
-        raise ValueError(f"images must be uint8 of shape (n, h, w, 3), got {images.dtype} of shape {images.shape}")
-    if min(images.shape[1:3]) < _SMALLEST:
-        raise ValueError(f"images must be at least {_SMALLEST} pixels high and wide, got shape {images.shape}")

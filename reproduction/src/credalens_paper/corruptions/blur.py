@@ -17,7 +17,11 @@ Images = NDArray[np.float32]
 def defocus_blur(images: Images, severity: int, rng: np.random.Generator) -> Images:
     """Convolution with a disk whose edge is softened by a 3 x 3 Gaussian."""
     radius, softness = ((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1))[severity - 1]
-    kernel = _disk(radius, softness)
+    grid = np.arange(-2, 3)
+    disk = (grid[:, None] ** 2 + grid**2 <= radius**2).astype(np.float64)
+    edge = np.exp(-(np.arange(-1, 2) ** 2) / (2 * softness**2))
+    edge /= edge.sum()
+    kernel = ndimage.convolve(disk / disk.sum(), np.outer(edge, edge), mode="constant").astype(np.float32)
     _, height, width, _ = images.shape
     reach = len(kernel) // 2
     padded = np.pad(images, ((0, 0), (reach, reach), (reach, reach), (0, 0)), mode="reflect")
@@ -25,15 +29,6 @@ def defocus_blur(images: Images, severity: int, rng: np.random.Generator) -> Ima
     for row, column in np.argwhere(kernel > 0):
         blurred += kernel[row, column] * padded[:, row : row + height, column : column + width]
     return blurred
-
-
-def _disk(radius: float, softness: float) -> Images:
-    grid = np.arange(-2, 3)
-    disk = (grid[:, None] ** 2 + grid**2 <= radius**2).astype(np.float64)
-    edge = np.exp(-(np.arange(-1, 2) ** 2) / (2 * softness**2))
-    edge /= edge.sum()
-    kernel = ndimage.convolve(disk / disk.sum(), np.outer(edge, edge), mode="constant")
-    return kernel.astype(np.float32)
 
 
 def glass_blur(images: Images, severity: int, rng: np.random.Generator) -> Images:

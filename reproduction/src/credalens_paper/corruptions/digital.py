@@ -1,4 +1,4 @@
-"""Digital: low contrast, elastic deformation, coarse pixels and JPEG artefacts."""
+"""Noise (Gaussian, Poisson, salt and pepper), and digital: low contrast, elastic deformation, coarse pixels, JPEG artefacts."""
 
 from __future__ import annotations
 
@@ -16,6 +16,25 @@ if TYPE_CHECKING:
     from PIL import Image
 
 Images = NDArray[np.float32]
+
+
+def gaussian_noise(images: Images, severity: int, rng: np.random.Generator) -> Images:
+    """Independent normal noise on every value."""
+    scale = (0.04, 0.06, 0.08, 0.09, 0.10)[severity - 1]
+    return images + np.float32(scale) * rng.standard_normal(images.shape, dtype=np.float32)
+
+
+def shot_noise(images: Images, severity: int, rng: np.random.Generator) -> Images:
+    """Photon counting: a Poisson count with mean `photons * value`, divided by `photons`."""
+    photons = (500, 250, 100, 75, 50)[severity - 1]
+    return rng.poisson(images * photons).astype(np.float32) / np.float32(photons)
+
+
+def impulse_noise(images: Images, severity: int, rng: np.random.Generator) -> Images:
+    """A share of the values becomes 0 or 1, each with equal chance."""
+    share = (0.01, 0.02, 0.03, 0.05, 0.07)[severity - 1]
+    draw = rng.random(images.shape, dtype=np.float32)
+    return np.where(draw < share, (draw < share / 2).astype(np.float32), images)
 
 
 def contrast(images: Images, severity: int, rng: np.random.Generator) -> Images:
@@ -39,17 +58,12 @@ def elastic_transform(images: Images, severity: int, rng: np.random.Generator) -
     warped = _affine(images, shear * side, affine_rng)
     if strength == 0:
         return warped
-    down, right = (strength * side * _smooth_field(images.shape[:3], smoothness * side, draw) for draw in field_rngs)
+    sigma = (0, smoothness * side, smoothness * side)
+    fields = (ndimage.gaussian_filter(draw.uniform(-1, 1, images.shape[:3]), sigma, truncate=3) for draw in field_rngs)
+    down, right = (strength * side * field for field in fields)
     _, height, width, _ = images.shape
     rows, columns = np.arange(height)[:, None] + down, np.arange(width) + right
     return resample.bilinear(warped, rows, columns, resample.reflect)
-
-
-def _smooth_field(shape: tuple[int, ...], sigma: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    field: NDArray[np.float64] = ndimage.gaussian_filter(
-        rng.uniform(-1, 1, shape), (0, sigma, sigma), mode="reflect", truncate=3
-    )
-    return field
 
 
 def _affine(images: Images, shear: float, rng: np.random.Generator) -> Images:
@@ -80,16 +94,16 @@ def pixelate(images: Images, severity: int, rng: np.random.Generator) -> Images:
 
 def jpeg_compression(images: Images, severity: int, rng: np.random.Generator) -> Images:
     """Stored as JPEG of low quality and read back."""
-    quality = (80, 65, 58, 50, 40)[severity - 1]
-    return _each(images, lambda image: _through_jpeg(image, quality))
-
-
-def _through_jpeg(image: Image.Image, quality: int) -> Image.Image:
     from PIL import Image
 
-    stored = io.BytesIO()
-    image.save(stored, "JPEG", quality=quality)
-    return Image.open(stored)
+    quality = (80, 65, 58, 50, 40)[severity - 1]
+
+    def through_jpeg(image: Image.Image) -> Image.Image:
+        stored = io.BytesIO()
+        image.save(stored, "JPEG", quality=quality)
+        return Image.open(stored)
+
+    return _each(images, through_jpeg)
 
 
 def _each(images: Images, change: Callable[[Image.Image], Image.Image]) -> Images:

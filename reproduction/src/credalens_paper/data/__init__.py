@@ -5,10 +5,9 @@ files; texts as features; small sets made here for trying things out; the offici
 """
 
 from credalens_paper.data.catalog import DATA_SETS, DataSet, Statistics, has_texts, normalization
-from credalens_paper.data.corrupted import load_corrupted
 from credalens_paper.data.generated import digits_images, photo_images, texture_images
 from credalens_paper.data.image_set import ImageSet, ImageSource
-from credalens_paper.data.load import load_images, open_images
+from credalens_paper.data.load import load_corrupted, load_images, open_images
 
 __all__ = [
     "DATA_SETS",

@@ -39,75 +39,34 @@ class DataSet:
         return tuple(map(str, range(self.classes)))
 
 
-_DATA_SETS: Final = (
-    DataSet(
-        "cifar10",
-        "CIFAR-10",
-        10,
-        ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
-        f"'CIFAR-10 python version' (cifar-10-python.tar.gz) from the page {_CIFAR}",
-        ("cifar10", "cifar-10", "CIFAR10", "CIFAR-10"),
-    ),
-    DataSet(
-        "cifar100",
-        "CIFAR-100",
-        100,
-        ((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
-        f"'CIFAR-100 python version' (cifar-100-python.tar.gz) from the page {_CIFAR}",
-        ("cifar100", "cifar-100", "CIFAR100", "CIFAR-100"),
-    ),
-    DataSet(
-        "cifar10n",
-        "CIFAR-10N",
-        10,
-        ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
-        "CIFAR-10_human.pt from the page 'CIFAR-N' (Wei et al., ICLR 2022), write its array worse_label with np.savez to "
-        "cifar10n_labels.npz beside CIFAR-10",
-        ("cifar10n", "cifar-10n"),
-        relabels="cifar10",
-    ),
-    DataSet(
-        "svhn",
-        "SVHN",
-        10,
-        ((0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)),
-        "'Format 2: Cropped Digits' (train_32x32.mat, test_32x32.mat) from the page 'The Street View House Numbers "
-        "(SVHN) Dataset' (Stanford University)",
-        ("svhn", "SVHN"),
-    ),
-    DataSet(
-        "tiny-imagenet",
-        "Tiny ImageNet",
-        200,
-        ((0.4802, 0.4481, 0.3975), (0.2770, 0.2691, 0.2821)),
-        "tiny-imagenet-200.zip from the page 'Tiny ImageNet' (Stanford University, CS231n)",
-        ("tiny-imagenet-200", "tiny-imagenet", "tinyimagenet"),
-    ),
-    DataSet(
-        "imagenet",
-        "ImageNet",
-        1000,
-        _IMAGENET,
-        "the training and validation images of ILSVRC2012 from the page 'Download ImageNet Data' (image-net.org)",
-        ("imagenet", "ImageNet", "ILSVRC2012", "imagenet-1k"),
-        crop=True,
-    ),
-    DataSet(
-        "imagenet-o",
-        "ImageNet-O",
-        200,
-        _IMAGENET,
-        "imagenet-o.tar from the page of 'Natural Adversarial Examples' (Hendrycks et al.)",
-        ("imagenet-o", "imageneto"),
-        splits=("test",),
-        crop=True,
-    ),
+_CIFAR10_STATISTICS: Final[Statistics] = ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
+DATA_SETS: Final = {data_set.name: data_set for data_set in (
+    DataSet("cifar10", "CIFAR-10", 10, _CIFAR10_STATISTICS,
+            f"'CIFAR-10 python version' (cifar-10-python.tar.gz) from the page {_CIFAR}",
+            ("cifar10", "cifar-10", "CIFAR10", "CIFAR-10")),
+    DataSet("cifar100", "CIFAR-100", 100, ((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
+            f"'CIFAR-100 python version' (cifar-100-python.tar.gz) from the page {_CIFAR}",
+            ("cifar100", "cifar-100", "CIFAR100", "CIFAR-100")),
+    DataSet("cifar10n", "CIFAR-10N", 10, _CIFAR10_STATISTICS,
+            "CIFAR-10_human.pt from the page 'CIFAR-N' (Wei et al., ICLR 2022), write its array worse_label with np.savez to "
+            "cifar10n_labels.npz beside CIFAR-10",
+            ("cifar10n", "cifar-10n"), relabels="cifar10"),
+    DataSet("svhn", "SVHN", 10, ((0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)),
+            "'Format 2: Cropped Digits' (train_32x32.mat, test_32x32.mat) from the page 'The Street View House Numbers "
+            "(SVHN) Dataset' (Stanford University)",
+            ("svhn", "SVHN")),
+    DataSet("tiny-imagenet", "Tiny ImageNet", 200, ((0.4802, 0.4481, 0.3975), (0.2770, 0.2691, 0.2821)),
+            "tiny-imagenet-200.zip from the page 'Tiny ImageNet' (Stanford University, CS231n)",
+            ("tiny-imagenet-200", "tiny-imagenet", "tinyimagenet")),
+    DataSet("imagenet", "ImageNet", 1000, _IMAGENET,
+            "the training and validation images of ILSVRC2012 from the page 'Download ImageNet Data' (image-net.org)",
+            ("imagenet", "ImageNet", "ILSVRC2012", "imagenet-1k"), crop=True),
+    DataSet("imagenet-o", "ImageNet-O", 200, _IMAGENET,
+            "imagenet-o.tar from the page of 'Natural Adversarial Examples' (Hendrycks et al.)",
+            ("imagenet-o", "imageneto"), splits=("test",), crop=True),
     DataSet("clinc150", "CLINC150", 150, _UNCHANGED, _CLINC, ("clinc150", "clinc"), texts=True),
     DataSet("clinc150-oos", "CLINC150 OOS", 1, _UNCHANGED, _CLINC, ("clinc150", "clinc"), splits=("test",), texts=True),
-)
-
-DATA_SETS: Final = {data_set.name: data_set for data_set in _DATA_SETS}
-
+)}  # fmt: skip
 MADE_TEXTS: Final = ("requests", "babble")
 """Sets of texts that are made here."""
 

@@ -1,26 +1,25 @@
-"""One way to every data set: `load_images` into memory, `open_images` for parts of a set."""
+"""One way to every data set: `load_images` into memory, `open_images` for parts of a set, `load_corrupted`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from credalens_paper.data.catalog import DataSet, check_split, find_data_set, split_names
-from credalens_paper.data.folders import open_class_folders, open_tiny_imagenet
-from credalens_paper.data.generated import SMALL_SETS
-from credalens_paper.data.generated_texts import TEXT_SETS
+import numpy as np
+from numpy.typing import NDArray
+
+from credalens_paper.corruptions import SEVERITIES, check_corruption
+from credalens_paper.data.catalog import CORRUPTED, DATA_SETS, DataSet, check_split, find_data_set, split_names
+from credalens_paper.data.generated import SMALL_SETS, TEXT_SETS, digits_images
 from credalens_paper.data.image_set import ImageSet, ImageSource
-from credalens_paper.data.noisy_labels import relabelled
+from credalens_paper.data.layouts import open_class_folders, open_packed, open_parquet, open_tiny_imagenet
 from credalens_paper.data.originals import open_cifar10, open_cifar100, open_svhn
-from credalens_paper.data.packed import open_packed
-from credalens_paper.data.parquet_images import open_parquet
 from credalens_paper.data.texts import load_texts
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """A way in which a data set may lie in a folder: what its files are called, and the function that opens them."""
 
     files: str
@@ -72,29 +71,25 @@ def open_images(
     split = check_split(data_set, split)
     if data_set.relabels is not None and folder is not None:
         return relabelled(open_images(data_set.relabels, folder, split=split, size=size), Path(folder), split, data_set)
-    source = None if folder is None else next(_sources(Path(folder), split, data_set), None)
+    layouts = [layout for layout in LAYOUTS if layout.data_set in (None, data_set.name)]
+    source = None if folder is None else next(_sources(Path(folder), split, data_set, layouts), None)
     if source is None:
-        raise FileNotFoundError(_how_to_get(data_set, folder, split))
+        files = "".join(f"\n  {one.files.format(name=data_set.name.replace('-', ''), split=split)}" for one in layouts)
+        raise FileNotFoundError(_how_to_get(data_set, folder, split, files))
     return replace(source, size=size, crop=data_set.crop)
 
 
-def _sources(folder: Path, split: str, data_set: DataSet) -> Iterator[ImageSource]:
+def _sources(folder: Path, split: str, data_set: DataSet, layouts: list[Layout]) -> Iterator[ImageSource]:
     """What lies there: the set's own folders before the given one, the original layout before the others."""
     for root in (*(folder / name for name in data_set.folders), folder):
-        for layout in _layouts(data_set) if root.is_dir() else ():
+        for layout in layouts if root.is_dir() else ():
             source = layout.open(root, split, data_set)
             if source is not None:
                 yield source
 
 
-def _layouts(data_set: DataSet) -> list[Layout]:
-    return [layout for layout in LAYOUTS if layout.data_set in (None, data_set.name)]
-
-
-def _how_to_get(data_set: DataSet, folder: str | Path | None, split: str) -> str:
+def _how_to_get(data_set: DataSet, folder: str | Path | None, split: str, layouts: str) -> str:
     """What to download and where to put it."""
-    name = data_set.name.replace("-", "")
-    layouts = "".join(f"\n  {layout.files.format(name=name, split=split)}" for layout in _layouts(data_set))
     if split == "test":
         layouts += f"\nThe test split may be called {', '.join(split_names(split))}."
     if folder is None:
@@ -106,3 +101,83 @@ def _how_to_get(data_set: DataSet, folder: str | Path | None, split: str) -> str
         f"no {split} split of {data_set.title} under {folder}. Download {data_set.download} and unpack it there, or in a "
         f"folder {data_set.folders[0]} there. Layouts looked for:{layouts}"
     )
+
+
+def load_corrupted(name: str, folder: str | Path, corruption: str, severity: int, /) -> ImageSet:
+    """One corruption at one severity from the official `.npy` files, mapped into memory rather than read.
+
+    The folder, or CIFAR-10-C in it, holds `labels.npy` and a file for each corruption: five severities of all test images,
+    one after another. `credalens_paper.corruptions` makes such images where they are missing.
+    """
+    check_corruption(corruption, severity)
+    if name not in CORRUPTED:
+        raise ValueError(f"no official corrupted set {name!r}; there are {', '.join(CORRUPTED)}")
+    title, download = CORRUPTED[name]
+    roots = (Path(folder) / title, Path(folder) / name, Path(folder))
+    root = next((root for root in roots if (root / "labels.npy").is_file()), None)
+    if root is None or not (root / f"{corruption}.npy").is_file():
+        raise FileNotFoundError(
+            f"no {title} with {corruption}.npy under {folder}. Download {download} and unpack it there, as {title}/"
+            f"labels.npy and {title}/{corruption}.npy; or make such images with credalens_paper.corruptions.corrupt"
+        )
+    files = (root / f"{corruption}.npy", root / "labels.npy")
+    images, labels = (np.load(file, mmap_mode="r", allow_pickle=False) for file in files)
+    if len(images) % len(SEVERITIES) or labels.shape != (len(images),):
+        raise ValueError(
+            f"{root / corruption}.npy must hold five times the test images, and labels.npy as many labels; "
+            f"got {len(images)} and {labels.shape}"
+        )
+    count = len(images) // len(SEVERITIES)
+    rows = slice((severity - 1) * count, severity * count)
+    class_names = DATA_SETS[name.removesuffix("-c")].class_numbers
+    return ImageSet(name, images[rows], labels[rows].astype(np.int64), class_names)
+
+
+COUNTS: Final = "cifar10h_counts.npy"
+DOWNLOAD: Final = (
+    "cifar10h-counts.npy from the repository of 'Human uncertainty makes classification more robust' (Peterson et al., ICCV "
+    f"2019) and save it as {COUNTS}"
+)
+SHAPE: Final = (10_000, 10)
+ANSWERS, SHARP = 50, 0.9
+WRONG: Final = "worse_label"
+"""Of three people's labels for each image a wrong one, where there is one: 40.2 % of CIFAR-10N are wrong."""
+
+
+def load_human_counts(name: str, folder: str | Path | None, /) -> NDArray[np.int64]:
+    """Counts (images, classes) for the test images of CIFAR-10; answers to the digits are drawn here, most of them right.
+
+    >>> int(load_human_counts("digits", None).sum(axis=-1).min())
+    50
+    """
+    if name == "digits":
+        labels, rng = digits_images().labels, np.random.default_rng(5)
+        right = SHARP + (1 - SHARP) * rng.random((len(labels), 1))
+        return rng.multinomial(ANSWERS, right * np.eye(10)[labels] + (1 - right) / 10).astype(np.int64)
+    path = Path(folder or ".") / COUNTS
+    if name != "cifar10" or folder is None or not path.is_file():
+        where = folder or "the data folder, as none was given"
+        raise FileNotFoundError(f"no {COUNTS} in {where}; download {DOWNLOAD}")
+    counts = np.load(path, allow_pickle=False)
+    if counts.shape != SHAPE or counts.dtype.kind not in "iu" or counts.min() < 0 or not counts.sum(axis=-1).all():
+        raise ValueError(
+            f"{path} must hold how often each of ten classes was chosen for 10,000 images, got {counts.dtype} of shape "
+            f"{counts.shape}"
+        )
+    return np.asarray(counts, np.int64)
+
+
+def relabelled(clean: ImageSource, folder: Path, split: str, data_set: DataSet, /) -> ImageSource:
+    """The clean set with the labels of `cifar10n_labels.npz` in its training split; the test split keeps its own."""
+    if split == "test":
+        return replace(clean, name=data_set.name)
+    path = folder / f"{data_set.name}_labels.npz"
+    if not path.is_file():
+        raise FileNotFoundError(f"no {path.name} in {folder}. Download {data_set.download}.")
+    with np.load(path, allow_pickle=False) as file:
+        if WRONG not in file.files:
+            raise ValueError(f"{path} has no array {WRONG!r}, but {', '.join(file.files) or 'none'}")
+        labels = file[WRONG].astype(np.int64)
+    if labels.shape != clean.labels.shape:
+        raise ValueError(f"{path} has labels of shape {labels.shape} for {len(clean)} images of {clean.name}")
+    return replace(clean, name=data_set.name, labels=labels)

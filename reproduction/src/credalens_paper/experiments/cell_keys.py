@@ -1,4 +1,4 @@
-"""Where a number stands: the keys that tell the cells of the paper's tables apart."""
+"""Where a number stands: the keys that tell the cells of tables apart, and the words that readers know for them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final
 
+from credalens_paper.experiments.preparations import PREPARATIONS
 from credalens_paper.json_records import optional, to_json
 
 TURNED_AWAY: Final = ("turned_away", "halved_turned_away")
@@ -16,6 +17,7 @@ DIGITS: Final = 12
 ALARM_METRICS: Final = ("false_alarms", "accepted_ACC")
 ERROR_METRICS: Final = ("halved_accepted", "halved_left", "halved_broken")
 SET_METRICS: Final = ("coverage", "classes_in_set")
+GUARD_METRICS: Final = frozenset({*ALARM_METRICS, *ERROR_METRICS, *SET_METRICS, *TURNED_AWAY})
 """What guards and sets keep of their promises: `measures.guarding`."""
 MEAN: Final = "mean"
 """The mean uncertainty of a test set, in bits."""
@@ -72,12 +74,70 @@ def cells(**axes: Any) -> tuple[CellKey, ...]:
     return tuple(CellKey(**dict(zip(axes, combination, strict=True))) for combination in product(*values))
 
 
-def better_side(metric: str, difference: float, /) -> str:
-    """Which side a difference credal - classical speaks for.
+def is_better(metric: str, difference: float, /) -> bool:
+    """Whether a difference of this metric is on the better side.
 
-    >>> better_side("ECE", -0.01), better_side("AUROC", -0.01)
-    ('credal', 'classical')
+    >>> is_better("AUROC", 0.5), is_better("ECE", 0.5)
+    (True, False)
     """
-    if difference == 0:
-        return "equal"
-    return "credal" if (difference > 0) == (metric in HIGHER) else "classical"
+    return difference > 0 if metric in HIGHER else difference < 0
+
+
+def better_side(metric: str, difference: float, /) -> str:
+    """Which side a difference credal - classical speaks for: "credal", "classical" or "equal"."""
+    return "equal" if difference == 0 else "credal" if is_better(metric, difference) else "classical"
+
+
+_NAMES: Final = {
+    "vgg16": "VGG16",
+    "resnet18": "ResNet-18",
+    "resnet50": "ResNet-50",
+    "efficientnet_b2": "EffB2",
+    "vit_base": "ViT-B",
+    "efficientnet_lite0": "EffLite0",
+    "mlp": "MLP",
+    "clinc150": "CLINC150",
+    "clinc150-oos": "OOS requests",
+    "cifar10": "CIFAR-10",
+    "cifar10n": "CIFAR-10N",
+    "cifar100": "CIFAR-100",
+    "imagenet": "ImageNet",
+    "imagenet-o": "ImageNet-O",
+    "svhn": "SVHN",
+    "tiny-imagenet": "Tiny-ImageNet",
+    "cifar10-c": "CIFAR-10-C",
+    "cifar100-c": "CIFAR-100-C",
+    "backbone": "Backbone",
+    "method": "Method",
+    "id_set": "ID",
+    "ood_set": "Set",
+    "measure": "Measure",
+    "metric": "Metric",
+    "variant": "Variant",
+    "preparation": "Images",
+    "mean": "mean (bit)",
+    "false_alarms": "false alarms (%)",
+    "turned_away": "turned away (%)",
+    "accepted_ACC": "accuracy of accepted (%)",
+    "halved_accepted": "error rate halved: accepted (%)",
+    "halved_left": "error rate halved: rate left (%)",
+    "halved_broken": "error rate halved: halves above it (%)",
+    "halved_turned_away": "error rate halved: turned away (%)",
+    "coverage": "sets with the true class (%)",
+    "classes_in_set": "classes in a set",
+    "time_ms": "time (ms)",
+    "cpu_ms": "CPU (ms)",
+    "gpu_ms": "GPU (ms)",
+    "uncertainty_ms": "uncertainty (ms)",
+    "model_size_mb": "size (MB)",
+    **{name: preparation.words for name, preparation in PREPARATIONS.items()},
+}
+
+
+def display_name(value: Any, /) -> str:
+    """A key or value as readers know it.
+
+    >>> display_name("resnet18"), display_name(5), display_name("digits")
+    ('ResNet-18', '5', 'digits')
+    """
+    return _NAMES.get(str(value), str(value))

@@ -6,15 +6,14 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import combinations
 from typing import Final
 
 import numpy as np
 
 from credalens.checks.options import count_text
-from credalens_paper.backbones import LITE
-from credalens_paper.backbones.pretrained import Pretrained
+from credalens_paper.backbones import LITE, Pretrained
 from credalens_paper.data import DATA_SETS
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.preparations import EVERY, SEVEREST, TRAINED
@@ -97,14 +96,8 @@ class Ensemble:
     def key(self) -> str:
         """A readable file name, unique for networks and number of samples."""
         first = self.specs[0]
-        digest = hashlib.sha256("\n".join(map(spec_key, self.specs)).encode()).hexdigest()[:10]
+        digest = hashlib.sha256("\n".join(spec.key for spec in self.specs).encode()).hexdigest()[:10]
         return f"{first.data}-{first.backbone}-{self.method.lower()}-n{self.N}-{digest}"
-
-
-@cache
-def spec_key(spec: TrainSpec, /) -> str:
-    """The key of a network, which is asked for at every look into the store."""
-    return spec.key
 
 
 def distinct_combinations(pool: Sequence[int], N: int, count: int, /, *, seed: int = 0) -> list[tuple[int, ...]]:

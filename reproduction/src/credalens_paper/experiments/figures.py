@@ -7,8 +7,7 @@ from itertools import product
 from typing import Final
 
 from credalens_paper.backbones import LARGE
-from credalens_paper.experiments.cell_keys import HIGHER, CellKey
-from credalens_paper.experiments.display_names import display_name
+from credalens_paper.experiments.cell_keys import HIGHER, CellKey, display_name
 from credalens_paper.experiments.tables import C10, C100, DETECTION, REDUCED, SIZES, SMALL, WRAPPED
 
 POINTS: Final = (("Averaged probability", "classical"), ("Intersection probability", "credal"))

@@ -6,26 +6,25 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
-from credalens_paper.experiments.beyond import BESIDE, OWN_TABLES
-from credalens_paper.experiments.estimates import ESTIMATES
-from credalens_paper.experiments.exactness import EXACTNESS
+from credalens_paper.experiments.figures import FIGURES, Figure
+from credalens_paper.experiments.own_entries import ESTIMATES, EXACTNESS, EstimatesEntry, Exactness
+from credalens_paper.experiments.own_tables import OWN_TABLES
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
+from credalens_paper.experiments.tables import TABLES, Table
 
-DESCRIPTIONS: Final = {
+Drawn = Figure | EstimatesEntry
+"""Entries that are drawn."""
+OURS: Final[dict[str, Table | EstimatesEntry | Exactness]] = {EXACTNESS.label: EXACTNESS, **OWN_TABLES, **ESTIMATES}
+ENTRIES: Final[dict[str, Table | Drawn | Exactness]] = {**TABLES, **FIGURES, **OURS}
+"""What is measured, as it is declared. `pipeline.measure_entries` says by which function."""
+LABELS: Final = tuple(ENTRIES)
+GROUPS: Final = {"all": LABELS, "tables": tuple(TABLES), "figures": tuple(FIGURES), "ours": tuple(OURS)}
+DESCRIPTIONS: Final[dict[str, str]] = {
     **{label: table.description for label, table in PAPER_TABLES.items()},
     **PAPER_FIGURES,
-    EXACTNESS.label: EXACTNESS.description,
-    **{label: BESIDE[label].description for label in OWN_TABLES},
-    **{label: entry.description for label, entry in ESTIMATES.items()},
+    **{label: entry.description for label, entry in OURS.items()},
 }
 """What every entry shows, in one line."""
-LABELS: Final = tuple(DESCRIPTIONS)
-GROUPS: Final = {
-    "all": LABELS,
-    "tables": tuple(PAPER_TABLES),
-    "figures": tuple(PAPER_FIGURES),
-    "ours": (EXACTNESS.label, *OWN_TABLES, *ESTIMATES),
-}
 
 
 def file_name(label: str, /) -> str:
@@ -39,9 +38,7 @@ def file_name(label: str, /) -> str:
 
 def kind_of(label: str, /) -> str:
     """ "table" or "figure" of the paper, or "ours"."""
-    if label in GROUPS["ours"]:
-        return "ours"
-    return "table" if label in PAPER_TABLES else "figure"
+    return "ours" if label in OURS else "table" if label in TABLES else "figure"
 
 
 def check_labels(labels: Iterable[str], /) -> tuple[str, ...]:

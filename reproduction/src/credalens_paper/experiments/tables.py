@@ -24,6 +24,7 @@ C10, C100 = "cifar10", "cifar100"
 class Table:
     """One table. `cells` are the paper's; `extra` are ours, shown beside them with no number of the paper.
 
+    :ivar description: of a table of ours; what the paper's show stands with their numbers.
     :ivar layout: the keys that name a row, in this order; keys that are the same everywhere are not shown.
     :ivar many: draw deep ensembles from the larger pool of members that the ablation on N needs.
     :ivar regime: "overconfident" makes one random member of each prediction one-hot.
@@ -35,6 +36,7 @@ class Table:
     layout: tuple[str, ...] = ("backbone", "method", "N", "id_set", "ood_set", "measure", "J", "metric")
     many: bool = False
     regime: str = ""
+    description: str = ""
 
     @property
     def is_cost(self) -> bool:

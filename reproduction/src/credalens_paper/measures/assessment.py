@@ -7,23 +7,29 @@ ECE is a fraction, NLL in nats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.core.classical import ClassicalUncertainty, classical_uncertainty
-from credalens.core.entropy import lower_entropy, upper_entropy
-from credalens.core.hartley import generalized_hartley
-from credalens.core.intervals import approximate_intervals, intersection_probability, left_out, probability_intervals
-from credalens.core.members import MemberSummary
+from credalens import (
+    ClassicalUncertainty,
+    CredalPrediction,
+    MemberSummary,
+    approximate_intervals,
+    classical_uncertainty,
+    generalized_hartley,
+    intersection_probability,
+    lower_entropy,
+    probability_intervals,
+    upper_entropy,
+    wrap,
+)
+from credalens.core.intervals import left_out
 from credalens.core.scores import SCORES
 from credalens.evaluation import calibration_metrics, ood_metrics
-from credalens.prediction import CredalPrediction, wrap
-from credalens_paper.experiments.cell_keys import ALARM_METRICS, ERROR_METRICS, SET_METRICS, TURNED_AWAY
-from credalens_paper.experiments.tables import DETECTION
 
 Array = NDArray[Any]
 
@@ -41,14 +47,11 @@ class Extras:
     """What is computed only where a number asks for it.
 
     `scores` of the catalogue, of which the generalized Hartley measure is called GH as in the paper, and `trims`, variants
-    such as "trim10": credal sets without a tenth of the members at each end. `detection` sorts the scores of two sets,
-    which takes longer than all else; `guards` are fitted on halves of the test inputs.
+    such as "trim10": credal sets without a tenth of the members at each end.
     """
 
     scores: frozenset[str] = frozenset()
     trims: frozenset[str] = frozenset()
-    detection: bool = False
-    guards: bool = False
 
     @classmethod
     def of(cls, names: Iterable[str], /) -> Extras:
@@ -60,14 +63,10 @@ class Extras:
         parts = [name.split(".") for name in names]
         asked = {part[1] for part in parts if len(part) > 1}
         trims = frozenset(part[0] for part in parts if part[0].startswith(TRIM))
-        detection = any(part[-1] in DETECTION for part in parts)
-        guards = any(part[-1] in GUARD_METRICS for part in parts)
-        return cls(frozenset(asked & {"GH", *SCORES}), trims, detection, guards)
+        return cls(frozenset(asked & {"GH", *SCORES}), trims)
 
 
 TRIM: Final = "trim"
-GUARD_METRICS: Final = frozenset({*ALARM_METRICS, *ERROR_METRICS, *SET_METRICS, *TURNED_AWAY})
-"""Metrics of guards and sets, `measures.guarding`."""
 MOST_VALUES: Final = 2**26
 """Predictions of more values are assessed in parts, since trimming copies and sorts them in float64."""
 NO_EXTRAS: Final = Extras()
@@ -84,9 +83,14 @@ def assess_members(
     """
     if members.size > MOST_VALUES and members.shape[1] > 1:
         halves = np.array_split(members, 2, axis=1)
-        return _joined([assess_members(half, J=J, extras=extras, threads=threads) for half in halves])
+        one, other = (assess_members(half, J=J, extras=extras, threads=threads) for half in halves)
+        scores = {name: np.concatenate([values, other.scores[name]]) for name, values in one.scores.items()}
+        points = {name: np.concatenate([values, other.points[name]]) for name, values in one.points.items()}
+        return Assessment(scores, points)
     if J is None or members.shape[-1] <= J:
-        trimmed = {name: _trimmed(members, name, threads) for name in sorted(extras.trims)}
+        shares = {name: int(name.removeprefix(TRIM)) / 100 for name in sorted(extras.trims)}
+        trims = {name: share if left_out(share, len(members)) else 0 for name, share in shares.items()}
+        trimmed = {name: wrap(members, trim=trim, threads=threads) for name, trim in trims.items()}
         return _assess(wrap(members, threads=threads), extras, trimmed)
     lower, upper = probability_intervals(members, threads=threads)
     reduced = approximate_intervals(lower, upper, J)
@@ -95,23 +99,9 @@ def assess_members(
     scores = _scores(classical_uncertainty(members, threads=threads), total, epistemic)
     if "GH" in extras.scores:
         scores["credal.GH"] = generalized_hartley(*reduced, threads=threads)
-    points = {"classical": _rescaled_mean(members), "credal": intersection_probability(lower, upper)}
-    return Assessment(scores, points)
-
-
-def _joined(parts: Sequence[Assessment]) -> Assessment:
-    """One assessment of the inputs of all parts."""
-    scores, points = (
-        {name: np.concatenate([getattr(part, field)[name] for part in parts]) for name in getattr(parts[0], field)}
-        for field in ("scores", "points")
-    )
-    return Assessment(scores, points)
-
-
-def _rescaled_mean(members: Array) -> Array:
-    """The averaged prediction; rows of narrow floats sum to one only after they are rescaled."""
-    rows = members.astype(np.float64)
-    return np.asarray((rows / rows.sum(axis=-1, keepdims=True)).mean(axis=0))
+    rows = members.astype(np.float64)  # of narrow floats they sum to one only after they are rescaled
+    mean = np.asarray((rows / rows.sum(axis=-1, keepdims=True)).mean(axis=0))
+    return Assessment(scores, {"classical": mean, "credal": intersection_probability(lower, upper)})
 
 
 def assess_summary(summary: MemberSummary, /, *, extras: Extras = NO_EXTRAS, threads: int | None = None) -> Assessment:
@@ -119,17 +109,12 @@ def assess_summary(summary: MemberSummary, /, *, extras: Extras = NO_EXTRAS, thr
     return _assess(summary.prediction(threads=threads), extras, {})
 
 
-def _trimmed(members: Array, name: str, threads: int | None) -> CredalPrediction:
-    share = int(name.removeprefix(TRIM)) / 100
-    return wrap(members, trim=share if left_out(share, len(members)) else 0, threads=threads)
-
-
 def _assess(prediction: CredalPrediction, extras: Extras, trimmed: Mapping[str, CredalPrediction]) -> Assessment:
     scores = _scores(prediction.classical, prediction.total, prediction.epistemic)
     points = {"classical": prediction.mean, "credal": prediction.probability}
     for name in sorted(extras.scores):
         score = SCORES["hartley" if name == "GH" else name]
-        scores[f"{'classical' if score.averaging else 'credal'}.{name}"] = prediction.score(score.name)
+        scores[f"{'classical' if score.averaged else 'credal'}.{name}"] = prediction.score(score.name)
     for variant, other in trimmed.items():
         scores |= {f"{variant}.EU": other.epistemic, f"{variant}.TU": other.total}
         points[variant] = other.probability
@@ -153,7 +138,7 @@ def assess_concentrations(alpha: Array, /) -> Assessment:
     """
     import torch
 
-    from credalens_paper.training.dirichlet import dirichlet_uncertainty, expected_probability
+    from credalens_paper.training.losses import dirichlet_uncertainty, expected_probability
 
     tensor = torch.from_numpy(np.array(alpha, np.float64))
     uncertainty = dirichlet_uncertainty(tensor)

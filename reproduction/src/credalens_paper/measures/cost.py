@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.core.intervals import probability_intervals
-from credalens.prediction import wrap
+from credalens import probability_intervals, wrap
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.presets import Preset
-from credalens_paper.measures.solver import slsqp_entropies
+from credalens_paper.measures.exactness import slsqp_entropies
 
 if TYPE_CHECKING:
     from torch import nn
@@ -38,7 +37,7 @@ ESTIMATORS: Final = {"BNNR": "reparameterization", "BNNF": "flipout"}
 
 def measure_costs(cells: Iterable[CellKey], preset: Preset, /, *, check: Callable[[], None]) -> dict[CellKey, Any]:
     """Milliseconds (or megabytes) of every cell, repeat by repeat, or the reason why there are none."""
-    costs = {}
+    costs: dict[CellKey, Any] = {}
     for cell in cells:
         check()
         costs[cell] = _measures(cell, preset) if cell.C is not None else _inference(cell, preset)
@@ -61,12 +60,12 @@ def classical_numpy(members: Array, /) -> tuple[float, float, float]:
     >>> classical_numpy(np.array([[1.0, 0.0], [0.0, 1.0]]))
     (1.0, 0.0, 1.0)
     """
-    total, aleatoric = float(_entropy(members.mean(axis=0))), float(_entropy(members).mean())
+
+    def entropy(p: Array) -> Array:
+        return 0.0 - (p * np.log2(np.where(p > 0, p, 1))).sum(axis=-1)
+
+    total, aleatoric = float(entropy(members.mean(axis=0))), float(entropy(members).mean())
     return total, aleatoric, total - aleatoric
-
-
-def _entropy(p: Array) -> Array:
-    return 0.0 - (p * np.log2(np.where(p > 0, p, 1))).sum(axis=-1)
 
 
 def _measures(cell: CellKey, preset: Preset) -> list[float]:
@@ -120,13 +119,9 @@ def _inference(cell: CellKey, preset: Preset) -> list[float] | str:
     pixels = preset.pixels(backbone)
     networks = [_network(backbone, method, seed, preset.width, pixels) for seed in range(count)]
     if measured.metric == "model_size_mb":
-        return [sum(map(_bytes, networks)) / 1e6]
+        tensors = [tensor for one in networks for tensor in (*one.parameters(), *one.buffers())]
+        return [sum(tensor.numel() * tensor.element_size() for tensor in tensors) / 1e6]
     return _predictions(networks * (N // count), measured.metric, pixels, preset.repeats)
-
-
-def _bytes(network: nn.Module) -> int:
-    tensors = (*network.parameters(), *network.buffers())
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 def _predictions(members: list[nn.Module], metric: str, pixels: int, repeats: int) -> list[float] | str:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.evaluation.statistics.counts import quantile, wins
+from credalens.evaluation.ood import quantile, wins
 
 Array = NDArray[Any]
 Scores = Mapping[str, Array]
@@ -84,19 +84,22 @@ def correlation_estimates(
     rng, count = np.random.default_rng(seed), len(target)
     weights: list[Array] = [np.ones(count)]
     weights += [np.bincount(rng.integers(0, count, count), minlength=count) for _ in range(resamples)]
-    truth, codes = _codes(target), {name: [_codes(run[name]) for run in runs] for name in runs[0]}
-    drawn = {name: np.zeros(len(weights)) for name in codes}
+    # For each value how many smaller ones there are, those that are equal counted once.
+    codes = {name: [np.unique(run[name], return_inverse=True)[1] for run in runs] for name in runs[0]}
+    truth, drawn = np.unique(target, return_inverse=True)[1], {name: np.zeros(len(weights)) for name in codes}
     for place, weight in enumerate(weights):
         ranks = _centred_ranks(truth, weight)
         for name, coded in codes.items():
             drawn[name][place] = np.mean([_correlation(ranks, _centred_ranks(one, weight), weight) for one in coded])
     gains = {name: drawn[one] - drawn[other] for name, (one, other) in pairs.items()}
-    return tuple([_percentiles(name, values) for name, values in part.items()] for part in (drawn, gains))
 
+    def estimate(
+        name: str, values: Array
+    ) -> Estimate:  # that of the sample itself comes first, those of resamples after it
+        low, high = np.quantile(values[1:], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        return Estimate(name, float(values[0]), float(low), float(high))
 
-def _codes(values: Array) -> Array:
-    """For each value how many smaller ones there are, those that are equal counted once."""
-    return np.asarray(np.unique(values, return_inverse=True)[1])
+    return tuple([estimate(name, values) for name, values in part.items()] for part in (drawn, gains))
 
 
 def _centred_ranks(codes: Array, weights: Array) -> Array:
@@ -109,9 +112,3 @@ def _centred_ranks(codes: Array, weights: Array) -> Array:
 def _correlation(a: Array, b: Array, weights: Array) -> float:
     spread = math.sqrt(float(weights @ (a * a)) * float(weights @ (b * b)))
     return float(weights @ (a * b)) / spread if spread else 0.0
-
-
-def _percentiles(name: str, drawn: Array) -> Estimate:
-    """The value of the sample itself comes first, those of its resamples after it."""
-    low, high = np.quantile(drawn[1:], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    return Estimate(name, float(drawn[0]), float(low), float(high))

@@ -24,12 +24,10 @@ from numpy.typing import NDArray
 
 from credalens.arrays import top_class
 from credalens.core.scores import SCORES
-from credalens.guard.binomial import conformal_quantile
-from credalens.guard.calibration import Outcomes
-from credalens.guard.false_alarms import alarm_threshold
-from credalens.guard.nonconformity import SetScore
+from credalens.guard.binomial import alarm_threshold, conformal_quantile
+from credalens.guard.conformal_sets import SetScore
 from credalens.guard.risk import Risk, last_passed, limits_of, plan_of, risks_at
-from credalens.guard.rounding import Slack, slack_of
+from credalens.guard.signature import CalibrationData, Signature, Slack, slack_of
 from credalens_paper.measures.assessment import Assessment
 
 Array = NDArray[Any]
@@ -81,7 +79,11 @@ def kept_numbers(inside: Assessment, labels: Array, halves: Halves, /) -> dict[s
     numbers: dict[str, float] = {}
     for name, scores in _of_catalogue(inside).items():
         slack = _slack(name, inside)
-        kept = _kept_alarms(scores, wrong, halves, slack) | _kept_errors(scores, wrong, halves, slack)
+        lowest = slack.lowest(scores)
+        judged = [(lowest[~learnt] > threshold, wrong[~learnt]) for learnt, threshold in halves.fitted(scores)]
+        numbers[f"{name}.false_alarms"] = _percent(alarms.mean() for alarms, _ in judged)
+        numbers[f"{name}.accepted_ACC"] = _percent(1 - errors[~alarms].mean() for alarms, errors in judged)
+        kept = _kept_errors(scores, wrong, halves, slack)
         numbers |= {f"{name}.{metric}": value for metric, value in kept.items()}
     for variant, point in inside.points.items():
         numbers |= {f"{variant}.{metric}": value for metric, value in _kept_sets(point, labels, halves).items()}
@@ -112,15 +114,6 @@ def _wrong(inside: Assessment, labels: Array) -> Array:
     return np.asarray(top_class(inside.points["credal"], ties=inside.points["classical"]) != labels)
 
 
-def _kept_alarms(scores: Array, wrong: Array, halves: Halves, slack: Slack) -> dict[str, float]:
-    lowest = slack.lowest(scores)
-    judged = [(lowest[~learnt] > threshold, wrong[~learnt]) for learnt, threshold in halves.fitted(scores)]
-    return {
-        "false_alarms": _percent(alarms.mean() for alarms, _ in judged),
-        "accepted_ACC": _percent(1 - errors[~alarms].mean() for alarms, errors in judged),
-    }
-
-
 def _kept_errors(scores: Array, wrong: Array, halves: Halves, slack: Slack) -> dict[str, float]:
     """Of guards that promise to halve the errors; one that can promise nothing accepts nothing, and makes no error."""
     usual = wrong.mean()
@@ -137,24 +130,18 @@ def _kept_errors(scores: Array, wrong: Array, halves: Halves, slack: Slack) -> d
 
 
 def _limits(scores: Array, wrong: Array, halves: Halves, slack: Slack) -> Iterator[tuple[Array, float]]:
-    """The halves, each with the limit of a guard that promises to halve the errors."""
+    """The halves, each with the limit below which scores are accepted by a guard that promises to halve the errors."""
+    right = np.zeros(len(scores) // 2, np.int64)  # of two classes the true one is always the first
     for learnt in halves.of(len(scores)):
-        yield learnt, _limit(scores[learnt], wrong[learnt], HALF * wrong.mean(), slack)
-
-
-def _limit(scores: Array, wrong: Array, max_error: float, slack: Slack) -> float:
-    """Scores below it are accepted by a guard that promises an error rate; without errors all of them."""
-    if not max_error:
-        return math.inf
-    limits = limits_of(np.sort(scores), math.inf, slack)
-    tested = risks_at(_outcomes(scores, wrong), [Risk(max_error)], limits, CONFIDENCE)
-    passed = last_passed(tested, limits, plan_of(tested, limits))
-    return -math.inf if passed is None else float(limits.values[passed])
-
-
-def _outcomes(scores: Array, wrong: Array) -> Outcomes:
-    """Two classes, of which the true one is always the first, say which predictions are wrong."""
-    return Outcomes(scores, wrong.astype(np.int64), np.zeros(len(wrong), np.int64))
+        if not wrong.any():
+            yield learnt, math.inf
+            continue
+        known, errors = scores[learnt], wrong[learnt].astype(np.int64)
+        limits = limits_of(np.sort(known), math.inf, slack)
+        data = CalibrationData(Signature(2, 1, 0.0), "total", "intersection", known, errors, right)
+        tested = risks_at(data, [Risk(HALF * wrong.mean())], limits, CONFIDENCE)
+        passed = last_passed(tested, limits, plan_of(tested, limits))
+        yield learnt, -math.inf if passed is None else float(limits.values[passed])
 
 
 def _kept_sets(point: Array, labels: Array, halves: Halves) -> dict[str, float]:

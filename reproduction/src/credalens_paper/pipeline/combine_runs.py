@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from functools import reduce
 from pathlib import Path
@@ -25,7 +25,6 @@ from credalens_paper.results.records import (
     Result,
     Runs,
     TableResult,
-    TrainedModels,
     status_of,
 )
 from credalens_paper.results.store import Store
@@ -43,8 +42,19 @@ def combine_all(results: Iterable[Result], more: Iterable[Result], out: Path, /)
     if not changed:
         labels = ", ".join(sorted({result.label for result in added})) or "nothing that was measured"
         raise ValueError(f"nothing to add: the other folders hold {labels}, of which no result was asked for")
-    stores = [_new_store(result, out) for result in changed]
-    written = {result.label: _write(result, store) for result, store in zip(changed, stores, strict=True)}
+    stores = [Store(out / result.provenance.preset.name) for result in changed]
+    for result, store in zip(changed, stores, strict=True):
+        if (path := store.folder / "results" / f"{file_name(result.label)}.json").exists():
+            raise FileExistsError(
+                f"{path} is there already and may be one of the results to combine; name another --out"
+            )
+    written = {}
+    for result, store in zip(changed, stores, strict=True):
+        if isinstance(result, FigureResult):
+            picture = draw_severities(result.panels)
+            result = replace(result, files=save_picture(picture, store, result.label, result.provenance.preset))
+        store.save_result(result)
+        written[result.label] = result
     return [written.get(result.label, result) for result in combined]
 
 
@@ -53,138 +63,107 @@ def combine(result: Result, more: Result, /) -> Result:
     if result.label != more.label:
         raise ValueError(f"{result.label} and {more.label} are two entries; runs of one entry can be combined")
     if isinstance(result, TableResult) and isinstance(more, TableResult):
-        return _combine_tables(result, more)
-    if isinstance(result, FigureResult) and isinstance(more, FigureResult) and not _has_other_panels(more):
-        return _combine_figures(result, more)
+        cells = _combined(result, more, result.cells, more.cells, _add_cell)
+        gains = {entry.keys: entry for entry in more.improvements}
+        improvements = tuple(_add_gains(entry, gains.pop(entry.keys, None)) for entry in result.improvements)
+        improvements += tuple(gains.values())
+        return replace(result, cells=cells, improvements=improvements, **_closing(result, more, cells))
+    lines = isinstance(more, FigureResult) and all(panel.series is not None or panel.reason for panel in more.panels)
+    if isinstance(result, FigureResult) and isinstance(more, FigureResult) and lines:
+        panels = _combined(result, more, result.panels, more.panels, _add_panel)
+        return replace(result, panels=panels, **_closing(result, more, panels))
     raise ValueError(f"{result.label} shows more than means over runs, so two results of it cannot be combined")
 
 
-def _combine_tables(result: TableResult, more: TableResult) -> TableResult:
-    added: dict[CellKey | None, Cell] = {
-        cell.keys: replace(cell, note=_note(result, more, cell.keys) or cell.note) for cell in more.cells
-    }
-    _check_alike(result, more, {cell.keys: cell for cell in result.cells}, added)
-    cells = tuple(_add_cell(cell, added.pop(cell.keys, None)) for cell in result.cells) + tuple(added.values())
-    gains = {entry.keys: entry for entry in more.improvements}
-    improvements = tuple(_add_gains(entry, gains.pop(entry.keys, None)) for entry in result.improvements)
-    improvements += tuple(gains.values())
-    return replace(result, cells=cells, improvements=improvements, **_closing(result, more, cells))
+def _combined(
+    result: Result,
+    more: Result,
+    parts: tuple[PartOf, ...],
+    others: tuple[PartOf, ...],
+    add: Callable[[PartOf, PartOf], PartOf],
+) -> tuple[PartOf, ...]:
+    """The parts of both, by their keys; those of another preset with a note. Runs of other networks or images are refused.
 
-
-def _combine_figures(result: FigureResult, more: FigureResult) -> FigureResult:
-    added = {panel.keys: panel for panel in more.panels}
-    _check_alike(result, more, {panel.keys: panel for panel in result.panels}, added)
-    for key, panel in added.items():
-        if note := _note(result, more, key):
-            added[key] = replace(panel, note=note)
-    panels = tuple(_add_panel(panel, added.pop(panel.keys, None)) for panel in result.panels) + tuple(added.values())
-    return replace(result, panels=panels, **_closing(result, more, panels))
-
-
-def _check_alike(
-    result: Result, more: Result, parts: Mapping[CellKey | None, PartOf], added: Mapping[CellKey | None, PartOf]
-) -> None:
-    """Refuse to pool runs of other networks, or on other images."""
+    Runs that are not added are not listed: n says how many there are.
+    """
     ours, theirs = result.provenance.preset, more.provenance.preset
     same = all(getattr(ours, f.name) == getattr(theirs, f.name) for f in fields(Preset) if f.name not in IRRELEVANT)
-    for key, part in parts.items():
-        other = added.get(key)
-        if other is None or part.reason is not None or other.reason is not None:
+    added = {part.keys: replace(part, note=_note(ours, theirs, part.keys) or part.note) for part in others}
+    whole: list[PartOf] = []
+    for part in parts:
+        other = added.pop(part.keys, None)
+        if other is None or other.reason is not None or part.reason is not None:
+            whole.append(part if other is None or other.reason is not None else other)
             continue
         one, two = (dict(side.substitutes or {}) for side in (part, other))
         if not same or one != two:
-            place = "" if key is None else f" ({', '.join(str(v) for v in key.as_dict().values() if v is not None)})"
-            ways = (
-                f"with {one} and with {two} in place of the paper's"
-                if same
-                else f"by presets {ours.name}, {theirs.name}"
-            )
+            values = [str(value) for value in (part.keys.as_dict().values() if part.keys else ()) if value is not None]
+            place = f" ({', '.join(values)})" if values else ""
+            ways = f"by presets {ours.name}, {theirs.name}"
+            if same:
+                ways = f"with {one} and with {two} in place of the paper's"
             raise ValueError(
                 f"{result.label}: a part{place} is measured in both in other ways, {ways}. Means over different networks or "
                 "images say nothing: measure it in the same way, or leave it out with --only"
             )
+        whole.append(add(part, other))
+    return tuple(whole) + tuple(added.values())
 
 
 def _closing(result: TableResult | FigureResult, more: Result, parts: tuple[Any, ...]) -> dict[str, Any]:
+    """The networks of both, so that each keeps its provenance; an error where a run is in both."""
+    known = {
+        (models.data, models.backbone, models.method, models.N, s) for models in result.models for s in models.seeds
+    }
+    for models in more.models:
+        kind = (models.data, models.backbone, models.method)
+        twice = [seeds for seeds in models.seeds if (*kind, models.N, seeds) in known]
+        if twice:
+            raise ValueError(
+                f"{result.label}: the run of {' '.join(kind)}, N = {models.N}, with the seeds {list(twice[0])} is in both "
+                "results and would count twice; measure later runs, with --first-run"
+            )
     made = more.provenance
     return {
-        "models": _all_models(result.label, result.models, more.models),
+        "models": (*result.models, *more.models),
         "status": status_of(parts),
         "added": (*(result.added or ()), Addition(made.date, made.commit, made.preset.name)),
     }
 
 
-def _all_models(
-    label: str, models: Sequence[TrainedModels], more: Sequence[TrainedModels]
-) -> tuple[TrainedModels, ...]:
-    """Both lists, so that each keeps its provenance; an error where a run is in both."""
-    known = {(_kind(kind), seeds) for kind in models for seeds in kind.seeds}
-    for kind in more:
-        twice = [seeds for seeds in kind.seeds if (_kind(kind), seeds) in known]
-        if twice:
-            names = " ".join(map(str, _kind(kind)[:-1]))
-            raise ValueError(
-                f"{label}: the run of {names}, N = {kind.N}, with the seeds {list(twice[0])} is in both results and would "
-                "count twice; measure later runs, with --first-run"
-            )
-    return (*models, *more)
+def _add_cell(cell: Cell, more: Cell) -> Cell:
+    if cell.ours is None or more.ours is None:
+        return replace(cell, ours=cell.ours or more.ours)
+    return replace(cell, ours=Runs(*_pooled(cell.ours, more.ours), (*cell.ours.runs, *more.ours.runs)))
 
 
-def _kind(models: TrainedModels) -> tuple[str, str, str, int]:
-    return models.data, models.backbone, models.method, models.N
-
-
-def _add_cell(cell: Cell, more: Cell | None) -> Cell:
-    return _only_measured(cell, more) or replace(cell, ours=_add_runs(cell.ours, more.ours if more else None))
-
-
-def _add_panel(panel: Panel, more: Panel | None) -> Panel:
-    if (only := _only_measured(panel, more)) is not None:
-        return only
-    series = _add_lines(panel.series or (), (more.series if more else None) or ())
-    drawn = {line.name for line in series}
-    missing = {name: reason for name, reason in (panel.missing or {}).items() if name not in drawn}
-    return replace(panel, series=series, missing=missing)
-
-
-def _only_measured(part: PartOf, more: PartOf | None) -> PartOf | None:
-    """The part that has numbers, None where both have. Runs that are not added are not listed: n says how many there are."""
-    if more is None or more.reason is not None:
-        return part
-    return more if part.reason is not None else None
-
-
-def _add_runs(runs: Runs | None, more: Runs | None) -> Runs | None:
-    if runs is None or more is None:
-        return runs or more
-    mean, std, n = pooled((runs.mean, runs.std, runs.n), (more.mean, more.std, more.n))
-    return Runs(mean, std, n, (*runs.runs, *more.runs))
-
-
-def _add_gains(entry: Improvement, more: Improvement | None) -> Improvement:
-    if more is None or more.ours is None or entry.ours is None:
-        return entry if more is None else replace(entry, ours=entry.ours or more.ours)
-    ours, theirs = entry.ours, more.ours
-    mean, std, n = pooled((ours.mean, ours.std, ours.n), (theirs.mean, theirs.std, theirs.n))
-    mean = round(mean, DIGITS)
-    return replace(entry, ours=Difference(mean, std, n, ours.wins + theirs.wins, better_side(entry.keys.metric, mean)))
-
-
-def _add_lines(lines: Sequence[Line], more: Sequence[Line]) -> tuple[Line, ...]:
+def _add_panel(panel: Panel, more: Panel) -> Panel:
     """Lines by their names, points by their severities."""
-    added = {line.name: line for line in more}
-    new = tuple(line for name, line in added.items() if name not in {line.name for line in lines})
-    return (*(_add_points(line, added[line.name]) if line.name in added else line for line in lines), *new)
+    lines = {line.name: line for line in panel.series or ()}
+    for line in more.series or ():
+        lines[line.name] = _add_points(lines[line.name], line) if line.name in lines else line
+    missing = {name: reason for name, reason in (panel.missing or {}).items() if name not in lines}
+    return replace(panel, series=tuple(lines.values()), missing=missing)
 
 
 def _add_points(line: Line, more: Line) -> Line:
     if line.x != more.x:
         raise ValueError(f"the line {line.name!r} has the severities {line.x} in one result and {more.x} in the other")
-    points = zip(
-        zip(line.mean, line.std, line.n, strict=True), zip(more.mean, more.std, more.n, strict=True), strict=True
-    )
-    means, stds, counts = zip(*(pooled(*pair) for pair in points), strict=True)
+    sides = (zip(one.mean, one.std, one.n, strict=True) for one in (line, more))
+    means, stds, counts = zip(*(pooled(*pair) for pair in zip(*sides, strict=True)), strict=True)
     return replace(line, mean=means, std=stds, n=counts)
+
+
+def _add_gains(entry: Improvement, more: Improvement | None) -> Improvement:
+    if more is None or more.ours is None or entry.ours is None:
+        return entry if more is None else replace(entry, ours=entry.ours or more.ours)
+    mean, std, n = _pooled(entry.ours, more.ours)
+    mean, wins = round(mean, DIGITS), entry.ours.wins + more.ours.wins
+    return replace(entry, ours=Difference(mean, std, n, wins, better_side(entry.keys.metric, mean)))
+
+
+def _pooled(one: Runs | Difference, other: Runs | Difference) -> Moments:
+    return pooled((one.mean, one.std, one.n), (other.mean, other.std, other.n))
 
 
 Moments = tuple[float, float | None, int]
@@ -204,35 +183,11 @@ def pooled(first: Moments, second: Moments, /) -> Moments:
     return (n1 * m1 + n2 * m2) / n, math.sqrt(squares / (n - 1)), n
 
 
-def _note(result: Result, more: Result, key: CellKey | None) -> str | None:
+def _note(ours: Preset, preset: Preset, key: CellKey | None) -> str | None:
     """How a part was measured that stands among those of another preset; None where it is the same one."""
-    preset = more.provenance.preset
-    if preset.name == result.provenance.preset.name:
+    if preset.name == ours.name:
         return None
-    images = f"; every {EVERY}th image of each corrupted set" if _has_few(preset, key) else ""
-    share = f" against all clean ones, so that one input in {EVERY + 1} is corrupted" if key and key.measure else ""
-    return f"preset {preset.name}{images}{share if images else ''}"
-
-
-def _has_few(preset: Preset, key: CellKey | None) -> bool:
-    return bool(preset.few_corrupted) and key is not None and str(key.ood_set).endswith("-c")
-
-
-def _has_other_panels(result: FigureResult) -> bool:
-    return any(panel.series is None and panel.reason is None for panel in result.panels)
-
-
-def _new_store(result: Result, out: Path) -> Store:
-    store = Store(out / result.provenance.preset.name)
-    path = store.folder / "results" / f"{file_name(result.label)}.json"
-    if path.exists():
-        raise FileExistsError(f"{path} is there already and may be one of the results to combine; name another --out")
-    return store
-
-
-def _write(result: Result, store: Store) -> Result:
-    if isinstance(result, FigureResult):
-        picture = draw_severities(result.panels)
-        result = replace(result, files=save_picture(picture, store, result.label, result.provenance.preset))
-    store.save_result(result)
-    return result
+    if not preset.few_corrupted or key is None or not str(key.ood_set).endswith("-c"):
+        return f"preset {preset.name}"
+    share = f" against all clean ones, so that one input in {EVERY + 1} is corrupted" if key.measure else ""
+    return f"preset {preset.name}; every {EVERY}th image of each corrupted set{share}"

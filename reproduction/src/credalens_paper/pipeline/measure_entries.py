@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from credalens.checks.options import check_threads
-from credalens_paper.backbones.pretrained import find_pretrained, open_pretrained
-from credalens_paper.experiments.index import check_labels
+from credalens_paper.backbones import find_pretrained, open_pretrained
+from credalens_paper.experiments.index import ENTRIES, check_labels
+from credalens_paper.experiments.own_entries import Exactness
 from credalens_paper.experiments.presets import Preset, get_preset
+from credalens_paper.experiments.tables import Table
 
 if TYPE_CHECKING:
     from credalens_paper.pipeline.plan import Workbench
@@ -60,10 +62,10 @@ def reproduce(
     from some: ResNet-50 on ImageNet, EfficientNet-Lite0. `engine` trains and predicts (by default with torch).
     `finished` is called with every result.
     """
-    from credalens_paper.pipeline.evaluate_missing import Evaluator
-    from credalens_paper.pipeline.job import Deadline, Job
-    from credalens_paper.pipeline.plan import Workbench
-    from credalens_paper.pipeline.torch_engine import TorchEngine
+    from credalens_paper.pipeline.engines import TorchEngine
+    from credalens_paper.pipeline.job import Deadline, Job, TimeIsUp
+    from credalens_paper.pipeline.plan import StopHere, Workbench
+    from credalens_paper.pipeline.runs import Evaluator
     from credalens_paper.results.store import Store
 
     wanted, size = check_labels(labels), get_preset(preset)
@@ -79,33 +81,20 @@ def reproduce(
     job = Job(store, size, data_folder, engine or TorchEngine(), threads, Deadline(time_limit), log)
     weights = None if pretrained is None else open_pretrained(pretrained, find_pretrained(pretrained))
     work = Workbench(job, Evaluator(job), weights, stop_after)
-    with store.locked():
-        return _measure_all(work, wanted, measures, paper_solver, finished)
-
-
-def _measure_all(
-    work: Workbench,
-    wanted: Sequence[str],
-    measures: Sequence[str],
-    paper_solver: bool,
-    finished: Callable[[Result], None],
-) -> Outcome:
-    from credalens_paper.pipeline.job import TimeIsUp
-    from credalens_paper.pipeline.plan import StopHere
-
     results: list[Result] = []
     unfinished: dict[str, str] = {}
-    for place, label in enumerate(wanted):
-        try:
-            result = _measure(work, label, measures, paper_solver)
-        except StopHere as stopped:
-            unfinished[label] = f"stopped after the stage {str(stopped)!r}, as asked"
-        except TimeIsUp as stopped:
-            return Outcome(results, unfinished | dict.fromkeys(wanted[place:], str(stopped)), timed_out=True)
-        else:
-            work.job.store.save_result(result)
-            results.append(result)
-            finished(result)
+    with store.locked():
+        for place, label in enumerate(wanted):
+            try:
+                result = _measure(work, label, measures, paper_solver)
+            except StopHere as stopped:
+                unfinished[label] = f"stopped after the stage {str(stopped)!r}, as asked"
+            except TimeIsUp as stopped:
+                return Outcome(results, unfinished | dict.fromkeys(wanted[place:], str(stopped)), timed_out=True)
+            else:
+                store.save_result(result)
+                results.append(result)
+                finished(result)
     return Outcome(results, unfinished)
 
 
@@ -134,19 +123,12 @@ def check_options(
 
 
 def _measure(work: Workbench, label: str, measures: Sequence[str], paper_solver: bool) -> Result:
-    from credalens_paper.experiments.beyond import OWN_TABLES
-    from credalens_paper.experiments.estimates import ESTIMATES
-    from credalens_paper.experiments.exactness import EXACTNESS
-    from credalens_paper.experiments.figures import FIGURES
-    from credalens_paper.experiments.tables import TABLES
-    from credalens_paper.pipeline.fill.estimates import estimates_result
+    """Measure an entry by the function for what it is declared as."""
     from credalens_paper.pipeline.fill.exactness import exactness_result
     from credalens_paper.pipeline.fill.figure import figure_result
     from credalens_paper.pipeline.fill.table import table_result
 
-    tables = {**TABLES, **OWN_TABLES}
-    if label in tables:
-        return table_result(work, tables[label], measures=measures, paper_solver=paper_solver)
-    if label in ESTIMATES:
-        return estimates_result(work, ESTIMATES[label])
-    return exactness_result(work, EXACTNESS) if label == EXACTNESS.label else figure_result(work, FIGURES[label])
+    entry = ENTRIES[label]
+    if isinstance(entry, Table):
+        return table_result(work, entry, measures=measures, paper_solver=paper_solver)
+    return exactness_result(work, entry) if isinstance(entry, Exactness) else figure_result(work, entry)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from credalens_paper.backbones import BACKBONES
-from credalens_paper.backbones.pretrained import Pretrained
+from credalens_paper.backbones import BACKBONES, Pretrained
 from credalens_paper.data import DATA_SETS
-from credalens_paper.experiments.cell_keys import CellKey
-from credalens_paper.experiments.display_names import display_name
+from credalens_paper.experiments.cell_keys import CellKey, display_name
 from credalens_paper.experiments.ensembles import (
     Ensemble,
     EvaluationSet,
@@ -23,12 +21,22 @@ from credalens_paper.experiments.ensembles import (
 )
 from credalens_paper.experiments.presets import METHODS
 from credalens_paper.measures.assessment import TRIM, number_name
-from credalens_paper.pipeline.evaluate_missing import Evaluator, evaluate_all
+from credalens_paper.origin import Hardware
 from credalens_paper.pipeline.job import Job
-from credalens_paper.pipeline.predict_missing import missing_predictions, predict
-from credalens_paper.pipeline.runs import Run
-from credalens_paper.pipeline.train_missing import is_diverged, is_trained, is_whole, train
-from credalens_paper.results.records import RUNS
+from credalens_paper.pipeline.networks import (
+    is_diverged,
+    is_predicted,
+    is_whole,
+    missing_predictions,
+    predict,
+    train,
+    training_record,
+)
+from credalens_paper.pipeline.runs import Evaluator, Run, evaluate_all
+from credalens_paper.results.records import RUNS, Panel, Part, Provenance, TrainedModels, status_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ALL: Final = "all runs"
 LEFT_OUT: Final = "is left out of this run"
@@ -60,6 +68,10 @@ class Plan:
         return next(iter(self.missing.values()), f"all {len(self.available)} runs diverged")
 
 
+Measured = tuple[Sequence[Plan], Sequence[Panel], "Figure | None"]
+"""The plans of a figure, what it shows, and its picture; None where nothing can be shown."""
+
+
 @dataclass(frozen=True, eq=False)
 class Workbench:
     """Plans what cells need, and makes it.
@@ -87,27 +99,22 @@ class Workbench:
         """What a cell needs, and what is missing for it. `most` limits the runs that are made."""
         preset = self.job.preset
         pool = preset.many_members if many else preset.members
-        excluded = self._excluded(cell, pool)
-        if excluded is not None:
+        if (excluded := self._excluded(cell, pool)) is not None:
             return Plan(missing={ALL: excluded})
         measured = preset.substituted(cell)
         chosen = ensembles(cell, preset, pool=pool, pretrained=self.pretrained)
         if not chosen:
             return Plan(missing={ALL: f"there are no runs from number {preset.first_run} on, counted from 0"})
         runs = tuple(Run(ensemble, str(measured.id_set), measured.J, regime) for ensemble in chosen)
-        if sets is None:
-            sets = self._sets(cell, runs[0].inside)
+        if sets is None and cell.ood_set is None:
+            sets = (replace(runs[0].inside, preparation=cell.preparation or ""),)
+        elif sets is None:
+            sets = evaluation_sets(str(cell.ood_set), preset, preparation=cell.preparation or "")
         name = number_name(cell.variant, cell.measure, cell.metric) if cell.metric else ""
         reasons = {run: self._missing_input(run, sets, name) for run in runs[:most]}
         counts = Counter(reason for reason in reasons.values() if reason is not None)
         missing = {ALL if n == len(reasons) else f"{n} of {len(reasons)}{RUNS}": why for why, n in counts.items()}
         return Plan(runs, sets, name, tuple(run for run, reason in reasons.items() if reason is None), missing)
-
-    def _sets(self, cell: CellKey, inside: EvaluationSet) -> tuple[EvaluationSet, ...]:
-        preparation = cell.preparation or ""
-        if cell.ood_set is None:
-            return (replace(inside, preparation=preparation),)
-        return evaluation_sets(cell.ood_set, self.job.preset, preparation=preparation)
 
     def make(self, plans: Iterable[Plan], /) -> None:
         """Train, predict and evaluate what is available and not stored yet, stage by stage."""
@@ -117,10 +124,10 @@ class Workbench:
                 for images in self._unmeasured(run, plan.sets, plan.name):
                     names.setdefault(run, {}).setdefault(images, set()).add(plan.name)
         missing = missing_predictions(self.job, [(run.ensemble, (run.inside, *sets)) for run, sets in names.items()])
-        train(self.job, missing)
-        self._stop("train")
-        predict(self.job, missing)
-        self._stop("predict")
+        for stage, work in {"train": train, "predict": predict}.items():
+            work(self.job, missing)
+            if self.stop_after == stage:
+                raise StopHere(stage)
         wanted = [
             (run, sorted(images for images, asked in sets.items() if any(asked)), frozenset().union(*sets.values()))
             for run, sets in names.items()
@@ -140,6 +147,55 @@ class Workbench:
     def whole_runs(self, plan: Plan, /) -> list[Run]:
         """The available runs that did not diverge."""
         return [run for run in plan.available if is_whole(self.job, run.ensemble)]
+
+    def substitutes(self, cell: CellKey, /) -> dict[str, Any]:
+        """The keys of a cell that the preset puts something else in the place of."""
+        keys, measured = cell.as_dict(), self.job.preset.substituted(cell).as_dict()
+        return {key: value for key, value in measured.items() if value != keys[key]}
+
+    def closing(self, plans: Iterable[Plan], parts: tuple[Part, ...], /) -> dict[str, Any]:
+        """The last fields of every result: the networks behind it, whether all is measured, where it was put together."""
+        stored: dict[Ensemble, Run] = {}
+        for run in dict.fromkeys(run for plan in plans for run in plan.runs):
+            predicted = (is_predicted(self.job, spec, run.inside, run.ensemble.samples) for spec in run.ensemble.specs)
+            if not is_whole(self.job, run.ensemble) or "training" in self.evaluator.record(run) or all(predicted):
+                stored[run.ensemble] = run
+        kinds: dict[tuple[str, str, str, int], list[Run]] = {}
+        for ensemble, run in stored.items():
+            first = ensemble.specs[0]
+            kinds.setdefault((first.data, first.backbone, ensemble.method, ensemble.N), []).append(run)
+        described = (self._describe(kind, runs) for kind, runs in kinds.items())
+        return {
+            "models": tuple(models for models in described if models.trained),
+            "status": status_of(parts),
+            "provenance": Provenance.here(self.job.preset, self.job.engine.about()),
+        }
+
+    def _describe(self, kind: tuple[str, str, str, int], runs: Sequence[Run]) -> TrainedModels:
+        """Seeds of every run (of the teachers, for distilled networks) and what the training loop wrote down."""
+        records: dict[str, dict[str, Any]] = {}
+        for run in runs:
+            specs = run.ensemble.specs
+            stored = self.evaluator.record(run).get("training") or [None] * len(specs)
+            for spec, record in zip(specs, stored, strict=True):  # from beside the predictions where none is stored
+                records |= {spec.key: found} if (found := record or training_record(self.job, spec)) else {}
+        first, whole = next(iter(records.values()), {}), sum(is_whole(self.job, run.ensemble) for run in runs)
+        machines = (self.evaluator.record(run).get("hardware") for run in runs)
+        data, backbone, method, N = kind
+        return TrainedModels(
+            data=data,
+            backbone=backbone,
+            method=method,
+            N=N,
+            runs=whole,
+            diverged=len(runs) - whole,
+            seeds=tuple(run.ensemble.specs[0].teachers or tuple(run.ensemble.seeds) for run in runs),
+            trained=len(records),
+            seconds=round(sum(record["seconds"] for record in records.values()), 3),
+            schedule=first.get("schedule"),
+            provenance=first.get("provenance"),
+            evaluated=tuple(dict.fromkeys(Hardware(**machine) for machine in machines if machine)) or None,
+        )
 
     def _excluded(self, cell: CellKey, pool: int) -> str | None:
         """Why this preset does not measure a cell at all."""
@@ -183,14 +239,10 @@ class Workbench:
         job = self.job
         for spec, missing in missing_predictions(job, [(ensemble, sets)]).items():
             needed = [(name, "test") for name in sorted({images.name for images in missing})]
-            if not is_diverged(job, spec) and not is_trained(job, spec):
+            if not is_diverged(job, spec) and not job.engine.trained(spec, job.store.models):
                 needed.append((spec.data, "train"))
             for name, split in needed:
                 reason = job.images.reason(name, split=split, pixels=spec.image_size)
                 if reason is not None:
                     return NOT_STORED if job.images.was_available(spec.data) else reason
         return None
-
-    def _stop(self, stage: str) -> None:
-        if self.stop_after == stage:
-            raise StopHere(stage)

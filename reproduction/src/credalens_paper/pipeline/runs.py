@@ -1,23 +1,33 @@
-"""A run: one ensemble measured in one way, and what its stored predictions say about a set."""
+"""The third step: a run is one ensemble measured in one way; its numbers are stored in a file, with an entry for each set."""
 
 from __future__ import annotations
 
+import hashlib
+import time
 import zlib
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.core.intervals import approximate_intervals, probability_intervals
+from credalens import MemberSummary, approximate_intervals, lower_entropy, probability_intervals, upper_entropy
+from credalens.checks.options import count_text
+from credalens_paper.experiments.cell_keys import GUARD_METRICS
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet
+from credalens_paper.experiments.tables import DETECTION
+from credalens_paper.json_records import to_json
 from credalens_paper.measures import assessment
 from credalens_paper.measures.assessment import NO_EXTRAS, Assessment, Extras
+from credalens_paper.measures.guarding import Halves, kept_numbers, turned_away_numbers
+from credalens_paper.origin import hardware
 from credalens_paper.pipeline.job import Job
-from credalens_paper.pipeline.predict_missing import is_summed, stored_members, stored_summary
+from credalens_paper.pipeline.networks import is_summed, summary_of, training_record
 
 Array = NDArray[Any]
+Numbers = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,28 @@ class Run:
         return EvaluationSet(self.id_set)
 
 
+def stored_members(job: Job, ensemble: Ensemble, images: EvaluationSet, /) -> Array:
+    """Predictions of an ensemble, (N, inputs, classes)."""
+    parts = []
+    for spec in ensemble.specs:
+        stored = job.store.predictions(spec.key, images.key, ensemble.samples)
+        if stored is None:
+            raise FileNotFoundError(
+                f"{count_text(ensemble.samples, 'prediction')} of {spec.key} on {images.key}: not stored; run without "
+                "--only-train first"
+            )
+        parts.append(stored)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def stored_summary(job: Job, ensemble: Ensemble, images: EvaluationSet, /) -> MemberSummary:
+    """Many samples of one network, from their sums."""
+    sums = job.store.summary(ensemble.specs[0].key, images.key)
+    if sums is None:
+        raise FileNotFoundError(f"no predictions of {ensemble.specs[0].key} on {images.key}")
+    return summary_of(sums)
+
+
 def members_of(job: Job, run: Run, images: EvaluationSet, /) -> Array:
     """The members' predictions, one of them made overconfident where the run says so."""
     members = stored_members(job, run.ensemble, images)
@@ -53,9 +85,7 @@ def members_of(job: Job, run: Run, images: EvaluationSet, /) -> Array:
 def intervals_of(job: Job, run: Run, images: EvaluationSet, /) -> tuple[Array, Array]:
     """The bounds of the credal sets, of the classes that PIA keeps."""
     lower, upper = probability_intervals(members_of(job, run, images), threads=job.threads)
-    if run.J is not None:
-        lower, upper = approximate_intervals(lower, upper, run.J)
-    return lower, upper
+    return (lower, upper) if run.J is None else tuple(approximate_intervals(lower, upper, run.J))
 
 
 def assess(job: Job, run: Run, images: EvaluationSet, /, *, extras: Extras = NO_EXTRAS) -> Assessment:
@@ -66,3 +96,159 @@ def assess(job: Job, run: Run, images: EvaluationSet, /, *, extras: Extras = NO_
     if is_summed(job, run.ensemble):
         return assessment.assess_summary(stored_summary(job, run.ensemble, images), **options)
     return assessment.assess_members(members_of(job, run, images), J=run.J, **options)
+
+
+@dataclass(frozen=True)
+class Tested:
+    """The assessment of a run's own test set, and what numbers of it and of other sets may need beside it."""
+
+    job: Job
+    run: Run
+    assessment: Assessment
+
+    @property
+    def labels(self) -> Array:
+        """Of the test inputs."""
+        return self.job.images.labels(self.run.id_set)[self.run.inside.rows]
+
+    @property
+    def halves(self) -> Halves:
+        """Of the test inputs, for guards; other ones for another run, so that the spread over runs is theirs too."""
+        return Halves(zlib.crc32(self.run.key.encode()), self.job.preset.repeats)
+
+
+@dataclass(frozen=True)
+class NumberGroup:
+    """Numbers that are made only where one of these metrics is asked for: of the test set, and of another one beside it."""
+
+    metrics: frozenset[str]
+    of_test_set: Callable[[Tested], Numbers] = lambda tested: {}
+    of_other_set: Callable[[Tested, Assessment], Numbers] = lambda tested, other: {}
+
+
+GROUPS: Final = (
+    NumberGroup(  # sorts the scores of two sets, which takes longer than all else
+        frozenset(DETECTION),
+        of_other_set=lambda tested, other: assessment.detection_numbers(tested.assessment, other),
+    ),
+    NumberGroup(
+        GUARD_METRICS,
+        lambda tested: kept_numbers(tested.assessment, tested.labels, tested.halves),
+        lambda tested, other: turned_away_numbers(tested.assessment, other, tested.labels, tested.halves),
+    ),
+)
+
+
+@dataclass(eq=False)
+class Evaluator:
+    """Evaluates runs into the store, set by set; numbers of other predictions than the stored ones are made again."""
+
+    job: Job
+    _records: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _fingerprints: dict[tuple[str, str, bool], str] = field(default_factory=dict)
+    _inside: tuple[str, Extras, Assessment] | None = None
+
+    def numbers(self, run: Run, images: EvaluationSet, names: Iterable[str], /) -> Numbers | None:
+        """The stored numbers of a run on a set, if all names are among them and they are of today's predictions."""
+        entry = self.record(run).get("sets", {}).get(images.key)
+        if entry is None or not set(names) <= entry["numbers"].keys():
+            return None
+        today = self._fingerprint(run.ensemble, images)
+        return dict(entry["numbers"]) if today in (None, entry["fingerprint"]) else None
+
+    def evaluate(self, run: Run, sets: Iterable[EvaluationSet], names: frozenset[str], /) -> None:
+        """Make the missing numbers, with the scores, trimmed sets and groups that `names` ask for."""
+        record, ensemble = self.record(run), run.ensemble
+        specs = [spec.as_dict() for spec in ensemble.specs]
+        described = {"method": ensemble.method, "N": ensemble.N, "seeds": ensemble.seeds, "specs": specs}
+        record |= {"ensemble": described, "hardware": to_json(hardware())}
+        record["training"] = [training_record(self.job, spec) for spec in ensemble.specs]
+        stored = record.setdefault("sets", {})
+        try:
+            for images in sets:
+                self.job.deadline.check()
+                fingerprint = self._fingerprint(ensemble, images)
+                before = stored.get(images.key, {"fingerprint": None, "numbers": {}})
+                kept = before["numbers"] if before["fingerprint"] == fingerprint else {}
+                stored[images.key] = {"fingerprint": fingerprint, "numbers": kept | self._numbers(run, images, names)}
+        finally:
+            self.job.store.write_json(f"evaluations/{run.key}.json", record)
+
+    def once(self, run: Run, part: str, name: str, make: Callable[[], Any], /) -> Any:
+        """Something else about a run, from the store or made now."""
+        record = self.record(run)
+        parts = record.setdefault(part, {})
+        if name not in parts:
+            parts[name] = make()
+            self.job.store.write_json(f"evaluations/{run.key}.json", record)
+        return parts[name]
+
+    def record(self, run: Run, /) -> dict[str, Any]:
+        """Everything that is stored about a run; empty where it was not evaluated."""
+        if run.key not in self._records:
+            self._records[run.key] = self.job.store.read_json(f"evaluations/{run.key}.json") or {}
+        return self._records[run.key]
+
+    def forget(self, run: Run, /) -> None:
+        """Forget the numbers of a run, which another process has stored anew."""
+        self._records.pop(run.key, None)
+
+    def _fingerprint(self, ensemble: Ensemble, images: EvaluationSet) -> str | None:
+        """Of all predictions behind a number, each looked up once, as soon as it is there; None where one is not."""
+        store, summed, parts = self.job.store, is_summed(self.job, ensemble), []
+        for spec in ensemble.specs:
+            key = (spec.key, images.key, summed)
+            if key not in self._fingerprints:
+                found = (store.summary_fingerprint if summed else store.fingerprint)(spec.key, images.key)
+                if found is None:  # only the numbers were kept
+                    return None
+                self._fingerprints[key] = found
+            parts.append(self._fingerprints[key])
+        return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
+
+    def _numbers(self, run: Run, images: EvaluationSet, names: frozenset[str]) -> Numbers:
+        metrics, extras = {name.rpartition(".")[2] for name in names}, Extras.of(names)
+        groups = [group for group in GROUPS if group.metrics & metrics]
+        if self._inside is None or self._inside[:2] != (run.key, extras):  # kept while other sets are compared with it
+            self._inside = run.key, extras, assess(self.job, run, run.inside, extras=extras)
+        tested = Tested(self.job, run, self._inside[2])
+        if images == run.inside:
+            found, numbers = tested.assessment, assessment.mean_numbers(tested.assessment) | self._time(run)
+            made = [group.of_test_set(tested) for group in groups]
+        else:
+            found, numbers = assess(self.job, run, images, extras=extras), {}
+            made = [group.of_other_set(tested, found) for group in groups]
+        if images.name.removesuffix("-c") == run.id_set:
+            numbers |= assessment.prediction_numbers(found, self.job.images.labels(run.id_set)[images.rows])
+        for more in made:
+            numbers |= more
+        return numbers
+
+    def _time(self, run: Run) -> Numbers:
+        """Milliseconds for each input of PIA and both entropies, on one thread."""
+        if run.J is None or run.ensemble.dirichlet:
+            return {}
+        lower, upper = probability_intervals(members_of(self.job, run, run.inside))
+        begun = time.perf_counter()
+        reduced = approximate_intervals(lower, upper, run.J)
+        upper_entropy(*reduced, threads=1)
+        lower_entropy(*reduced, threads=1)
+        return {"credal.time_ms": 1000 * (time.perf_counter() - begun) / len(lower)}
+
+
+def evaluate_all(evaluator: Evaluator, wanted: list[tuple[Run, list[EvaluationSet], frozenset[str]]], /) -> None:
+    """Store the numbers of these names of these runs on these sets."""
+    job = evaluator.job
+    if job.engine.pool is not None:
+        job.engine.pool.each(job, _evaluate, wanted, on_device=False)
+        for run, _, _ in wanted:
+            evaluator.forget(run)
+        return
+    for done, (run, sets, names) in enumerate(wanted, start=1):
+        job.log(f"evaluating {run.key} ({done} of {len(wanted)})")
+        evaluator.evaluate(run, sets, names)
+
+
+def _evaluate(job: Job, work: tuple[Run, list[EvaluationSet], frozenset[str]], /) -> None:
+    job.log(f"evaluating {work[0].key}")
+    Evaluator(job).evaluate(*work)

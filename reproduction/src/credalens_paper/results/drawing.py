@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Scores = Mapping[str, Any]
+Drawn = TypeVar("Drawn")
 LEAST_DENSITY: Final = 1e-3
 MEASURES: Final = {"EU": "Epistemic uncertainty (bits)", "TU": "Total uncertainty (bits)"}
 
@@ -35,63 +36,52 @@ def save_picture(picture: Figure, store: Store, label: str, preset: Preset, /) -
     return tuple(save_figure(picture, store.figure(label, form), dpi=preset.dpi).name for form in preset.formats)
 
 
-def _draw_grid(draws: Sequence[Callable[[Axes], Any]], columns: int, size: tuple[float, float]) -> Figure:
-    """Panels on one figure, in full rows where that can be."""
-    columns = _columns(len(draws), columns)
-    rows = -(-len(draws) // columns)
+def _draw_grid(
+    panels: Sequence[Drawn], draw: Callable[[Axes, Drawn], Any], most: int, size: tuple[float, float]
+) -> Figure:
+    """Panels on one figure, in at most so many columns, fewer where that fills every row."""
+    full = [columns for columns in range(2, most + 1) if len(panels) % columns == 0]
+    columns = max(full, default=min(len(panels), most))
+    rows = -(-len(panels) // columns)
     figure = new_figure(size=(size[0] * columns, size[1] * rows))
-    for place, draw in enumerate(draws, start=1):
-        draw(figure.add_subplot(rows, columns, place))
+    for place, panel in enumerate(panels, start=1):
+        draw(figure.add_subplot(rows, columns, place), panel)
     return figure
-
-
-def _columns(panels: int, most: int) -> int:
-    """At most so many columns, fewer where that fills every row.
-
-    >>> [_columns(panels, 3) for panels in (1, 3, 4, 5, 12)]
-    [1, 3, 2, 3, 3]
-    """
-    full = [columns for columns in range(2, most + 1) if panels % columns == 0]
-    return max(full, default=min(panels, most))
 
 
 def draw_severities(panels: Sequence[Panel], /) -> Figure:
     """Lines over severities, of the panels that have any."""
 
-    def draw(panel: Panel) -> Callable[[Axes], Any]:
+    def draw(ax: Axes, panel: Panel) -> None:
         lines = panel.series or ()
         series = {line.name: (line.mean, [std or 0.0 for std in line.std]) for line in lines}
-        options: dict[str, Any] = {"severities": lines[0].x, "title": panel.title}
-        return lambda ax: plot_against_severity(series, panel.metric or "", ax=ax, **options)
+        plot_against_severity(series, panel.metric or "", ax=ax, severities=lines[0].x, title=panel.title)
 
-    return _draw_grid([draw(panel) for panel in panels if panel.series], 3, (4.4, 3.3))
+    return _draw_grid([panel for panel in panels if panel.series], draw, 3, (4.4, 3.3))
 
 
 def draw_densities(panels: Sequence[tuple[Panel, Scores]], /) -> Figure:
     """Histograms of the scores of every set, the first of which is the one inside the distribution."""
 
-    def draw(panel: Panel, scores: Scores) -> Callable[[Axes], Any]:
-        (id_name, inside), *outside = scores.items()
+    def draw(ax: Axes, drawn: tuple[Panel, Scores]) -> None:
+        panel, ((id_name, inside), *outside) = drawn[0], drawn[1].items()
         options: dict[str, Any] = {"measure": MEASURES[panel.measure or ""], "id_name": id_name, "title": panel.title}
+        plot_uncertainty_histograms(inside, dict(outside), ax=ax, **options)
+        # Most test images have hardly any uncertainty; on a linear axis their first bin hides all the others.
+        ax.set_yscale("log")
+        ax.set_ylim(bottom=LEAST_DENSITY)
 
-        def on(ax: Axes) -> None:
-            plot_uncertainty_histograms(inside, dict(outside), ax=ax, **options)
-            # Most test images have hardly any uncertainty; on a linear axis their first bin hides all the others.
-            ax.set_yscale("log")
-            ax.set_ylim(bottom=LEAST_DENSITY)
-
-        return on
-
-    return _draw_grid([draw(*pair) for pair in panels], 2, (4.4, 3.0))
+    return _draw_grid(panels, draw, 2, (4.4, 3.0))
 
 
 def draw_pia(panels: Sequence[tuple[Panel, Mapping[str, Scores]]], /) -> Figure:
     """Quantiles of the scores of every set, by the number of classes that PIA keeps."""
 
-    def draw(panel: Panel, scores: Mapping[str, Scores]) -> Callable[[Axes], Any]:
-        return lambda ax: plot_pia(scores, measure=MEASURES[panel.measure or ""], title=panel.title, ax=ax)
+    def draw(ax: Axes, drawn: tuple[Panel, Mapping[str, Scores]]) -> None:
+        panel, scores = drawn
+        plot_pia(scores, measure=MEASURES[panel.measure or ""], title=panel.title, ax=ax)
 
-    return _draw_grid([draw(*pair) for pair in panels], 2, (5.2, 3.6))
+    return _draw_grid(panels, draw, 2, (5.2, 3.6))
 
 
 def draw_simplex(panels: Sequence[Panel], labels: Sequence[str], columns: int, /) -> Figure:
@@ -107,40 +97,37 @@ def draw_simplex(panels: Sequence[Panel], labels: Sequence[str], columns: int, /
 def draw_bars(panels: Sequence[Panel], /) -> Figure:
     """Members' probabilities, class by class, of one image in two versions."""
 
-    def draw(panel: Panel) -> Callable[[Axes], Any]:
-        members, names, true_class = np.asarray(panel.members), panel.class_names or (), panel.true_class
-        return lambda ax: plot_member_bars(members, class_names=names, true_class=true_class, title=panel.title, ax=ax)
+    def draw(ax: Axes, panel: Panel) -> None:
+        about: dict[str, Any] = {"class_names": panel.class_names or (), "true_class": panel.true_class}
+        plot_member_bars(np.asarray(panel.members), **about, title=panel.title, ax=ax)
 
-    return _draw_grid([draw(panel) for panel in panels], 2, (5.6, 5.0))
+    return _draw_grid(panels, draw, 2, (5.6, 5.0))
 
 
 def draw_estimates(panels: Sequence[Panel], /) -> Figure:
     """Dots with intervals, a row for each number; three metrics of a model beside each other."""
 
-    def draw(panel: Panel) -> Callable[[Axes], Any]:
+    def draw(ax: Axes, panel: Panel) -> None:
         estimates = (panel.estimates or ())[::-1]
+        means = np.array([one.mean for one in estimates])
+        reach = np.array([[one.mean - one.low, one.high - one.mean] for one in estimates]).T
+        ax.errorbar(means, range(len(means)), xerr=reach.clip(min=0), fmt="o", markersize=4, capsize=2)
+        ax.set_yticks(range(len(means)), [one.name for one in estimates])
+        ax.set_xlabel(panel.metric or "")
+        ax.set_title(panel.title)
+        ax.grid(axis="x", alpha=0.3)
+        if means.min() < 0 < reach[1].max() + means.max() or "less" in (panel.metric or ""):
+            ax.axvline(0, linewidth=1)
 
-        def on(ax: Axes) -> None:
-            means = np.array([one.mean for one in estimates])
-            reach = np.array([[one.mean - one.low, one.high - one.mean] for one in estimates]).T
-            ax.errorbar(means, range(len(means)), xerr=reach.clip(min=0), fmt="o", markersize=4, capsize=2)
-            ax.set_yticks(range(len(means)), [one.name for one in estimates])
-            ax.set_xlabel(panel.metric or "")
-            ax.set_title(panel.title)
-            ax.grid(axis="x", alpha=0.3)
-            if means.min() < 0 < reach[1].max() + means.max() or "less" in (panel.metric or ""):
-                ax.axvline(0, linewidth=1)
-
-        return on
-
-    return _draw_grid([draw(panel) for panel in panels], 3, (5.2, 3.6))
+    return _draw_grid(panels, draw, 3, (5.2, 3.6))
 
 
 def draw_concept(members: Sequence[Sequence[float]], panels: Any, /) -> Figure:
     """The same members with different layers shown."""
 
-    def draw(title: str, layers: Sequence[str]) -> Callable[[Axes], Any]:
-        layers_shown: dict[str, Any] = {name: name in layers for name in ("intervals", "polygon", "hull", "points")}
-        return lambda ax: plot_simplex(np.asarray(members), labels=("A", "B", "D"), title=title, ax=ax, **layers_shown)
+    def draw(ax: Axes, panel: tuple[str, Sequence[str]]) -> None:
+        title, layers = panel
+        shown: dict[str, Any] = {name: name in layers for name in ("intervals", "polygon", "hull", "points")}
+        plot_simplex(np.asarray(members), labels=("A", "B", "D"), title=title, ax=ax, **shown)
 
-    return _draw_grid([draw(*panel) for panel in panels], len(panels), (5.6, 4.4))
+    return _draw_grid(panels, draw, len(panels), (5.6, 4.4))

@@ -14,17 +14,10 @@ from credalens_paper.experiments.paper_numbers import PaperNumber
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.json_records import from_json, inline, named, optional
 from credalens_paper.measures.estimates import Estimate
-from credalens_paper.measures.reduction import ReductionEffect
-from credalens_paper.measures.solver import SolverEffect, SolverErrors
+from credalens_paper.measures.exactness import ReductionEffect, SolverEffect, SolverErrors
+from credalens_paper.origin import Hardware, commit, hardware, now, versions
 
-
-@dataclass(frozen=True)
-class Hardware:
-    """The processor and how many of its cores the process could use."""
-
-    cpu: str
-    cores: int
-    system: str
+PACKAGES: Final = ("scipy", "scikit-learn", "torch", "transformers", "matplotlib")
 
 
 @dataclass(frozen=True)
@@ -37,6 +30,11 @@ class Provenance:
     versions: Mapping[str, str]
     preset: Preset
     engine: Mapping[str, Any] | None
+
+    @classmethod
+    def here(cls, preset: Preset, engine: Mapping[str, Any], /) -> Provenance:
+        """That of a result that is put together now."""
+        return cls(now(), commit(), hardware(), versions(PACKAGES), preset, engine)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens.storage.lock import Lock
 from credalens.storage.run_folder import RunFolder
 from credalens_paper.experiments.index import file_name
 from credalens_paper.json_records import to_json
@@ -55,7 +54,7 @@ class Store:
             raise NotADirectoryError(f"{self.folder} is a file; results need a folder")
         self._files = RunFolder(self.folder)
 
-    def locked(self) -> AbstractContextManager[Lock]:
+    def locked(self) -> AbstractContextManager[None]:
         """Keep a second reproduction out of the folder for the time of the block."""
         return self._files.locked()
 

@@ -41,7 +41,14 @@ class TrainingData:
     def __post_init__(self) -> None:
         check_images(self.images)
         check_statistics(self.mean, self.std)
-        _check_labels(self.labels, len(self.images))
+        labels, count = self.labels, len(self.images)
+        if not isinstance(labels, np.ndarray) or labels.dtype != np.int64 or labels.shape != (count,):
+            is_array = isinstance(labels, np.ndarray)
+            got = f"{labels.dtype} of shape {labels.shape}" if is_array else type(labels).__name__
+            raise ValueError(f"labels must be a NumPy array of int64 of shape ({count},), got {got}.")
+        wrong = np.flatnonzero(labels < 0)
+        if wrong.size:
+            raise ValueError(f"labels must not be negative; the first is {labels[wrong[0]]} at index {wrong[0]}.")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -65,7 +72,9 @@ class DeviceImages:
 
     def __init__(self, data: TrainingData, device: torch.device, /, *, resident: bool | None = None):
         self._host, self.device = data, device
-        self.resident = _fits(data, device) if resident is None else resident
+        if resident is None and device.type == "cuda":
+            resident = data.images.nbytes < ROOM * torch.cuda.mem_get_info(device)[0]
+        self.resident = not isinstance(data.images, np.memmap) if resident is None else resident
         self._labels = torch.from_numpy(np.array(data.labels, np.int64)).to(device)
         self._images = on_device(data.images, device) if self.resident else None
         self._scale = Normalization(data.mean, data.std, device)
@@ -77,22 +86,20 @@ class DeviceImages:
         self, chosen: Tensor, generator: torch.Generator, /, *, padding: float, flip: bool, size: int
     ) -> tuple[Tensor, Tensor]:
         """The chosen examples (indices on the CPU for sets on the host), augmented: images and labels."""
-        images, rows = self._rows(chosen)
+        labels = self._labels[chosen.to(self.device)]
+        images, rows = self._images, chosen
+        if images is None:
+            images = on_device(self._host.images[chosen.numpy()], self.device)
+            rows = torch.arange(len(chosen), device=self.device)
         if images.ndim == 2:  # features of texts are as they should be
-            return images[rows], self._labels[chosen.to(self.device)]
+            return images[rows], labels
         shift = round(padding * min(images.shape[1:3]))
         cropped = crop_and_flip(images, rows, generator, padding=shift, flip=flip)
-        return self._scale(cropped, size=size), self._labels[chosen.to(self.device)]
+        return self._scale(cropped, size=size), labels
 
     def order(self, order: Tensor, /) -> Tensor:
         """An epoch's order, moved to where the images are."""
         return order.to(self.device) if self.resident else order
-
-    def _rows(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
-        if self._images is not None:
-            return self._images, chosen
-        images = on_device(self._host.images[chosen.numpy()], self.device)
-        return images, torch.arange(len(chosen), device=self.device)
 
 
 @final
@@ -158,22 +165,6 @@ def check_statistics(mean: Sequence[float], std: Sequence[float], /) -> None:
             raise ValueError(f"{name} must be three finite numbers, one for each channel, got {values!r}.")
     if not np.all(np.asarray(std) > 0):
         raise ValueError(f"std must be positive, got {std!r}.")
-
-
-def _check_labels(labels: Any, count: int) -> None:
-    if not isinstance(labels, np.ndarray) or labels.dtype != np.int64 or labels.shape != (count,):
-        got = f"{labels.dtype} of shape {labels.shape}" if isinstance(labels, np.ndarray) else type(labels).__name__
-        raise ValueError(f"labels must be a NumPy array of int64 of shape ({count},), got {got}.")
-    wrong = np.flatnonzero(labels < 0)
-    if wrong.size:
-        raise ValueError(f"labels must not be negative; the first is {labels[wrong[0]]} at index {wrong[0]}.")
-
-
-def _fits(data: TrainingData, device: torch.device) -> bool:
-    if device.type != "cuda":
-        return not isinstance(data.images, np.memmap)
-    free, _ = torch.cuda.mem_get_info(device)
-    return data.images.nbytes < ROOM * free
 
 
 def _reflected(index: Tensor, size: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""The folder of one network: spec.json, history.json and model.safetensors, and a checkpoint until these are there.
+"""A network and its folder: spec.json, history.json and model.safetensors, and a checkpoint until these are there.
 
 The network is written last: where it is, the training is finished. Both safetensors files carry a JSON note with the
 configuration (spec, schedule, fingerprint of the data), which is compared before anything in the folder is used again.
@@ -7,98 +7,32 @@ configuration (spec, schedule, fingerprint of the data), which is compared befor
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 
-from credalens.storage.provenance import provenance
-from credalens.storage.run_folder import RunFolder, check_settings
-from credalens_paper.training.devices import device_name
-from credalens_paper.training.epoch_counts import check_finite
-from credalens_paper.training.learner import EpochRecord, Learner
-from credalens_paper.training.recipes.schedules import Schedule
+from credalens.bayes import to_bayesian
+from credalens.bayes.layers import INITIAL_STD
+from credalens.storage.run_folder import check_settings
+from credalens_paper import origin
+from credalens_paper.training.devices import INITIAL, derived_seed, find_device, placed
+from credalens_paper.training.spec import ESTIMATORS, Schedule, TrainSpec
 
 Note = dict[str, Any]
+Build = Callable[..., nn.Module]
+"""``build(name, *, classes, width, image_size, pretrained, seed)``, such as ``credalens_paper.backbones.build_backbone``: a
+network from images (n, 3, h, w) to logits (n, classes) whose first weights depend on the seed alone."""
 
 MODEL: Final = "model.safetensors"
 CHECKPOINT: Final = "checkpoint.safetensors"
 REMEDY: Final = "Ask for the stored settings, train into another folder, or delete that of the network to begin again."
-
-
-@final
-class NetworkFolder:
-    """The files of one network.
-
-    ``configuration`` is what was asked for, ``rounding`` what decides the last digits: device, precision, compilation.
-    """
-
-    def __init__(self, path: Path, configuration: Note, rounding: Note, /):
-        self.path, self._configuration, self._rounding = path, configuration, rounding
-        self._files, self._held = RunFolder(path), ExitStack()
-
-    def is_finished(self) -> bool:
-        """Whether the trained network is there; an error where it has another configuration."""
-        return is_finished(self.path, self._configuration)
-
-    def check_resumable(self) -> None:
-        """Refuse to go on from a checkpoint of another configuration, kind of device or precision."""
-        path = self.path / CHECKPOINT
-        if path.is_file():
-            check_configuration(path, self._configuration)
-            check_settings(read_note(path)["rounding"], self._rounding, path, REMEDY)
-
-    def begin(self, learner: Learner, device: torch.device, /) -> None:
-        """Lock the folder, restore the learner from its checkpoint, record where it starts and with which versions."""
-        self._lock = self._held.enter_context(self._files.locked())
-        self._files.remove_partial_files()
-        if (self.path / CHECKPOINT).is_file():
-            tensors, note = read_tensors(self.path / CHECKPOINT)
-            learner.restore(tensors, note["state"])
-        earlier = self._earlier_starts() if learner.step else []
-        start = {"step": learner.step, **_versions(), "seed": learner.spec.seed, **self._rounding}
-        start["device"] = device_name(device)
-        self._files.write_json("spec.json", {**self._configuration, "provenance": start, "earlier": earlier})
-
-    def save(self, learner: Learner, /) -> None:
-        """Write a checkpoint."""
-        self._lock.check()
-        tensors, state = learner.state()
-        self._write(CHECKPOINT, tensors, {"rounding": self._rounding, "state": state})
-
-    def finish(self, learner: Learner, /) -> None:
-        """Write the history, then the network, then delete the checkpoint; another run may enter then."""
-        self._lock.check()
-        check_finite(learner.model, learner.spec, learner.step)
-        self._files.write_json("history.json", [asdict(record) for record in learner.history])
-        self._write(MODEL, learner.model.state_dict(), {})
-        (self.path / CHECKPOINT).unlink(missing_ok=True)
-        self.close()
-
-    def close(self) -> None:
-        """Unlock the folder, where this run has locked it."""
-        self._held.close()
-
-    def history(self) -> tuple[EpochRecord, ...]:
-        """The epochs of a finished training."""
-        return tuple(EpochRecord(**record) for record in self._files.read_json("history.json"))
-
-    def _write(self, name: str, tensors: dict[str, Tensor], note: Note) -> None:
-        note = {"configuration": self._configuration, **note}
-        with self._files.writing(name) as file:
-            file.write(to_bytes(tensors, note))
-
-    def _earlier_starts(self) -> list[Note]:
-        if not (self.path / "spec.json").is_file():
-            return []
-        note = self._files.read_json("spec.json")
-        return [*note["earlier"], note["provenance"]]
 
 
 def is_finished(folder: Path, asked: Note, /) -> bool:
@@ -118,7 +52,9 @@ def check_configuration(path: Path, asked: Note, /) -> None:
 
 def to_bytes(tensors: dict[str, Tensor], note: Note, /) -> bytes:
     """Tensors and a JSON note as the content of one safetensors file."""
-    copies = {name: _on_host(tensor) for name, tensor in tensors.items()}
+    how: dict[str, Any] = {"device": "cpu", "memory_format": torch.contiguous_format}
+    # Copies always: safetensors refuses tensors that share memory, as tied weights do.
+    copies = {name: tensor.detach().to(**how, copy=True) for name, tensor in tensors.items()}
     return save(copies, metadata={"note": json.dumps(note)})
 
 
@@ -151,18 +87,45 @@ def _note(file: Any, path: Path) -> Note:
     return dict(json.loads(note))
 
 
-def _on_host(tensor: Tensor) -> Tensor:
-    # A copy always: safetensors refuses tensors that share memory, as tied weights do.
-    return tensor.detach().to("cpu", memory_format=torch.contiguous_format, copy=True)
-
-
-def _versions() -> Note:
-    made = provenance(("torch", "safetensors"))
+def versions() -> Note:
+    """What a training that starts now is made with."""
+    found = origin.versions(("torch", "safetensors"))
     return {
-        **{name: made.versions[name] for name in ("credalens", "torch", "numpy", "safetensors", "python")},
-        "commit": made.commit,
+        **{name: found[name] for name in ("credalens", "torch", "numpy", "safetensors", "python")},
+        "commit": origin.commit(),
         "cuda": torch.version.cuda,
-        "system": made.system,
+        "system": platform.system(),
         "threads": torch.get_num_threads(),
-        "time": made.date,
+        "time": origin.now(),
     }
+
+
+def make_network(
+    spec: TrainSpec, build: Build, device: torch.device, /, *, initial_std: float | None = None
+) -> nn.Module:
+    """The network of a spec with its first weights; Bayesian ones have the same first means as the standard one."""
+    if spec.pretrained is not None and spec.weights is None:
+        raise ValueError(f"{spec.key} starts from weights {spec.pretrained}; name their folder in the spec's weights.")
+    network = build(
+        spec.backbone,
+        classes=spec.classes,
+        width=spec.width,
+        image_size=spec.image_size,
+        pretrained=spec.weights,
+        seed=derived_seed(spec.seed, INITIAL),
+    )
+    if spec.bayesian:
+        network = to_bayesian(network, estimator=ESTIMATORS[spec.method], initial_std=initial_std or INITIAL_STD)
+    return placed(network, device)
+
+
+def load_model(
+    spec: TrainSpec, folder: str | Path, /, *, build: Build, device: str | torch.device | None = None
+) -> nn.Module:
+    """A trained network out of the folder that :func:`train_models` wrote, in evaluation mode."""
+    path = Path(folder) / spec.key
+    if not is_finished(path, {"spec": spec.as_dict()}):
+        raise FileNotFoundError(f"{path / MODEL} does not exist: train {spec.key} first, or look into another folder.")
+    network = make_network(spec, build, find_device(device))
+    network.load_state_dict(read_tensors(path / MODEL)[0])
+    return network.eval()

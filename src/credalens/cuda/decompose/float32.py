@@ -11,19 +11,18 @@ to about 2e-6 bits.
 import triton
 import triton.language as tl
 
-from credalens.cuda.counters import INVALID, MARK
-from credalens.cuda.decompose.tiles import (
+from credalens.cuda.counters import INVALID, MARK, list_many_open
+from credalens.cuda.phi import phi_parts
+from credalens.cuda.tiles import (
     EXACT,
     NO_WIDTH,
     lane_sums,
-    list_many_open,
     positions,
     row_sum,
     row_sums,
     swings,
     threshold_range,
 )
-from credalens.cuda.phi import phi_parts
 
 OUTWARDS = tl.constexpr(6.02e-8)  # a little more than 2^-24: adds one to the last digit of any float32, and leaves zero
 LAST_DIGIT = tl.constexpr(2e-7)
@@ -107,28 +106,10 @@ def _store(to, x, mask):
 
 @triton.jit(do_not_specialize=["rows", "classes", "count", "tolerance"])
 def decompose_float32(
-    source,
-    lower,
-    upper,
-    probability,
-    mean,
-    total,
-    core_low,
-    core_high,
-    size,
-    need,
-    base,
-    counters,
-    many_open,
-    rows,
-    classes,
-    count,
-    tolerance,
-    ROWS: tl.constexpr,
-    BLOCKS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    source, lower, upper, probability, mean, total, core_low, core_high, size, need, base, counters, many_open,
+    rows, classes, count, tolerance, ROWS: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr,
     CLASSES: tl.constexpr,
-):
+):  # fmt: skip
     """What ``decompose_float64`` writes, from members (count, rows, classes) that are probabilities.
 
     CLASSES is ``classes`` again: as a constant it leaves a mask to the last block only; where rows begin Triton must not

@@ -9,12 +9,12 @@ so that a sum over the classes of a row crosses few threads. The arithmetic is t
 import triton
 import triton.language as tl
 
-from credalens.cuda.counters import INVALID, MARK
-from credalens.cuda.decompose.tiles import (
+from credalens.cuda.counters import INVALID, MARK, list_many_open
+from credalens.cuda.phi import phi
+from credalens.cuda.tiles import (
     EXACT,
     LOGITS,
     NO_WIDTH,
-    list_many_open,
     positions,
     rough_level,
     row_max,
@@ -23,7 +23,6 @@ from credalens.cuda.decompose.tiles import (
     swings,
     threshold_range,
 )
-from credalens.cuda.phi import phi
 
 SLACK = tl.constexpr(1e-15)  # mass below this is rounding
 LAST_DIGIT = tl.constexpr(4e-16)
@@ -88,29 +87,10 @@ def _water_level(low, high, inside, active, rough, classes):
 
 @triton.jit(do_not_specialize=["rows", "count", "tolerance"])
 def decompose_float64(
-    source,
-    lower,
-    upper,
-    probability,
-    mean,
-    total,
-    core_low,
-    core_high,
-    size,
-    need,
-    base,
-    counters,
-    many_open,
-    rows,
-    classes,
-    count,
-    tolerance,
-    KIND: tl.constexpr,
-    ROWS: tl.constexpr,
-    BLOCKS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    MULTIPLE: tl.constexpr,
-):
+    source, lower, upper, probability, mean, total, core_low, core_high, size, need, base, counters, many_open,
+    rows, classes, count, tolerance, KIND: tl.constexpr, ROWS: tl.constexpr, BLOCKS: tl.constexpr,
+    BLOCK: tl.constexpr, MULTIPLE: tl.constexpr,
+):  # fmt: skip
     """Everything but the lower entropy, from members (count, rows, classes).
 
     Writes the caller's arrays, the upper entropy in bits, and what the lower entropy of a row needs: the bounds of its open

@@ -10,11 +10,35 @@ import triton
 import triton.language as tl
 
 from credalens.cuda.counters import CURSOR, OPEN_ROWS
-from credalens.cuda.lower.nodes import DOWN, FEW, FREE, SLACK, SPLIT, UP, dominates, pack_node, unpack_node
-from credalens.cuda.lower.single_flip import chord_slope, nearest
+from credalens.cuda.lower.root import SLACK, chord_slope, nearest
 from credalens.cuda.phi import phi
 
+FREE, UP, DOWN, SPLIT = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
+FEW = tl.constexpr(96)  # open classes up to which one pass without a cutoff is quickest
+CLASSES = tl.constexpr(8192)  # more than any class's position
 LAST = tl.constexpr(0x7FFFFFFFFFFFFFFF)
+
+
+@triton.jit
+def dominates(low_i, high_i, i, low_j, high_j, j):
+    """Fact c of ``kernels/lower/solve.py``, with equal intervals ordered by position."""
+    return (low_i >= low_j) & (high_i >= high_j) & ((i < j) | (low_i > low_j) | (high_i > high_j))
+
+
+@triton.jit
+def pack_node(kind, f, split, depth):
+    """Side, class, split class (-1 for none) and depth as one float64, exact below 2^53."""
+    return (((depth.to(tl.int64) * CLASSES + split + 1) * CLASSES + f) * 4 + kind).to(tl.float64)
+
+
+@triton.jit
+def unpack_node(word):
+    """The inverse of ``pack_node``; zero is the root."""
+    bits = word.to(tl.int64)
+    kind = (bits & 3).to(tl.int32)
+    f = ((bits // 4) & (CLASSES - 1)).to(tl.int32)
+    split = ((bits // (4 * CLASSES)) & (CLASSES - 1)).to(tl.int32) - 1
+    return kind, f, split, (bits // (4 * CLASSES * CLASSES)).to(tl.int32)
 
 
 @triton.jit
@@ -52,26 +76,9 @@ def _push(stack, top, word, bound, a, b):
 
 @triton.jit(do_not_specialize=["tolerance", "max_nodes", "rows", "row_step", "class_step", "height"])
 def search_rows(
-    open_rows,
-    core_low,
-    core_high,
-    size,
-    need,
-    base,
-    value,
-    bound,
-    workspace,
-    stack,
-    counters,
-    tolerance,
-    max_nodes,
-    rows,
-    row_step,
-    class_step,
-    height,
-    WHICH: tl.constexpr,
-    WIDTH: tl.constexpr,
-):
+    open_rows, core_low, core_high, size, need, base, value, bound, workspace, stack, counters, tolerance,
+    max_nodes, rows, row_step, class_step, height, WHICH: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
     """Lower entropy in bits and its bound for the rows of list WHICH of ``open_rows``, with at most WIDTH open classes.
 
     ``value`` and ``bound`` hold what the root found: an entropy that is attained and a lower bound. A program takes the next

@@ -1,4 +1,4 @@
-"""What every format shares: which one a file has, checksums, how far it may unfold, how to word what is wrong with it."""
+"""Parts that all formats share: the format of a file, checksums, limits of unfolding, and the words of errors."""
 
 from __future__ import annotations
 
@@ -42,13 +42,11 @@ def format_of(path: Path, /, formats: Iterable[str] = ALL_FORMATS) -> str:
     """The suffix of ``path`` in lower case, one of ``formats``."""
     suffix = path.suffix.lower()
     if suffix not in formats:
-        raise ValueError(f"{path}: unknown format {suffix or '(no suffix)'!r}; the name must end in {_or(formats)}.")
+        *others, last = formats
+        raise ValueError(
+            f"{path}: unknown format {suffix or '(no suffix)'!r}; the name must end in {', '.join(others)} or {last}."
+        )
     return suffix
-
-
-def _or(choices: Iterable[str]) -> str:
-    *rest, last = choices
-    return f"{', '.join(rest)} or {last}" if rest else last
 
 
 def source_file(path: str | os.PathLike[str], /) -> Path:
@@ -69,15 +67,15 @@ def readable(path: Path, /) -> Iterator[None]:
         yield
     except UnsuitableError as error:
         raise ValueError(escaped(f"{path}: {error}")) from error
-    except BROKEN as error:
-        raise _broken(path, error) from error
-    except OSError as error:
-        _raise_faults_of_disks(error)
-        raise _broken(path, error) from error
     except MemoryError as error:  # a few changed bytes can ask for gigabytes; so can a good file
         advice = "if the file is whole, read fewer rows at a time (--chunk-rows)"
         message = f"{path}: needs more memory than there is ({_reason(error)}); {advice}."
         raise OSError(errno.ENOMEM, escaped(message)) from error
+    except (*BROKEN, OSError) as error:
+        if _is_fault_of_disk(error):
+            raise
+        words = f"it is damaged, cut short or of another format ({_reason(error)})"
+        raise ValueError(escaped(f"{path}: cannot be read: {words}.")) from error
 
 
 @contextmanager
@@ -85,27 +83,18 @@ def restoring(path: str | os.PathLike[str], what: str, /) -> Iterator[None]:
     """Word whatever a reader says about a file that is no saved ``what``, or a damaged one, as a sentence that names it."""
     try:
         yield
-    except KeyError as error:
-        raise ValueError(escaped(f"{path} is not a saved {what}: {error} is missing.")) from error
-    except BROKEN as error:
-        raise ValueError(escaped(f"{path} is not a saved {what}: {_reason(error)}")) from error
-    except OSError as error:
-        _raise_faults_of_disks(error)
-        raise ValueError(escaped(f"{path} is not a saved {what}: {_reason(error)}")) from error
-    except MemoryError as error:  # a few changed bytes can ask for gigabytes
-        raise ValueError(escaped(f"{path} is not a saved {what}: it asks for more memory than there is.")) from error
+    except (*BROKEN, OSError, MemoryError) as error:
+        if _is_fault_of_disk(error):
+            raise
+        reason = f"{error} is missing." if isinstance(error, KeyError) else _reason(error)
+        if isinstance(error, MemoryError):  # a few changed bytes can ask for gigabytes
+            reason = "it asks for more memory than there is."
+        raise ValueError(escaped(f"{path} is not a saved {what}: {reason}")) from error
 
 
-def _raise_faults_of_disks(error: OSError) -> None:
-    """Where it is not an offset or bytes that make no sense."""
-    if error.errno not in (None, errno.EINVAL):
-        raise error
-
-
-def _broken(path: Path, error: Exception) -> ValueError:
-    return ValueError(
-        escaped(f"{path}: cannot be read: it is damaged, cut short or of another format ({_reason(error)}).")
-    )
+def _is_fault_of_disk(error: BaseException) -> bool:
+    """Tell faults of a disk from an offset or bytes that make no sense."""
+    return isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)
 
 
 def _reason(error: Exception) -> str:

@@ -33,7 +33,7 @@ def external_files(content: bytes, /) -> set[str]:
 
 
 def is_beside(location: str, /) -> bool:
-    """Whether a location is in the folder of the ONNX file or below it, on every system."""
+    """Tell whether a location is in the folder of the ONNX file or below it, on every system."""
     path = PureWindowsPath(location)  # knows the separators and drives of every system
     return not (path.anchor or ".." in path.parts or not path.parts) and "\\" not in location
 

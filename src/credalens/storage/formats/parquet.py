@@ -1,4 +1,4 @@
-"""Member predictions in Parquet: which columns they are, fixed-size lists to arrays and back, rows without the rest.
+"""Parquet: member predictions, read by rows from fixed-size lists, and scored rows, written in row groups.
 
 Pages that have a checksum, as those of ``write_predictions``, are compared with it. It covers the values, not the
 footer, and files of other programs often have none.
@@ -7,19 +7,20 @@ How many bytes a file unfolds to is what its footer says; the sizes in front of 
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from credalens.storage.formats.arrays import STREAMED, Stored
 from credalens.storage.formats.files import UnsuitableError, readable
-from credalens.storage.formats.stored_array import STREAMED, Stored
 
 SIDE_BY_SIDE: Final = "member_*"
 SCORED: Final = {"probability", "lower", "upper", "set"}
@@ -46,7 +47,7 @@ class MemberColumns:
 
     @property
     def row_bytes(self) -> int:
-        """How many bytes the predictions of a row take in memory."""
+        """The bytes that the predictions of a row take in memory."""
         return self.members * self.classes * np.dtype(self.dtype).itemsize
 
     def values(self, table: Any, /, *, start: int = 0) -> NDArray:
@@ -72,12 +73,16 @@ def member_columns(schema: Any, /) -> dict[str, MemberColumns]:
     lists = [field for field in schema if pa.types.is_fixed_size_list(field.type)]
     nested = [field for field in lists if pa.types.is_fixed_size_list(field.type.value_type)]
     numbered = [field for field in schema if re.fullmatch(r"member_\d+", field.name)]
-    if nested or numbered:
-        side_by_side = {SIDE_BY_SIDE: _side_by_side(numbered)} if numbered else {}
-        found = {field.name: _nested(field) for field in nested} | side_by_side
-    else:
-        found = {field.name: _flat((field.name,), field.type) for field in lists or _variable_lists(schema)}
-    return {name: replace(columns, label=label_column(schema)) for name, columns in found.items()}
+    label = label_column(schema)
+    if not (nested or numbered):
+        variable = [x for x in schema if _is_variable(x.type) and any(f": {kind}" in str(x.type) for kind in FLOATS)]
+        return {field.name: _flat((field.name,), field.type, label) for field in lists or variable}
+    columns = {}
+    for field in nested:
+        inner = field.type.value_type
+        dtype = _dtype_name(inner.value_type)
+        columns[field.name] = MemberColumns((field.name,), field.type.list_size, inner.list_size, dtype, label)
+    return columns | ({SIDE_BY_SIDE: _side_by_side(numbered, label)} if numbered else {})
 
 
 def label_column(schema: Any, /) -> str | None:
@@ -85,45 +90,7 @@ def label_column(schema: Any, /) -> str | None:
     return next((name for name in LABEL_COLUMNS if name in schema.names), None)
 
 
-def _nested(field: Any) -> MemberColumns:
-    lists = field.type.value_type
-    return MemberColumns((field.name,), field.type.list_size, lists.list_size, _dtype_name(lists.value_type))
-
-
-def _variable_lists(schema: Any) -> list[Any]:
-    lists = [field for field in schema if _is_variable(field.type)]
-    return [field for field in lists if any(f": {kind}" in str(field.type) for kind in FLOATS)]
-
-
-def _flat(names: tuple[str, ...], lists: Any) -> MemberColumns:
-    if not pa.types.is_fixed_size_list(lists) or pa.types.is_nested(lists.value_type):
-        return MemberColumns(names, len(names), 1, str(lists), problem=_variable_size(lists))
-    return MemberColumns(names, len(names), lists.list_size, _dtype_name(lists.value_type))
-
-
-def _variable_size(lists: Any) -> str:
-    """How to convert lists of which some have no fixed size; empty for other types."""
-    levels = _levels(lists)
-    if not any(map(_is_variable, levels)):
-        return ""
-    classes = "pa.list_(pa.float32(), CLASSES)"
-    needed = f"pa.list_({classes}, MEMBERS)" if len(levels) > 1 else classes
-    return (
-        f"has lists of variable size ({lists}), as pandas writes them; Arrow's fixed-size lists are needed. With "
-        f"import pyarrow as pa, column.cast({needed}) converts a column of a table; write it with pyarrow.parquet.write_table."
-    )
-
-
-def _levels(kind: Any) -> list[Any]:
-    """The types of lists in lists, from the outermost."""
-    return [kind, *_levels(kind.value_type)] if pa.types.is_fixed_size_list(kind) or _is_variable(kind) else []
-
-
-def _is_variable(kind: Any) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
-
-
-def _side_by_side(fields: Sequence[Any]) -> MemberColumns:
+def _side_by_side(fields: Sequence[Any], label: str | None) -> MemberColumns:
     names = tuple(sorted((field.name for field in fields), key=lambda name: int(name.removeprefix("member_"))))
     if names != tuple(f"member_{n}" for n in range(len(names))):
         expected = f"member_0 to member_{len(names) - 1}"
@@ -131,7 +98,32 @@ def _side_by_side(fields: Sequence[Any]) -> MemberColumns:
     if len({field.type for field in fields}) > 1 or not pa.types.is_nested(fields[0].type):
         described = ", ".join(f"{field.name}: {field.type}" for field in fields)
         raise UnsuitableError(f"member columns must be fixed-size lists of one length and one type; got {described}.")
-    return _flat(names, fields[0].type)
+    return _flat(names, fields[0].type, label)
+
+
+def _flat(names: tuple[str, ...], lists: Any, label: str | None) -> MemberColumns:
+    if not pa.types.is_fixed_size_list(lists) or pa.types.is_nested(lists.value_type):
+        return MemberColumns(names, len(names), 1, str(lists), label, _how_to_fix_sizes(lists))
+    return MemberColumns(names, len(names), lists.list_size, _dtype_name(lists.value_type), label)
+
+
+def _how_to_fix_sizes(lists: Any) -> str:
+    """Advice on converting lists of which some have no fixed size; empty for other types."""
+    levels, kind = [lists], lists
+    while pa.types.is_fixed_size_list(kind) or _is_variable(kind):
+        levels.append(kind := kind.value_type)
+    if not any(map(_is_variable, levels)):
+        return ""
+    classes = "pa.list_(pa.float32(), CLASSES)"
+    needed = f"pa.list_({classes}, MEMBERS)" if len(levels) > 2 else classes
+    return (
+        f"has lists of variable size ({lists}), as pandas writes them; Arrow's fixed-size lists are needed. With "
+        f"import pyarrow as pa, column.cast({needed}) converts a column of a table; write it with pyarrow.parquet.write_table."
+    )
+
+
+def _is_variable(kind: Any) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
 
 
 def _dtype_name(kind: Any) -> str:
@@ -150,7 +142,13 @@ def parquet_arrays(path: Path, /) -> dict[str, Stored]:
     rows, schema = file.metadata.num_rows, file.schema_arrow
     arrays = {name: _stored(path, rows, columns) for name, columns in member_columns(schema).items()}
     if name := label_column(schema):
-        arrays["labels"] = _stored_labels(path, rows, name, str(schema.field(name).type))
+        reader = RowReader(lambda: open_parquet(path), [name], VALUES_A_BATCH)
+
+        def read_labels(start: int, stop: int) -> NDArray:
+            with readable(path):
+                return _values(reader.read(start, stop)[name], name, start)
+
+        arrays["labels"] = Stored((rows,), str(schema.field(name).type), STREAMED, read_labels)
     return arrays
 
 
@@ -163,16 +161,6 @@ def _stored(path: Path, rows: int, columns: MemberColumns) -> Stored:
             return columns.values(reader.read(start, stop), start=start)
 
     return Stored((columns.members, rows, columns.classes), columns.dtype, STREAMED, read, columns.problem)
-
-
-def _stored_labels(path: Path, rows: int, name: str, dtype: str) -> Stored:
-    reader = RowReader(lambda: open_parquet(path), [name], VALUES_A_BATCH)
-
-    def read(start: int, stop: int) -> NDArray:
-        with readable(path):
-            return _values(reader.read(start, stop)[name], name, start)
-
-    return Stored((rows,), dtype, STREAMED, read)
 
 
 class RowReader:
@@ -190,6 +178,21 @@ class RowReader:
             self._seek(start)
         return self._take(stop - start).combine_chunks()
 
+    def _seek(self, start: int) -> None:
+        file = self._open()
+        first, group = 0, 0
+        while group < file.num_row_groups - 1 and first + file.metadata.row_group(group).num_rows <= start:
+            first += file.metadata.row_group(group).num_rows
+            group += 1
+        rows, columns = self._batch_rows, self._columns  # no cycle of references: the file is let go of at once
+        self._batches = (
+            batch
+            for number in range(group, file.num_row_groups)
+            for batch in file.iter_batches(rows, row_groups=[number], columns=columns)
+        )
+        self._position, self._rest = first, file.schema_arrow.empty_table().select(self._columns)
+        self._take(start - first)
+
     def _take(self, count: int) -> Any:
         pieces = [self._rest]
         missing = count - len(self._rest)
@@ -203,20 +206,6 @@ class RowReader:
         self._rest = table.slice(count)
         self._position += count
         return table.slice(0, count)
-
-    def _seek(self, start: int) -> None:
-        file = self._open()
-        first, group = 0, 0
-        while group < file.num_row_groups - 1 and first + file.metadata.row_group(group).num_rows <= start:
-            first += file.metadata.row_group(group).num_rows
-            group += 1
-        self._batches = self._decoded(file, group)
-        self._position, self._rest = first, file.schema_arrow.empty_table().select(self._columns)
-        self._take(start - first)
-
-    def _decoded(self, file: pq.ParquetFile, first: int) -> Iterator[Any]:
-        for group in range(first, file.num_row_groups):
-            yield from file.iter_batches(self._batch_rows, row_groups=[group], columns=self._columns)
 
 
 def refuse_nulls(column: Any, start: int, message: str, /) -> None:
@@ -261,3 +250,50 @@ def write_predictions(file: BinaryIO, name: str, values: NDArray, labels: NDArra
     with pq.ParquetWriter(file, table(0, 0).schema, use_dictionary=["label"], write_page_checksum=True) as writer:
         for start in range(0, rows, size):
             writer.write_table(table(start, start + size))
+
+
+GROUP_ROWS: Final = 1 << 16
+ENCODED: Final = ["prediction", "label", "decision", "reason"]  # by a dictionary, since values repeat
+SETTINGS: Final = "credalens"
+
+
+@final
+class ParquetWriter:
+    """Writes scored rows in row groups of a useful size, however few come at a time: a ``RowWriter``.
+
+    :ivar settings: what the file says about its making.
+    :ivar id_column: the name of the ids.
+    """
+
+    def __init__(self, file: BinaryIO, settings: Mapping[str, Any], id_column: str | None = None, /) -> None:
+        self._file, self._id_column = file, id_column
+        self._metadata = {SETTINGS: json.dumps(settings)}
+        self._waiting: list[pa.Table] = []
+        self._writer: pq.ParquetWriter | None = None
+
+    def write(self, columns: dict[str, NDArray], ids: Any = None, /) -> None:
+        """Write some rows, once there are enough for a row group."""
+        first = {} if self._id_column is None else {self._id_column: ids}
+        self._waiting.append(pa.table(first | {name: fixed_lists(column) for name, column in columns.items()}))
+        if sum(map(len, self._waiting)) >= GROUP_ROWS:
+            self._write_group()
+
+    def finish(self, notes: Mapping[str, str], /) -> None:
+        """Write what is left, the notes into the footer."""
+        if self._waiting:
+            self._write_group()
+        if self._writer is not None:
+            self._writer.add_key_value_metadata(dict(notes))
+            self._writer.close()
+
+    def close(self) -> None:
+        """Let go of the file, also after an error."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def _write_group(self) -> None:
+        table = pa.concat_tables(self._waiting).replace_schema_metadata(self._metadata)
+        self._waiting = []
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._file, table.schema, use_dictionary=ENCODED, write_page_checksum=True)
+        self._writer.write_table(table, row_group_size=max(1, len(table)))

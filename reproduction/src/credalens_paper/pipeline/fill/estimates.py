@@ -10,25 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.core.scores import SCORES
-from credalens_paper.experiments.cell_keys import CellKey
-from credalens_paper.experiments.display_names import display_name
+from credalens_paper.experiments.cell_keys import CellKey, display_name
 from credalens_paper.experiments.ensembles import EvaluationSet
-from credalens_paper.experiments.estimates import SIBLINGS, DetectionEntry, EstimatesEntry
+from credalens_paper.experiments.own_entries import DetectionEntry, EstimatesEntry
 from credalens_paper.measures.assessment import Extras
 from credalens_paper.measures.estimates import Estimate, auroc_estimates, correlation_estimates, share_estimate
 from credalens_paper.measures.guarding import Halves
-from credalens_paper.pipeline.fill.result_facts import closing, substitutes
-from credalens_paper.pipeline.plan import Plan, Workbench
+from credalens_paper.pipeline.plan import Measured, Plan, Workbench
 from credalens_paper.pipeline.runs import Run, assess, intervals_of
-from credalens_paper.results.drawing import draw_estimates, save_picture
-from credalens_paper.results.records import FigureResult, Panel
+from credalens_paper.results.drawing import draw_estimates
+from credalens_paper.results.records import Panel
 
 Array = NDArray[Any]
 Scores = Mapping[str, Array]
 Parts = dict[str, Sequence[Estimate]]
 """What a panel shows, by its metric."""
 CATALOGUE: Final = tuple(name for name in SCORES if name != "hartley")
-SIDES: Final = {name: "classical" if score.averaging else "credal" for name, score in SCORES.items()}
+SIDES: Final = {name: "classical" if score.averaged else "credal" for name, score in SCORES.items()}
 KINDS: Final = {
     "TU": ("total", "mean_total"),
     "EU": ("epistemic", "mean_epistemic"),
@@ -38,35 +36,31 @@ GUARDED: Final = ("total", "mean_total", "epistemic", "mean_epistemic")
 """Scores of the guards that stand beside the AUROCs here; `GuardPromises` has more."""
 RESAMPLES: Final = 50
 """For each repeat of the preset, 1000 in all but the smallest; a guard has as many random halves as there are repeats."""
+SIBLINGS: Final = {
+    "total": "mean_total",
+    "epistemic": "mean_epistemic",
+    "aleatoric": "mean_aleatoric",
+    "least_confidence": "mean_least_confidence",
+}
+"""Scores of the credal set, each with the one of averaging that it takes the place of."""
 LESS: Final = "credal less averaged"
 
 
-def estimates_result(work: Workbench, entry: EstimatesEntry, /) -> FigureResult:
+def estimate_panels(work: Workbench, entry: EstimatesEntry, /) -> Measured:
     """Make the predictions, measure every model that has them, and draw what was measured."""
     plans = [work.plan(model) for model in entry.models]
     work.make(plans)
     measure = _detection if isinstance(entry, DetectionEntry) else _disagreement
-    panels = tuple(
-        panel for model, plan in zip(entry.models, plans, strict=True) for panel in _panels(work, measure, model, plan)
-    )
-    files: tuple[str, ...] = ()
-    if any(panel.estimates for panel in panels):
-        picture = draw_estimates([panel for panel in panels if panel.estimates])
-        files = save_picture(picture, work.job.store, entry.label, work.job.preset)
-    return FigureResult(
-        label=entry.label,
-        kind="figure",
-        description=entry.description,
-        files=files,
-        panels=panels,
-        **closing(work, plans, panels),
-    )
+    pairs = zip(entry.models, plans, strict=True)
+    panels = [panel for model, plan in pairs for panel in _panels(work, measure, model, plan)]
+    drawn = [panel for panel in panels if panel.estimates]
+    return plans, panels, draw_estimates(drawn) if drawn else None
 
 
 def _panels(work: Workbench, measure: Any, model: CellKey, plan: Plan) -> list[Panel]:
     """A panel for each metric of a model, or one with the reason why there is none."""
     backbone = display_name(work.job.preset.substitute("backbone", model.backbone))
-    panel = Panel(title=f"{backbone} {model.method}", keys=model, substitutes=substitutes(work, model))
+    panel = Panel(title=f"{backbone} {model.method}", keys=model, substitutes=work.substitutes(model))
     runs = work.whole_runs(plan)
     if not runs:
         return [replace(panel, reason=plan.reason)]

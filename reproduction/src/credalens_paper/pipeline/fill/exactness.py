@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from credalens_paper.experiments.cell_keys import CellKey
-from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets, spec_key
-from credalens_paper.experiments.exactness import SOLVER_RUNS, Exactness
+from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets
+from credalens_paper.experiments.own_entries import SOLVER_RUNS, Exactness
 from credalens_paper.experiments.tables import OOD
 from credalens_paper.json_records import from_json, to_json
-from credalens_paper.measures.reduction import reduce_rows, reduction_effect
-from credalens_paper.measures.solver import WRONG, solve, solver_effect, solver_errors
-from credalens_paper.pipeline.fill.result_facts import closing, substitutes
+from credalens_paper.measures.exactness import WRONG, reduce_rows, reduction_effect, solve, solver_effect, solver_errors
 from credalens_paper.pipeline.plan import Plan, Workbench
 from credalens_paper.pipeline.runs import Run, intervals_of
 from credalens_paper.results.records import ExactnessPart, ExactnessResult, ReductionRun, SolverRun
@@ -36,12 +34,12 @@ def exactness_result(work: Workbench, entry: Exactness, /) -> ExactnessResult:
         description=entry.description,
         wrong_sizes=WRONG,
         parts=parts,
-        **closing(work, plans, parts),
+        **work.closing(plans, parts),
     )
 
 
 def _part(work: Workbench, entry: Exactness, cell: CellKey, kept: tuple[int, ...], plan: Plan) -> ExactnessPart:
-    about: dict[str, Any] = {"keys": cell, "substitutes": substitutes(work, cell), "missing": plan.missing or None}
+    about: dict[str, Any] = {"keys": cell, "substitutes": work.substitutes(cell), "missing": plan.missing or None}
     runs = work.whole_runs(plan)
     if not runs:
         return ExactnessPart(**about, reason=plan.reason)
@@ -98,7 +96,7 @@ def _reduced(work: Workbench, run: Run, sets: Sets, kept: Sequence[int]) -> Redu
 def _once(work: Workbench, run: Run, sets: Sets, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What was made before of the same predictions, or made now and stored."""
     store, file = work.job.store, f"evaluations/{run.key}-{name}.json"
-    specs = [spec_key(spec) for spec in run.ensemble.specs]
+    specs = [spec.key for spec in run.ensemble.specs]
     prints = [store.fingerprint(spec, images.key) or "" for spec in specs for images in (run.inside, *sets)]
     today = hashlib.sha256("".join(prints).encode()).hexdigest()[:16]
     stored = store.read_json(file)

@@ -1,84 +1,177 @@
-"""From a figure's declaration to its picture and its numbers."""
+"""From the declaration of a figure, or of numbers with intervals, to its picture and its numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.plots import merge_to_three
 from credalens_paper.experiments import figures as declared
-from credalens_paper.experiments.cell_keys import CellKey
-from credalens_paper.experiments.display_names import display_name
+from credalens_paper.experiments.cell_keys import CellKey, display_name
 from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets
-from credalens_paper.experiments.paper_numbers import PAPER_FIGURES
+from credalens_paper.experiments.index import DESCRIPTIONS, Drawn
+from credalens_paper.experiments.own_entries import DetectionEntry, DisagreementEntry
 from credalens_paper.experiments.preparations import EVERY
 from credalens_paper.experiments.tables import OOD
-from credalens_paper.pipeline.fill.result_facts import closing, substitutes
-from credalens_paper.pipeline.fill.single_inputs import bars_panels, simplex_panels
+from credalens_paper.pipeline.fill.estimates import estimate_panels
 from credalens_paper.pipeline.fill.table import statistics
-from credalens_paper.pipeline.plan import ALL, Plan, Workbench
-from credalens_paper.pipeline.runs import Run, assess
+from credalens_paper.pipeline.plan import ALL, Measured, Plan, Workbench
+from credalens_paper.pipeline.runs import Run, assess, members_of
 from credalens_paper.results import drawing
 from credalens_paper.results.records import FigureResult, Line, Panel
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
+
+Array = NDArray[Any]
+VISIBLE: Final = 0.1
+"""A probability that shows in a triangle."""
+
+
+def simplex_panels(work: Workbench, figure: declared.SimplexFigure, /) -> Measured:
+    """The figure of triangles and its members, or the reason why there is none."""
+    outside = evaluation_sets("svhn", work.job.preset)
+    plans = [work.plan(model, sets=outside, many=figure.many, most=1) for model in figure.models]
+    work.make(plans)
+    for plan in plans:
+        if not work.whole_runs(plan):
+            return plans, [Panel(title=figure.label, reason=plan.reason)], None
+    runs = [plan.available[0] for plan in plans]
+    pair, cases = _cases(work, runs[0], outside[0])
+    names = work.job.images.class_names(runs[0].id_set)
+    panels = [
+        Panel(
+            title=f"{case}, N = {run.ensemble.N}",
+            keys=model,
+            substitutes=work.substitutes(model),
+            set=images.key,
+            index=index,
+            members=_rows(merge_to_three(members_of(work.job, run, images)[:, index], classes=pair)),
+        )
+        for model, run in zip(figure.models, runs, strict=True)
+        for case, (images, index) in cases.items()
+    ]
+    labels = (*(names[label] for label in pair), "others")
+    return plans, panels, drawing.draw_simplex(panels, labels, len(cases))
+
+
+def _rows(members: Array) -> tuple[tuple[float, ...], ...]:
+    return tuple(map(tuple, np.asarray(members, np.float64).tolist()))
+
+
+def _cases(
+    work: Workbench, run: Run, outside: EvaluationSet
+) -> tuple[tuple[int, int], dict[str, tuple[EvaluationSet, int]]]:
+    """The two classes that are confused most, and an input of each kind: right and wrong ones of these classes, OOD.
+
+    Of each kind the input of median EU is taken, among those of which the members can see either class.
+    """
+    labels = np.asarray(work.job.images.labels(run.id_set))
+    inside, beyond = assess(work.job, run, run.inside), assess(work.job, run, outside)
+    predicted = inside.points["credal"].argmax(axis=-1)
+    pair = _confused(labels, predicted)
+    of_pair, right = np.isin(labels, pair), predicted == labels
+    visible, visible_ood = (_visible(work, run, images, pair) for images in (run.inside, outside))
+    return pair, {
+        "Right": (run.inside, _median(inside.scores["credal.EU"], of_pair & right & visible, of_pair & right)),
+        "Wrong": (run.inside, _median(inside.scores["credal.EU"], of_pair & ~right & visible, ~right)),
+        "OOD": (outside, _median(beyond.scores["credal.EU"], visible_ood, np.ones_like(visible_ood))),
+    }
+
+
+def _confused(labels: Array, predicted: Array) -> tuple[int, int]:
+    """The two classes most often taken for each other; the first two where nothing is."""
+    classes = int(max(labels.max(), predicted.max())) + 1
+    counts = np.zeros((classes, classes), np.int64)
+    np.add.at(counts, (labels, predicted), 1)
+    first, second = np.triu_indices(classes, 1)
+    worst = int((counts + counts.T)[first, second].argmax())
+    return int(first[worst]), int(second[worst])
+
+
+def _visible(work: Workbench, run: Run, images: EvaluationSet, pair: tuple[int, int]) -> Array:
+    """Inputs for which some member gives each of the two classes a share that can be seen."""
+    return np.asarray((members_of(work.job, run, images)[..., list(pair)].max(axis=0) >= VISIBLE).all(axis=-1))
+
+
+def _median(scores: Array, wanted: Array, otherwise: Array) -> int:
+    """The input of median score among the wanted ones, or among others where there are none."""
+    among = next((np.flatnonzero(mask) for mask in (wanted, otherwise) if mask.any()), np.arange(len(scores)))
+    return int(among[np.argsort(scores[among], kind="stable")[len(among) // 2]])
+
+
+def bars_panels(work: Workbench, figure: declared.BarsFigure, /) -> Measured:
+    """The figure of bars and its members, or the reason why there is none."""
+    plan = work.plan(figure.model, sets=evaluation_sets(f"{figure.model.id_set}-c", work.job.preset), most=1)
+    work.make([plan])
+    if not work.whole_runs(plan):
+        return [plan], [Panel(title=figure.label, reason=plan.reason)], None
+    run = plan.available[0]
+    labels = np.asarray(work.job.images.labels(run.id_set))
+    corrupted, row = _most_telling(work, run, plan.sets, labels)
+    index = range(len(labels))[corrupted.rows][row]
+    corruption = f"{corrupted.corruption.replace('_', ' ')}, severity {corrupted.severity}"
+    panels = [
+        Panel(
+            title=title,
+            set=images.key,
+            index=index,
+            true_class=int(labels[index]),
+            class_names=work.job.images.class_names(run.id_set),
+            members=_rows(members_of(work.job, run, images)[:, at]),
+        )
+        for title, images, at in (("Test image", run.inside, index), (corruption, corrupted, row))
+    ]
+    return [plan], panels, drawing.draw_bars(panels)
+
+
+def _most_telling(
+    work: Workbench, run: Run, sets: tuple[EvaluationSet, ...], labels: Array
+) -> tuple[EvaluationSet, int]:
+    """The corrupted image whose true class gains most by the intersection probability, if it can one that it rescues.
+
+    Rescued: the intersection probability is right, the averaged one wrong, and both were right before.
+    """
+    before = [point.argmax(axis=-1) == labels for point in assess(work.job, run, run.inside).points.values()]
+    candidates: list[tuple[bool, float, EvaluationSet, int]] = []
+    for images in sets:
+        points, true = assess(work.job, run, images).points, labels[images.rows]
+        place = np.arange(len(true))
+        gain = points["credal"][place, true] - points["classical"][place, true]
+        rescued = (points["credal"].argmax(-1) == true) & (points["classical"].argmax(-1) != true)
+        rescued &= (before[0] & before[1])[images.rows]
+        index = int((gain + 2 * rescued).argmax())
+        candidates.append((bool(rescued[index]), float(gain[index]), images, index))
+    *_, images, index = max(candidates, key=lambda candidate: candidate[:2])
+    return images, index
+
 
 Scores = Mapping[str, NDArray[Any]]
 QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What a figure shows, the plans it comes from, and its picture; None where nothing can be shown."""
-
-    plans: Sequence[Plan]
-    panels: Sequence[Panel]
-    picture: Figure | None
-
-
-def figure_result(work: Workbench, figure: declared.Figure, /) -> FigureResult:
+def figure_result(work: Workbench, figure: Drawn, /) -> FigureResult:
     """Make what a figure shows, draw it into the store, and give its numbers; a reason where nothing can be shown."""
-    measured = _measure(work, figure)
-    files: tuple[str, ...] = ()
-    if measured.picture is not None:
-        files = drawing.save_picture(measured.picture, work.job.store, figure.label, work.job.preset)
-    panels = tuple(measured.panels)
+    plans, panels, picture = MEASURES[type(figure)](work, figure)
+    store, preset, panels = work.job.store, work.job.preset, tuple(panels)
+    files = () if picture is None else drawing.save_picture(picture, store, figure.label, preset)
     return FigureResult(
         label=figure.label,
         kind="figure",
-        description=PAPER_FIGURES[figure.label],
+        description=DESCRIPTIONS[figure.label],
         files=files,
         panels=panels,
-        **closing(work, measured.plans, panels),
+        **work.closing(plans, panels),
     )
 
 
-def _measure(work: Workbench, figure: declared.Figure) -> Measured:
-    match figure:
-        case declared.SeverityFigure():
-            return _severities(work, figure)
-        case declared.DensityFigure():
-            return _densities(work, figure)
-        case declared.PiaFigure():
-            return _pia(work, figure)
-        case declared.SimplexFigure():
-            return Measured(*simplex_panels(work, figure))
-        case declared.BarsFigure():
-            return Measured(*bars_panels(work, figure))
-        case declared.ConceptFigure():
-            panels = [Panel(title=title, members=declared.WEATHER) for title, _ in figure.panels]
-            return Measured((), panels, drawing.draw_concept(declared.WEATHER, figure.panels))
-
-
-def _titled(work: Workbench, title: str, cell: CellKey) -> Panel:
-    """A panel under the name of the backbone that was measured."""
-    backbone = work.job.preset.substitute("backbone", cell.backbone)
-    title = title.replace(display_name(cell.backbone), display_name(backbone))
-    return Panel(title=title, keys=cell, substitutes=substitutes(work, cell))
+def _concept(work: Workbench, figure: declared.ConceptFigure) -> Measured:
+    panels = [Panel(title=title, members=declared.WEATHER) for title, _ in figure.panels]
+    return (), panels, drawing.draw_concept(declared.WEATHER, figure.panels)
 
 
 def _severities(work: Workbench, figure: declared.SeverityFigure) -> Measured:
@@ -88,36 +181,41 @@ def _severities(work: Workbench, figure: declared.SeverityFigure) -> Measured:
     work.make(every)
     panels = [_severity_panel(work, panel, lines) for panel, lines in zip(figure.panels, plans, strict=True)]
     drawn = any(panel.series for panel in panels)
-    return Measured(every, panels, drawing.draw_severities(panels) if drawn else None)
+    return every, panels, drawing.draw_severities(panels) if drawn else None
 
 
 def _severity_panel(work: Workbench, panel: declared.Panel, plans: Mapping[str, Plan]) -> Panel:
-    first = panel.series[0][1]
-    titled = replace(_titled(work, f"{panel.title}{_size(work, panel)}", first), metric=panel.metric)
-    lines = {name: _line(work, name, cell, plans[name]) for name, cell in panel.series if work.whole_runs(plans[name])}
+    """A line for each cell that has numbers, and the reasons for the others.
+
+    Where some of the corrupted images are enough the title says at which size, and how many of the inputs are corrupted.
+    """
+    preset, first, size = work.job.preset, panel.series[0][1], ""
+    if preset.few_corrupted:
+        share = f", 1 in {EVERY + 1}" if panel.metric.startswith("AUPRC") else ""
+        size = f" ({preset.pixels(str(first.backbone))} px{share})"
+    lines: dict[str, Line] = {}
     missing: dict[str, str] = {}
-    for name, plan in plans.items():
+    for name, cell in panel.series:
+        plan = plans[name]
         missing |= {name if runs == ALL else f"{name}, {runs}": reason for runs, reason in plan.missing.items()}
-        if plan.available and name not in lines:
+        if work.whole_runs(plan):
+            levels = [evaluation_sets(str(cell.ood_set), preset, severity=severity) for severity in preset.severities]
+            points = [statistics(list(work.values(plan, sets).values())) for sets in levels]
+            means, stds, counts = zip(*((point.mean, point.std, point.n) for point in points), strict=True)
+            lines[name] = Line(name, preset.severities, means, stds, counts)
+        elif plan.available:
             missing[name] = plan.reason
+    titled = replace(_titled(work, f"{panel.title}{size}", first), metric=panel.metric)
     if not lines:
         return replace(titled, reason=next(iter(missing.values())))
     return replace(titled, series=tuple(lines.values()), missing=missing)
 
 
-def _size(work: Workbench, panel: declared.Panel) -> str:
-    """Where some of the corrupted images are enough: at which size, and how many of the inputs are corrupted."""
-    preset, backbone = work.job.preset, str(panel.series[0][1].backbone)
-    share = f", 1 in {EVERY + 1}" if panel.metric.startswith("AUPRC") else ""
-    return f" ({preset.pixels(backbone)} px{share})" if preset.few_corrupted else ""
-
-
-def _line(work: Workbench, name: str, cell: CellKey, plan: Plan) -> Line:
-    preset = work.job.preset
-    levels = [evaluation_sets(str(cell.ood_set), preset, severity=severity) for severity in preset.severities]
-    points = [statistics(list(work.values(plan, sets).values())) for sets in levels]
-    means, stds, counts = zip(*((point.mean, point.std, point.n) for point in points), strict=True)
-    return Line(name, preset.severities, means, stds, counts)
+def _titled(work: Workbench, title: str, cell: CellKey) -> Panel:
+    """A panel under the name of the backbone that was measured."""
+    backbone = work.job.preset.substitute("backbone", cell.backbone)
+    title = title.replace(display_name(cell.backbone), display_name(backbone))
+    return Panel(title=title, keys=cell, substitutes=work.substitutes(cell))
 
 
 def _densities(work: Workbench, figure: declared.DensityFigure) -> Measured:
@@ -125,8 +223,7 @@ def _densities(work: Workbench, figure: declared.DensityFigure) -> Measured:
     work.make(plans)
     panels = [panel for model, plan in zip(figure.models, plans, strict=True) for panel in _density(work, model, plan)]
     drawn = [(panel, scores) for panel, scores in panels if scores]
-    picture = drawing.draw_densities(drawn) if drawn else None
-    return Measured(plans, [panel for panel, _ in panels], picture)
+    return plans, [panel for panel, _ in panels], drawing.draw_densities(drawn) if drawn else None
 
 
 def _ood_sets(work: Workbench) -> tuple[EvaluationSet, ...]:
@@ -169,13 +266,25 @@ def _pia(work: Workbench, figure: declared.PiaFigure) -> Measured:
     runs = [work.whole_runs(plan) for plan in plans]
     for plan, whole in zip(plans, runs, strict=True):
         if not whole:
-            return Measured(plans, [Panel(title="PIA", reason=plan.reason)], None)
+            return plans, [Panel(title="PIA", reason=plan.reason)], None
     scores = {str(whole[0].J): _pooled_scores(work, whole, plan.sets) for plan, whole in zip(plans, runs, strict=True)}
-    panels = [_pia_panel(measure, min(map(len, runs)), scores) for measure in ("EU", "TU")]
-    return Measured(plans, [panel for panel, _ in panels], drawing.draw_pia(panels))
+    panels: list[tuple[Panel, dict[str, Scores]]] = []
+    for measure in ("EU", "TU"):
+        chosen = {J: {name: of[f"credal.{measure}"] for name, of in sets.items()} for J, sets in scores.items()}
+        quantiles = {J: {name: _quantiles(values) for name, values in sets.items()} for J, sets in chosen.items()}
+        panel = Panel(title=f"Credal {measure}", measure=measure, n=min(map(len, runs)), quantiles=quantiles)
+        panels.append((panel, dict(chosen)))
+    return plans, [panel for panel, _ in panels], drawing.draw_pia(panels)
 
 
-def _pia_panel(measure: str, n: int, scores: Mapping[str, Mapping[str, Scores]]) -> tuple[Panel, dict[str, Scores]]:
-    chosen = {J: {name: values[f"credal.{measure}"] for name, values in row.items()} for J, row in scores.items()}
-    quantiles = {J: {name: _quantiles(values) for name, values in row.items()} for J, row in chosen.items()}
-    return Panel(title=f"Credal {measure}", measure=measure, n=n, quantiles=quantiles), dict(chosen)
+MEASURES: Final[Mapping[type[Any], Callable[[Workbench, Any], Measured]]] = {
+    declared.SeverityFigure: _severities,
+    declared.DensityFigure: _densities,
+    declared.PiaFigure: _pia,
+    declared.SimplexFigure: simplex_panels,
+    declared.BarsFigure: bars_panels,
+    declared.ConceptFigure: _concept,
+    DetectionEntry: estimate_panels,
+    DisagreementEntry: estimate_panels,
+}
+"""By the kind of a declaration what makes its panels, its picture and the plans they come from."""

@@ -1,1 +1,0 @@
-"""What the results say about the paper's claims."""

@@ -1,1 +1,0 @@
-"""Metrics: scores, probabilities and labels in, frozen results out."""

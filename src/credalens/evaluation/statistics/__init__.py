@@ -1,1 +1,0 @@
-"""How sure a metric is: intervals and paired tests."""

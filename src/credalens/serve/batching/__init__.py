@@ -1,1 +1,0 @@
-"""Requests gathered into batches, predicted together, and answered one by one."""

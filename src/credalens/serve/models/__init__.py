@@ -1,1 +1,0 @@
-"""What a server can serve: members' outputs, ONNX files, and models in Python."""
