@@ -13,8 +13,8 @@ import credalens
 
 BUDGET = ", max_nodes, tolerance, threads"
 SIGNATURES = {
-    "wrap": "probs, *, member_axis, class_axis, base, trim" + BUDGET,
-    "wrap_logits": "logits, *, member_axis, class_axis, base, trim" + BUDGET,
+    "wrap": "probs, *, member_axis, class_axis, base, trim, recalibration" + BUDGET,
+    "wrap_logits": "logits, *, member_axis, class_axis, base, trim, recalibration" + BUDGET,
     "probability_intervals": "probs, *, member_axis, threads",
     "intersection_probability": "lower, upper",
     "approximate_intervals": "lower, upper, classes",
@@ -42,7 +42,9 @@ def parameters(function: object) -> str:
 
 
 def test_names():
-    assert sorted(credalens.__all__) == sorted([*SIGNATURES, "CredalPrediction", "MemberSummary", "__version__"])
+    assert sorted(credalens.__all__) == sorted(
+        [*SIGNATURES, "CredalPrediction", "MemberSummary", "Recalibration", "__version__"]
+    )
     assert all(hasattr(credalens, name) for name in credalens.__all__)
 
 
@@ -114,7 +116,7 @@ PLOTS = ("axes", "member_bars", "series", "simplex")
 @pytest.mark.parametrize(
     "name",
     [
-        "guard.saved",
+        "storage.saved",
         "theme",
         *(f"evaluation.{name}" for name in EVALUATION),
         *(f"plots.{x}" for x in PLOTS),

@@ -19,7 +19,7 @@ from credalens.cli.side_files import read_class_names, read_groups, read_images
 from credalens.evaluation import select_threshold
 from credalens.evaluation.thresholds import Threshold
 from credalens.guard import ConformalSets, CoveringIntervals, DriftAlarm, Guard
-from credalens.guard.saved import checksum
+from credalens.storage.saved import checksum
 
 MUTANTS = 40
 ROWS = 40

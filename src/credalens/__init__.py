@@ -21,6 +21,7 @@ from credalens.core.intervals import (
     intersection_probability,
     probability_intervals,
 )
+from credalens.core.recalibration import Recalibration
 from credalens.core.summary import MemberSummary
 from credalens.prediction import CredalPrediction, wrap, wrap_logits
 
@@ -35,6 +36,7 @@ __all__ = [
     "CredalPrediction",
     "MemberSummary",
     "ProbabilityIntervals",
+    "Recalibration",
     "__version__",
     "approximate_intervals",
     "classical_uncertainty",

@@ -22,8 +22,17 @@ from credalens.core.entropy import shannon_entropy
 from credalens.core.hartley import hartley_of
 from credalens.core.hull import ConvexHull
 from credalens.core.intervals import ProbabilityIntervals, trimmed_between
-from credalens.core.members import Members, classes_last, in_common_precision, read_logits, read_stack, roughest
+from credalens.core.members import (
+    MemberArray,
+    Members,
+    classes_last,
+    in_common_precision,
+    read_logits,
+    read_stack,
+    roughest,
+)
 from credalens.core.options import MAX_NODES, TOLERANCE, Options
+from credalens.core.recalibration import Recalibration, check_recalibration, recalibrated, temperatures_of
 from credalens.core.scores import SCORES
 from credalens.core.summary import MemberSummary
 
@@ -50,6 +59,8 @@ class CredalPrediction:
     Entropies are accurate to the last digits of the results' dtype, but for ``aleatoric`` and ``epistemic`` of the rows that a
     warning counts; those of CUDA tensors narrower than float64 to about 2e-6 bits.
 
+    ``temperatures`` are those that its members were divided by, if they were recalibrated (`Recalibration`).
+
     ``wrap``, ``MemberSummary.prediction`` and the adapters of torch and scikit-learn return it.
     """
 
@@ -68,6 +79,7 @@ class CredalPrediction:
     _classical: Any = field(default=None)
     _threads: int | None = field(default=None)  # for what is computed on first access
     _rounding: float = 0.0  # of the members' probabilities, relatively: `credalens.arrays.rounding`
+    temperatures: tuple[float, ...] = ()
 
     @property
     def intervals(self) -> ProbabilityIntervals:
@@ -188,6 +200,7 @@ def wrap(
     class_axis: int = -1,
     base: float = 2,
     trim: float = 0,
+    recalibration: Recalibration | None = None,
     max_nodes: int = MAX_NODES,
     tolerance: float = TOLERANCE,
     threads: int | None = None,
@@ -205,12 +218,14 @@ def wrap(
     every bound is attained. With ten members or more that calibrates the intersection probability better and finds fewer OOD
     inputs by total uncertainty. Scores of averaging and the hull are of all members.
 
+    ``recalibration`` divides the logits of the members by temperatures that `Recalibration.fit` found, before anything else.
+
     >>> prediction = wrap([[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]])
     >>> prediction.probability.round(4), round(float(prediction.epistemic), 3)
     (array([0.325 , 0.2875, 0.3875]), 0.428)
     """
     options = Options.checked(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
-    return _predict(probs, "probs", member_axis, class_axis, options)
+    return _predict(probs, "probs", member_axis, class_axis, options, check_recalibration(recalibration))
 
 
 def wrap_logits(
@@ -220,6 +235,7 @@ def wrap_logits(
     class_axis: int = -1,
     base: float = 2,
     trim: float = 0,
+    recalibration: Recalibration | None = None,
     max_nodes: int = MAX_NODES,
     tolerance: float = TOLERANCE,
     threads: int | None = None,
@@ -232,19 +248,21 @@ def wrap_logits(
     [[0.5, 0.5]]
     """
     options = Options.checked(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
-    return _predict(logits, "logits", member_axis, class_axis, options)
+    return _predict(logits, "logits", member_axis, class_axis, options, check_recalibration(recalibration))
 
 
-def _predict(given: Any, kind: str, member_axis: int, class_axis: int, options: Options) -> CredalPrediction:
+def _predict(
+    given: Any, kind: str, member_axis: int, class_axis: int, options: Options, recalibration: Recalibration | None
+) -> CredalPrediction:
     """The credal prediction of "probs" or "logits": computed on their GPU where that is possible, else on the CPU."""
     logits = kind == "logits"
     warn_many_members(given, kind, class_axis=class_axis, stacklevel=3)
     least_rounding = roughest(given, logits=logits)
     values = given if logits else in_common_precision(given, class_axis=class_axis)
     values, member_axis = classes_last(values, member_axis, class_axis, kind)
-    prediction = _on_gpu(values, kind, member_axis, options, least_rounding)
+    prediction = _on_gpu(values, kind, member_axis, options, least_rounding, recalibration)
     if prediction is None:
-        members = read_logits(values, member_axis=member_axis) if logits else read_stack(values, member_axis, kind)
+        members = _read_members(values, kind, member_axis, recalibration)
         prediction = CredalPrediction(
             *decompose_members(members, options, kind, stacklevel=4),
             base=options.base,
@@ -253,10 +271,18 @@ def _predict(given: Any, kind: str, member_axis: int, class_axis: int, options: 
             _members=members.as_accepted(),
             _threads=options.threads,
             _rounding=max(least_rounding, members.array_kind.rounding),
+            temperatures=temperatures_of(recalibration),
         )
     if logits:
         warn_doubtful_logits(values, class_axis=class_axis, stacklevel=3)  # now, when a GPU has nothing left to do
     return prediction
+
+
+def _read_members(values: Any, kind: str, member_axis: int, recalibration: Recalibration | None) -> MemberArray:
+    """Members for the CPU path, which checks the rows of those that are read as they are."""
+    if recalibration is not None:
+        return recalibrated(read_stack(values, member_axis, kind), recalibration, kind)
+    return read_logits(values, member_axis=member_axis) if kind == "logits" else read_stack(values, member_axis, kind)
 
 
 def wrap_members(values: Any, *, logits: bool, **options: Any) -> CredalPrediction:
@@ -265,7 +291,12 @@ def wrap_members(values: Any, *, logits: bool, **options: Any) -> CredalPredicti
 
 
 def _on_gpu(
-    values: Any, kind: str, member_axis: int, options: Options, least_rounding: float
+    values: Any,
+    kind: str,
+    member_axis: int,
+    options: Options,
+    least_rounding: float,
+    recalibration: Recalibration | None,
 ) -> CredalPrediction | None:
     """The credal prediction of CUDA tensors, computed on their device; None where the CPU has to compute it.
 
@@ -276,11 +307,18 @@ def _on_gpu(
     from credalens.cuda import as_gpu_members
 
     members = as_gpu_members(tensor, kind, member_axis=member_axis)
+    if members is not None and recalibration is not None:
+        members = members.recalibrated(recalibration)
     if members is None or (arrays := members.decompose(options)) is None:
         return None
     rounded = max(least_rounding, rounding(array_kind_of(tensor).dtype, logits=kind == "logits"))
     return CredalPrediction(
-        *arrays, base=options.base, n_members=len(members.tensor), _members=members, _rounding=rounded
+        *arrays,
+        base=options.base,
+        n_members=len(members.tensor),
+        _members=members,
+        _rounding=rounded,
+        temperatures=temperatures_of(recalibration),
     )
 
 
@@ -309,4 +347,5 @@ def from_summary(summary: MemberSummary, options: Options, /) -> CredalPredictio
         _classical=from_bits(shannon_entropy(mean), entropy, restore, options),
         _threads=options.threads,
         _rounding=kind.rounding,
+        temperatures=summary.temperatures,
     )

@@ -151,5 +151,5 @@ def test_comparisons_do_not_let_nan_pass():
 
 
 def test_a_loader_that_words_nothing_is_found(monkeypatch):
-    monkeypatch.setattr("credalens.guard.saved.restoring", lambda *_: nullcontext())
+    monkeypatch.setattr("credalens.storage.saved.restoring", lambda *_: nullcontext())
     assert failures_of("saved_files")

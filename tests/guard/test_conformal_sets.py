@@ -13,7 +13,7 @@ from credalens import wrap
 from credalens.guard import ConformalSets, Guard, compare_sets
 from credalens.guard.binomial import binomial_interval, conformal_quantile, least_samples
 from credalens.guard.conformal_sets import NONCONFORMITY, Rows, SetScore, hashed_uniforms
-from credalens.guard.saved import SavedFormat
+from credalens.storage.saved import SavedFormat
 from tests.guard.earlier_files import earlier_fields
 from tests.strategies import batch_of, ensembles
 

@@ -14,7 +14,7 @@ from credalens import MemberSummary, wrap
 from credalens.core.scores import SCORES
 from credalens.guard import Guard
 from credalens.guard.decisions import REASONS
-from credalens.guard.saved import SavedFormat
+from credalens.storage.saved import SavedFormat
 from tests.guard.earlier_files import earlier_fields
 from tests.strategies import batch_of
 
@@ -182,7 +182,7 @@ def test_the_file_is_json_with_a_line_for_each_field(tmp_path):
     GUARD.save(tmp_path / "guard.json")
     text = (tmp_path / "guard.json").read_text()
     stored = json.loads(text)
-    assert stored["format"] == "credalens-guard-3"
+    assert stored["format"] == "credalens-guard-4"
     assert stored["promises"]["error rate"]["max_error"] == 0.05
     assert len(text.splitlines()) < 40
 
@@ -206,14 +206,14 @@ def test_fields_that_make_no_guard_are_refused(tmp_path, changes, message):
     path = tmp_path / "guard.json"
     SavedFormat("guard", 3).write(path, {**GUARD.saved_fields(), **changes})
     with pytest.raises(
-        ValueError, match=rf"guard.json is not a saved guard \(credalens-guard-3\): .*{re.escape(message)}"
+        ValueError, match=rf"guard.json is not a saved guard \(credalens-guard-4\): .*{re.escape(message)}"
     ):
         Guard.load(path)
 
 
 def test_a_newer_file_says_so(tmp_path):
-    SavedFormat("guard", 4).write(tmp_path / "guard.json", GUARD.saved_fields())
-    with pytest.raises(ValueError, match=r"credalens-guard-4, of a newer credalens. Update credalens"):
+    SavedFormat("guard", 5).write(tmp_path / "guard.json", GUARD.saved_fields())
+    with pytest.raises(ValueError, match=r"credalens-guard-5, of a newer credalens. Update credalens"):
         Guard.load(tmp_path / "guard.json")
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from credalens.guard import DriftAlarm
 from credalens.guard.binomial import binomial_interval
 from credalens.guard.drift import BETS, FixedReference, RankedScores, Wealth, grid_counts, upper_limits
-from credalens.guard.saved import SavedFormat
+from credalens.storage.saved import SavedFormat
 from tests import strategies  # noqa: F401  (settings)
 
 METHODS = pytest.mark.parametrize("method", ["online", "fixed"])

@@ -240,7 +240,7 @@ def test_scores_that_half_precision_changes_are_not_compared_with_others(score):
 
 def test_a_guard_of_the_first_version_keeps_its_promise_in_another_precision(tmp_path):
     """It compared scores to the last digit: half of these inputs have the highest entropy, up to rounding."""
-    from credalens.guard.saved import SavedFormat
+    from credalens.storage.saved import SavedFormat
 
     rng = np.random.default_rng(4)
     members = one_hot(rng, 2, ROWS)
@@ -254,7 +254,7 @@ def test_a_guard_of_the_first_version_keeps_its_promise_in_another_precision(tmp
 
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 def test_a_limit_of_the_first_version_that_was_its_threshold_accepts_what_ties_there(tmp_path, kind):
-    from credalens.guard.saved import SavedFormat
+    from credalens.storage.saved import SavedFormat
 
     rng = np.random.default_rng(5)
     members = tied(rng, 3, ROWS)

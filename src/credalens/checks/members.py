@@ -203,6 +203,11 @@ def check_merge(summary: Any, other: Any, /) -> None:
         )
     if summary.array_kind is None or other.array_kind is None:
         return
+    if bool(summary.temperatures) != bool(other.temperatures):
+        raise ValueError(
+            "members of one summary were recalibrated and those of the other were not; begin both with "
+            "MemberSummary(recalibration=r)."
+        )
     libraries = summary.array_kind.library, other.array_kind.library
     if libraries[0] != libraries[1]:
         raise TypeError(f"cannot merge summaries of {libraries[0]} and {libraries[1]} arrays.")

@@ -186,6 +186,14 @@ def check_tolerance(tolerance: float, /) -> float:
     return number
 
 
+def check_temperatures(temperatures: Any, /) -> tuple[float, ...]:
+    """Positive, finite numbers."""
+    values = tuple(check_real(t, "temperatures", "positive numbers") for t in temperatures)
+    if not all(0 < t < math.inf for t in values):
+        raise ValueError(f"temperatures must be positive and finite; got {temperatures!r}.")
+    return values
+
+
 def check_few_classes(classes: int, most: int, what: str) -> None:
     """Refuse work that is exponential in too many classes."""
     if classes > most:

@@ -162,17 +162,28 @@ def read_distributions(probs: Any, /, *, member_axis: int = 0, name: str = "prob
 
 def read_logits(logits: Any, /, *, member_axis: int = 0, name: str = "logits") -> MemberArray:
     """The softmax in float64 of member logits, which must be finite, or -inf for a class that is ruled out."""
-    members = read_stack(logits, member_axis, name)
-    with np.errstate(invalid="ignore"):  # a NaN that signals
-        z = members.array.astype(np.float64, order="C")
-    top = z.max(axis=-1, keepdims=True)
-    if not np.isfinite(top).all():  # NaN, +inf, or -inf in every class
-        raise_bad_logits(members.array, members.batch, name)
+    return softmax_of(read_stack(logits, member_axis, name), name)
+
+
+def softmax_of(members: MemberArray, name: str, temperatures: NDArray | None = None, /) -> MemberArray:
+    """The softmax in float64 of logits that were read as they are, divided by ``temperatures`` if there are any."""
+    z = check_logits(members, name)
     with np.errstate(over="ignore", under="ignore"):  # a difference that float64 cannot hold is a probability of zero
-        z -= top
+        z -= z.max(axis=-1, keepdims=True)
+        if temperatures is not None:
+            z /= temperatures
         np.exp(z, out=z)
     z /= z.sum(axis=-1, keepdims=True)
     return replace(members, array=z, array_kind=members.array_kind.of_softmax())
+
+
+def check_logits(members: MemberArray, name: str, /) -> NDArray[np.float64]:
+    """A copy in float64 of logits, none of which is NaN or +inf, nor is every class ruled out."""
+    with np.errstate(invalid="ignore"):  # a NaN that signals
+        z = members.array.astype(np.float64, order="C")
+    if not np.isfinite(z.max(axis=-1)).all():
+        raise_bad_logits(members.array, members.batch, name)
+    return z
 
 
 def read_stack(x: Any, member_axis: int, name: str, /) -> MemberArray:

@@ -13,6 +13,7 @@ from credalens.arrays import (
     all_reduce,
     array_kind_of,
     astype,
+    largest,
     namespace,
     rounding_of_all,
     short_repr,
@@ -24,6 +25,7 @@ from credalens.checks.members import check_continues, check_member_axis, check_m
 from credalens.checks.options import check_count
 from credalens.core.members import in_common_precision, one_member, read_stack, roughest
 from credalens.core.options import MAX_NODES, TOLERANCE, Options
+from credalens.core.recalibration import Recalibration, check_recalibration
 
 if TYPE_CHECKING:
     from credalens.prediction import CredalPrediction
@@ -39,6 +41,9 @@ class MemberSummary:
     A thousand members take the memory of one: four arrays of at most (*batch, classes), in float64 on the members' device.
     ``update`` folds members in and returns the summary itself; ``merge`` combines two into a new one, in any grouping and
     order. ``MemberSummary()`` is the empty summary.
+
+    ``MemberSummary(recalibration=r)`` divides members by their temperatures as they are folded in, the first one by the first
+    temperature; ``r[3:]`` does so for a summary that begins with the fourth. ``temperatures`` are those of its members.
 
     ``MemberSummary(keep=k)`` also keeps the k + 1 lowest and highest values of every class, so that up to k members can be
     left out at each end: ``prediction(trim=0.1)`` of 40 members needs ``keep=4``.
@@ -59,10 +64,13 @@ class MemberSummary:
     keep: int = 0
     lowest: Any = None
     highest: Any = None  # of the negated values, so that both are sorted alike
+    recalibration: Recalibration | None = None
+    temperatures: tuple[float, ...] = ()
     __repr__ = short_repr
 
     def __post_init__(self) -> None:
         check_count(self.keep, "keep", least=0)
+        check_recalibration(self.recalibration)
 
     @property
     def origin(self) -> ArrayKind | None:
@@ -92,11 +100,13 @@ class MemberSummary:
                 raise_no_members("probs", tuple(probs.shape))
         merged = self
         for member in members:
-            if (summary := _summary_of(member, self.keep)) is None:
+            temperature = self.recalibration and self.recalibration.temperature(merged.count, member.shape[-1])
+            if (summary := _summary_of(member, self.keep, temperature)) is None:
                 if member_axis is None:
                     one_member(probs, "probs").refuse(one_member=True)
                 read_stack(probs, member_axis, "probs").refuse()
             summary.array_kind = summary.array_kind and summary.array_kind.rounded_by(least_rounding)
+            summary.recalibration = self.recalibration
             merged = merged.merge(summary)
         self.__dict__.update(merged.__dict__)  # only now: nothing changes where a member is refused
         return self
@@ -104,10 +114,16 @@ class MemberSummary:
     def merge(self, other: MemberSummary, /) -> MemberSummary:
         """A new summary of all members of both, as precise as the more precise one."""
         check_merge(self, other)
+        recalibration = self.recalibration or other.recalibration
         if self.array_kind is None or other.array_kind is None:
-            return replace(other if self.array_kind is None else self)
+            return replace(other if self.array_kind is None else self, recalibration=recalibration)
         xp = namespace(self.array_kind.library)
-        pairs = (self.lowest, other.lowest), (self.highest, other.highest)
+        kept = (None, None)
+        if self.keep:
+            kept = (
+                smallest(self.lowest, other.lowest, self.keep + 1),
+                smallest(self.highest, other.highest, self.keep + 1),
+            )
         return MemberSummary(
             self.count + other.count,
             xp.minimum(self.lower, other.lower),
@@ -116,7 +132,9 @@ class MemberSummary:
             self.sum_entropy + other.sum_entropy,
             self.array_kind.wider(other.array_kind),
             self.keep,
-            *((smallest(a, b, self.keep + 1) for a, b in pairs) if self.keep else ()),
+            *kept,
+            recalibration,
+            self.temperatures + other.temperatures,
         )
 
     def bounds(self, out: int = 0, /) -> tuple[Any, Any]:
@@ -146,6 +164,8 @@ class MemberSummary:
         from credalens.prediction import from_summary
 
         options = Options.checked(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+        if self.recalibration is not None and 0 < self.count < len(self.recalibration.temperatures):
+            self.recalibration.check(self.count, self.lower.shape[-1])
         return from_summary(self, options)
 
     def all_reduce(self, group: Any = None) -> MemberSummary:
@@ -167,18 +187,25 @@ class MemberSummary:
             kind = ArrayKind("torch", "cpu", "float64")
             nothing = kind.restore(np.zeros(shape))
             summary = MemberSummary(0, nothing + np.inf, nothing - np.inf, nothing, nothing.sum(-1), kind)
+        count = int(all_reduce(np.array([self.count]), "SUM", group=group)[0])
+        temperatures = _agreed_temperatures(summary, count, group)
         return MemberSummary(
-            int(all_reduce(np.array([self.count]), "SUM", group=group)[0]),
+            count,
             all_reduce(summary.lower, "MIN", group=group),
             all_reduce(summary.upper, "MAX", group=group),
             all_reduce(summary.sum_probability, "SUM", group=group),
             all_reduce(summary.sum_entropy, "SUM", group=group),
             _agreed_array_kind(summary, group),
+            recalibration=self.recalibration,
+            temperatures=temperatures,
         )
 
 
-def _summary_of(p: Any, keep: int) -> MemberSummary | None:
-    """The summary of one member (*batch, classes), renormalised in its own library; None if a row is not a distribution."""
+def _summary_of(p: Any, keep: int, temperature: float | None = None) -> MemberSummary | None:
+    """The summary of one member (*batch, classes), renormalised in its own library; None if a row is not a distribution.
+
+    It is divided by ``temperature``, if it has one.
+    """
     array_kind = array_kind_of(p)
     xp = namespace(array_kind.library)
     if len(p.shape) < 1:
@@ -189,9 +216,13 @@ def _summary_of(p: Any, keep: int) -> MemberSummary | None:
     if not bool(xp.all((q >= 0) & (abs(total - 1) <= row_tolerance(array_kind.dtype)))):
         return None
     q = q / total
+    if temperature is not None:
+        q = (q / largest(q)[..., None]) ** (1 / temperature)
+        q = q / xp.sum(q, axis=-1, keepdims=True)
     terms = q * xp.log2(xp.where(q > 0, q, total))  # any positive number does where q is 0
-    kept = (q[None], -q[None]) if keep else ()
-    return MemberSummary(1, q, q, q, -xp.sum(terms, axis=-1), array_kind, keep, *kept)
+    low, high = (q[None], -q[None]) if keep else (None, None)
+    applied = () if temperature is None else (temperature,)
+    return MemberSummary(1, q, q, q, -xp.sum(terms, axis=-1), array_kind, keep, low, high, temperatures=applied)
 
 
 def _agreed_shape(shape: tuple[int, ...] | None, group: Any) -> tuple[int, ...] | None:
@@ -213,6 +244,19 @@ def _agreed_shape(shape: tuple[int, ...] | None, group: Any) -> tuple[int, ...] 
             f"has shape {shape}, and the largest and smallest among all are {shapes[0]} and {shapes[1]}."
         )
     return shapes[0]
+
+
+def _agreed_temperatures(summary: MemberSummary, count: int, group: Any) -> tuple[float, ...]:
+    """The temperatures of all members: those of one summary are lists of any length, so they are exchanged only if equal."""
+    own = {*summary.temperatures} or ({0.0} if summary.count else set())
+    extremes = np.array([max(own), -min(own)] if own else [-np.inf, -np.inf])
+    highest, negated = all_reduce(extremes, "MAX", group=group)
+    if highest != -negated:
+        raise ValueError(
+            f"all_reduce() adds summaries whose members have one temperature; these have {-negated:.6g} to {highest:.6g} (0 is "
+            "none). Recalibrate all members alike, or gather the summaries and merge() them."
+        )
+    return (float(highest),) * count if highest else ()
 
 
 def _agreed_array_kind(summary: MemberSummary, group: Any) -> ArrayKind:

@@ -18,6 +18,7 @@ from credalens.core.batches import for_each_chunk
 from credalens.core.decomposition import CredalArrays, Decomposition
 from credalens.core.members import MemberArray, read_logits, read_members
 from credalens.core.options import Options
+from credalens.core.recalibration import Recalibration, divided
 from credalens.cuda.decomposition import MOST_CLASSES, decompose
 from credalens.cuda.self_check import agrees_with_cpu
 
@@ -54,6 +55,12 @@ class GpuMembers:
         if results is None or len(self.batch) == 1:
             return results
         return results.map(lambda x: x.view(self.batch + x.shape[1:]))
+
+    def recalibrated(self, recalibration: Recalibration, /) -> GpuMembers:
+        """The same members, divided by temperatures on the device; rows that are no distributions stay as they are."""
+        recalibration.check(len(self.tensor), self.tensor.shape[-1])
+        temperatures = self.tensor.new_tensor(recalibration.temperatures, dtype=torch.float64)[:, None, None]
+        return replace(self, tensor=divided(self.tensor, temperatures, self.kind))
 
     def _refined(self, in_bits: Options, rows: Tensor, /) -> Tensor:
         """Lower entropies and bounds of rows that the device leaves open, by the CPU path."""

@@ -20,9 +20,9 @@ from credalens.arrays import ROUNDINGS, array_kind_of, to_numpy
 from credalens.checks.arrays import read_labels, warn_shifted_labels
 from credalens.checks.options import check_choice, check_count, check_fraction, check_real, count_text
 from credalens.guard.binomial import conformal_quantile, least_samples, most_hits
-from credalens.guard.saved import Saved, SavedFormat, numbers
 from credalens.guard.signature import Signature, difference
 from credalens.prediction import CredalPrediction
+from credalens.storage.saved import Saved, SavedFormat, numbers
 
 DIGITS: Final = 2.0**-20
 """Relative to a probability, or to one for sums and differences of some: ten times the rounding of float32."""
@@ -201,7 +201,7 @@ class ConformalSets(Saved):
     :ivar n_samples: how many samples it was fitted on.
     """
 
-    FORMAT = SavedFormat("conformal-sets", 3, {1: of_earlier_version, 2: of_earlier_version})
+    FORMAT = SavedFormat("conformal-sets", 4, {1: of_earlier_version, 2: of_earlier_version, 3: dict})
 
     score: SetScore
     alpha: float
@@ -281,7 +281,7 @@ class ConformalSets(Saved):
     @classmethod
     def restored(cls, fields: dict[str, Any], /) -> ConformalSets:
         """The sets from what :meth:`saved_fields` gave, as read from a file."""
-        score, signature = SetScore(**fields["score"]), Signature(**fields["fitted_on"])
+        score, signature = SetScore(**fields["score"]), Signature.restored(fields["fitted_on"])
         check_fraction(fields["alpha"], "alpha")
         return cls(**{**fields, "score": score, "fitted_on": signature, "thresholds": numbers(fields["thresholds"])})
 

@@ -15,9 +15,9 @@ from credalens.checks.intervals import trusted_intervals
 from credalens.checks.options import check_fraction, count_text
 from credalens.core.intervals import ProbabilityIntervals, tightened
 from credalens.guard.binomial import conformal_quantile, least_samples
-from credalens.guard.saved import Saved, SavedFormat
 from credalens.guard.signature import Signature
 from credalens.prediction import CredalPrediction
+from credalens.storage.saved import Saved, SavedFormat
 
 LEAST: Final = 0.1  # of an adaptive scale
 MOST: Final = 1 / LEAST  # a margin that makes every interval [0, 1]
@@ -40,7 +40,7 @@ class CoveringIntervals(Saved):
     :ivar raw_coverage: the share of calibration inputs that the intervals hold as they are.
     """
 
-    FORMAT = SavedFormat("covering-intervals", 2, {1: dict})
+    FORMAT = SavedFormat("covering-intervals", 3, {1: dict, 2: dict})
 
     alpha: float
     adaptive: bool
@@ -91,7 +91,7 @@ class CoveringIntervals(Saved):
     @classmethod
     def restored(cls, fields: dict[str, Any], /) -> CoveringIntervals:
         """The intervals from the fields of a file."""
-        return cls(**{**fields, "fitted_on": Signature(**fields["fitted_on"])})
+        return cls(**{**fields, "fitted_on": Signature.restored(fields["fitted_on"])})
 
 
 def largest_violations(prediction: CredalPrediction, answers: Any, /, *, adaptive: bool = False) -> NDArray[np.float64]:

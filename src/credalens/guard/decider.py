@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from credalens import __version__
 from credalens.arrays import array_kind_of, to_numpy
 from credalens.checks.arrays import read_labels
-from credalens.checks.options import check_base, check_choice, check_count, check_fraction, check_tolerance, check_trim
+from credalens.checks.options import (
+    check_base,
+    check_choice,
+    check_count,
+    check_fraction,
+    check_temperatures,
+    check_tolerance,
+    check_trim,
+)
 from credalens.core.scores import DEFAULT, FALLBACK_SCORES, SCORES, highest_possible
 from credalens.guard.binomial import (
     PValueTable,
@@ -30,7 +38,6 @@ from credalens.guard.conformal_sets import ConformalSets, of_earlier_version
 from credalens.guard.decisions import DecisionCounts, Decisions, PromiseCheck, Reason
 from credalens.guard.limit_search import promised_limit
 from credalens.guard.risk import Promise, Risk, read_risks
-from credalens.guard.saved import Saved, SavedFormat, checksum, number, numbers, plain_fields
 from credalens.guard.signature import (
     POINTS,
     CalibrationData,
@@ -41,6 +48,7 @@ from credalens.guard.signature import (
     scores_of,
 )
 from credalens.prediction import CredalPrediction
+from credalens.storage.saved import Saved, SavedFormat, checksum, number, numbers, plain_fields
 
 UNIFORM: Final = ", because their credal sets contain the uniform distribution or nearly do"
 MANY_SCORES: Final = 1 << 14  # at a time: worth a table, which takes a millisecond to make
@@ -55,7 +63,13 @@ def _from_version_1(stored: dict[str, Any]) -> dict[str, Any]:
 
 def _from_version_2(stored: dict[str, Any]) -> dict[str, Any]:
     """The fields of a guard whose sets drew theta in another way, and whose note was called members."""
-    return {**stored, "note": stored["members"], "sets": stored["sets"] and of_earlier_version(stored["sets"])}
+    sets = stored["sets"] and of_earlier_version(stored["sets"])
+    return _from_version_3({**stored, "note": stored["members"], "sets": sets})
+
+
+def _from_version_3(stored: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a guard that knew of no recalibration."""
+    return {**stored, "temperatures": []}
 
 
 @final
@@ -79,7 +93,7 @@ class Guard(Saved):
     :ivar scores: of the calibration data, sorted.
     """
 
-    FORMAT = SavedFormat("guard", 3, {1: _from_version_1, 2: _from_version_2})
+    FORMAT = SavedFormat("guard", 4, {1: _from_version_1, 2: _from_version_2, 3: _from_version_3})
 
     signature: Signature
     score: str
@@ -387,6 +401,7 @@ class Guard(Saved):
                 check_trim(stored["trim"]),
                 check_tolerance(stored["rounding"]),
                 check_base(stored["base"]),
+                check_temperatures(stored["temperatures"]),
             ),
             score=check_choice(stored["score"], tuple(SCORES), "score"),
             point=check_choice(stored["point"], POINTS, "point"),

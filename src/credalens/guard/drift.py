@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from credalens.checks.arrays import read_sample_scores, read_scores
 from credalens.checks.options import check_choice, check_count, check_fraction, check_tolerance, count_text
 from credalens.guard.binomial import upper_bound
-from credalens.guard.saved import Saved, SavedFormat, number, numbers
 from credalens.guard.signature import DIGITS, Slack
+from credalens.storage.saved import Saved, SavedFormat, number, numbers
 
 CHUNK = 256  # scores that are compared pair by pair
 STEP = 1.05  # from one count of the margin's grid to the next

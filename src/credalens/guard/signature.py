@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from credalens.arrays import ROUNDING, ROUNDINGS, is_of_one_dtype, to_numpy, top_class
 from credalens.checks.arrays import read_labels, refuse_values, warn_shifted_labels
-from credalens.checks.options import check_choice, check_same_base, count_text
+from credalens.checks.options import check_choice, check_same_base, check_temperatures, count_text
 from credalens.core.hartley import EXACT_CLASSES, TOLERANCE
 from credalens.core.scores import SCORES
 from credalens.prediction import CredalPrediction
@@ -86,6 +86,7 @@ class Signature:
 
     :ivar rounding: of the members' probabilities, relatively; predictions with any other may come.
     :ivar base: of the logarithm; it matters only where a score that measures information is compared.
+    :ivar temperatures: that members were divided by; none if they were not recalibrated.
     """
 
     classes: int
@@ -93,6 +94,7 @@ class Signature:
     trim: float
     rounding: float = 0.0
     base: float = 2.0
+    temperatures: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, prediction: CredalPrediction, /) -> Signature:
@@ -101,7 +103,12 @@ class Signature:
         if 0 in prediction.lower.shape:
             raise ValueError(f"the batch is empty: its shape is {tuple(prediction.lower.shape[:-1])}.")
         classes, trim = int(prediction.lower.shape[-1]), float(prediction.trim)
-        return cls(classes, prediction.n_members, trim, prediction._rounding, prediction.base)
+        return cls(classes, prediction.n_members, trim, prediction._rounding, prediction.base, prediction.temperatures)
+
+    @classmethod
+    def restored(cls, fields: dict[str, Any], /) -> Signature:
+        """The signature from the fields of a file; earlier ones know no temperatures."""
+        return cls(**{**fields, "temperatures": check_temperatures(fields.get("temperatures", []))})
 
     def without_base(self) -> dict[str, Any]:
         """The fields of files of what compares probabilities, not scores."""
@@ -122,6 +129,12 @@ class Signature:
                 "intervals depend on the number of members, so that no promise would hold. Fit it again with "
                 f"{count_text(other.n_members, 'member')}."
             )
+        if other.temperatures != self.temperatures:
+            raise ValueError(
+                f"this was fitted on {_recalibrated(self)} and the prediction has {_recalibrated(other)}: scores and "
+                "probabilities change with the temperature, so that no promise would hold. Use the same recalibration= "
+                "(--recalibration) as for its calibration data, or fit it again."
+            )
         if score is not None and SCORES[score].unit == "information":
             check_same_base(other.base, self.base, f"this guard is for {score!r}")
         differ = other.rounding != self.rounding and max(other.rounding, self.rounding) >= HALF
@@ -134,8 +147,18 @@ class Signature:
 
     def slack(self, score: str, rounding: float | None = None, /) -> Slack:
         """The slack that rounding by ``rounding`` gives a score; by default members were rounded as the calibration data."""
-        differing = 0.0 if rounding is None else difference(self.rounding, rounding)
+        sharpened = max((1.0, *(1 / t for t in self.temperatures)))
+        differing = 0.0 if rounding is None else sharpened * difference(self.rounding, rounding)
         return slack_of(score, classes=self.classes, base=self.base, rounding=differing)
+
+
+def _recalibrated(signature: Signature) -> str:
+    temperatures = sorted({*signature.temperatures})
+    if not temperatures:
+        return "members as they are"
+    return (
+        f"members recalibrated by {' to '.join(f'{t:.4g}' for t in dict.fromkeys((temperatures[0], temperatures[-1])))}"
+    )
 
 
 def check_prediction(x: Any, /) -> None:

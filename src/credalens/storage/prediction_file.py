@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from credalens.arrays import to_numpy
-from credalens.checks.options import check_base, check_count, check_tolerance, check_trim, needing
+from credalens.checks.options import check_base, check_count, check_temperatures, check_tolerance, check_trim, needing
 from credalens.core.classical import ClassicalUncertainty
 from credalens.prediction import ARRAYS, CredalPrediction
 from credalens.storage.atomic import atomic_file, check_file
@@ -21,7 +21,7 @@ from credalens.storage.formats.files import check_unfolded, restoring
 
 FORMAT: Final = "credalens-prediction-1"
 CLASSICAL: Final = ("total", "aleatoric", "epistemic")
-NUMBERS: Final = ("base", "n_members", "trim")
+NUMBERS: Final = ("base", "n_members", "trim", "temperatures")
 
 
 def save_prediction(prediction: CredalPrediction, path: str | os.PathLike[str], /) -> None:
@@ -67,6 +67,7 @@ def _restored(stored: dict[str, Any]) -> CredalPrediction:
         trim=check_trim(header["trim"]),
         _classical=classical,
         _rounding=check_tolerance(header.get("rounding", 0.0)),
+        temperatures=check_temperatures(header.get("temperatures", [])),
     )
 
 

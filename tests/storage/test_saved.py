@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from credalens import wrap
 from credalens.guard import ConformalSets, CoveringIntervals, DriftAlarm, Guard
-from credalens.guard.saved import SavedFormat, checksum, number, numbers
+from credalens.storage.saved import SavedFormat, checksum, number, numbers
 
 RULE = SavedFormat("rule")
 FIELDS = {"limit": 0.1 + 0.2, "names": ["ä", "b"], "inner": {"n": 3, "none": None}, "empty": {}}
