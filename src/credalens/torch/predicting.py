@@ -88,7 +88,7 @@ def predict_batches(
             results.append(arrays)
         if folder:
             folder.finish(len(results))
-    return _joined(results, settings["base"], settings["n_members"], run.returns)
+    return _joined(results, settings, run.returns)
 
 
 def load_prediction(
@@ -97,7 +97,7 @@ def load_prediction(
     """Read what ``CredalWrapper.predict(loader, output=folder)`` wrote; with ``partial=True`` also of an unfinished run."""
     check_choice(returns, RETURNS, "returns")
     settings, results = read_results(Path(folder), partial=partial)
-    return _joined(results, settings["base"], settings["n_members"], returns)
+    return _joined(results, settings, returns)
 
 
 def _batches(data: Iterable[Any] | Tensor, batch_size: int) -> tuple[Iterable[Any], int | None]:
@@ -154,7 +154,7 @@ def _arrays(prediction: CredalPrediction) -> Arrays:
     return {**arrays, "members": members.array, "members_dtype": np.array(members.array_kind.dtype)}
 
 
-def _joined(results: list[Arrays], base: float, n_members: int, returns: str) -> CredalPrediction:
+def _joined(results: list[Arrays], settings: Mapping[str, Any], returns: str) -> CredalPrediction:
     """One prediction from the arrays of all batches."""
     if not results:
         raise ValueError("there were no batches; an iterator that was already used gives none.")
@@ -175,5 +175,11 @@ def _joined(results: list[Arrays], base: float, n_members: int, returns: str) ->
     fields: dict[str, Any] = {name: joined(name) for name in ARRAYS}
     rounding = rounding_of_all(*(float(arrays.get("rounding", 0.0)) for arrays in results))
     return CredalPrediction(
-        **fields, base=base, n_members=n_members, _members=members, _classical=classical, _rounding=rounding
+        **fields,
+        base=settings["base"],
+        n_members=settings["n_members"],
+        _members=members,
+        _classical=classical,
+        _rounding=rounding,
+        temperatures=tuple(settings.get("temperatures", ())),
     )

@@ -109,7 +109,8 @@ def _named(where: str, name: Any, value: Any) -> tuple[tuple[str, Any], tuple[st
 
 Arrays = dict[str, NDArray]
 INPUTS: Final = "inputs"  # the array that holds the digest of the batch's inputs
-DEFAULTS: Final = {"max_nodes": 20_000, "tolerance": 1e-12, "digest": 1}  # settings that older manifests do not name
+# Settings that older manifests do not name.
+DEFAULTS: Final = {"max_nodes": 20_000, "tolerance": 1e-12, "digest": 1, "temperatures": []}
 PHRASES: Final = {
     "weights": "the members' weights differ",
     "digest": "another version of credalens digested weights and inputs in another way",

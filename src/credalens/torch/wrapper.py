@@ -16,6 +16,7 @@ from credalens.checks.doubtful_members import warn_of_members
 from credalens.checks.options import check_choice, check_count
 from credalens.core.members import in_common_precision, roughest
 from credalens.core.options import MAX_NODES, TOLERANCE, Options
+from credalens.core.recalibration import Recalibration, check_recalibration, divided, temperatures_of
 from credalens.core.summary import MemberSummary
 from credalens.guard import Decisions, Guard
 from credalens.guard.decider import guard_in_use
@@ -75,6 +76,8 @@ class CredalWrapper(nn.Module):
       at once; ``member_chunk`` limits both to that many members.
     - ``base`` of the logarithm, 2 for bits; ``max_nodes`` and ``tolerance`` are the budget of the lowest entropy, as in
       ``wrap``; ``threads`` limits the cores used by the solvers.
+    - ``recalibration``: a ``credalens.Recalibration`` fitted on predictions of these members; their outputs are divided by its
+      temperatures where they are, before anything is computed from them.
     - ``guard``: a ``credalens.guard.Guard`` fitted on predictions of this wrapper, which ``decide`` uses.
 
     Members that are modules are its children: ``to``, ``eval``, ``train`` and ``state_dict`` reach them. Members must be in
@@ -96,6 +99,7 @@ class CredalWrapper(nn.Module):
         samples: int | None = None,
         outputs: str = "logits",
         class_axis: int = -1,
+        recalibration: Recalibration | None = None,
         hull: bool = False,
         gradients: bool = False,
         vectorised: bool = False,
@@ -111,6 +115,7 @@ class CredalWrapper(nn.Module):
         self.samples = None if samples is None else check_count(samples, "samples")
         self.outputs = check_choice(outputs, OUTPUTS, "outputs")
         self.class_axis = class_axis
+        self.recalibration = check_recalibration(recalibration)
         self.hull, self.gradients, self.vectorised = hull, gradients, vectorised
         self.member_chunk = None if member_chunk is None else check_count(member_chunk, "member_chunk")
         options = Options.checked(base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
@@ -125,6 +130,9 @@ class CredalWrapper(nn.Module):
         self.members = member_modules(members, samples)
         if vectorised:
             check_same_architecture(self.each_member)
+        self.temperatures = temperatures_of(recalibration)  # numbers, since a graph knows no arrays of NumPy's
+        if recalibration is not None:
+            recalibration.check(self.n_members, recalibration.classes)
         self.training = False  # train() is for training through the wrapper
         self._warned = False
 
@@ -143,7 +151,7 @@ class CredalWrapper(nn.Module):
         with naming_bad_member(outputs, self.outputs):
             prediction = credal_prediction(torch.stack(in_common_precision(probs)), dtype=dtype, **self._budget)
         rounding = roughest([output.tensor for output in outputs], logits=self.outputs == "logits")
-        return replace(prediction, _rounding=rounding)
+        return replace(prediction, _rounding=rounding, temperatures=self.temperatures)
 
     def predict_batch(self, *args: Any, **kwargs: Any) -> CredalPrediction:
         """The credal prediction for one batch without gradients, whatever the wrapper's options."""
@@ -155,10 +163,12 @@ class CredalWrapper(nn.Module):
         with torch.no_grad():
             outputs = list(self._each_output(call))
         options = {"class_axis": self.class_axis, **self._budget}
-        if not in_graph:
-            return wrap_outputs(outputs, self.outputs, **options)
-        tensors = [output.tensor for output in outputs]
-        return prediction_in_graph(tensors, self.outputs, together=few_on_gpu, hull=self.hull, **options)
+        if in_graph:
+            tensors = [output.tensor for output in outputs]
+            prediction = prediction_in_graph(tensors, self.outputs, together=few_on_gpu, hull=self.hull, **options)
+        else:
+            prediction = wrap_outputs(outputs, self.outputs, **options)
+        return replace(prediction, temperatures=self.temperatures)
 
     def predict(
         self,
@@ -197,7 +207,7 @@ class CredalWrapper(nn.Module):
         CredalPrediction(members=5, batch=(1000,), classes=3, base=2)
         """
         run = Run(inputs, batch_size, autocast, progress, output, key, seed, returns)
-        settings = {name: getattr(self, name) for name in SETTINGS}
+        settings = {name: getattr(self, name) for name in SETTINGS} | {"temperatures": [*self.temperatures]}
         weights = {} if output is None else self.state_dict()
         device = next((x.device for x in (*self.parameters(), *self.buffers())), None)
         prediction = predict_batches(self.predict_batch, data, run, settings, weights, device)
@@ -218,7 +228,9 @@ class CredalWrapper(nn.Module):
             for output in outputs:
                 if not summary.count:
                     self._warn_doubtful(output, stacklevel=6)
-                summary = summary.merge(summary_of_output(output, self.outputs))
+                part = summary_of_output(output, self.outputs)
+                part.temperatures = self.temperatures[summary.count : summary.count + 1]
+                summary = summary.merge(part)
                 del output  # released before the next member runs
         return summary
 
@@ -251,6 +263,7 @@ class CredalWrapper(nn.Module):
         options = [f"outputs={self.outputs!r}"]
         options += [f"samples={self.samples}"] if self.samples else []
         options += [f"class_axis={self.class_axis}"] if self.class_axis != -1 else []
+        options += ["recalibrated"] if self.recalibration is not None else []
         options += [f"{name}=True" for name in ("hull", "gradients", "vectorised") if getattr(self, name)]
         return ", ".join(options)
 
@@ -260,6 +273,21 @@ class CredalWrapper(nn.Module):
         return {name: getattr(self, name) for name in ("base", "max_nodes", "tolerance", "threads")}
 
     def _each_output(self, call: Call) -> Generator[MemberOutput, None, None]:
+        """Run every pass and yield its output, divided by its temperature."""
+        if self.recalibration is None:
+            yield from self._each_raw_output(call)
+            return
+        kind = "logits" if self.outputs == "logits" else "probs"
+        for n, (member, tensor) in enumerate(self._each_raw_output(call)):
+            if not n:
+                self._warn_doubtful(MemberOutput(member, tensor), stacklevel=7)  # while its values are the member's
+            self.recalibration.check(self.n_members, tensor.shape[-1])
+            recalibrated = MemberOutput(member, divided(tensor, self.temperatures[n], kind))
+            del tensor
+            yield recalibrated
+            del recalibrated
+
+    def _each_raw_output(self, call: Call) -> Generator[MemberOutput, None, None]:
         """Run every pass and yield its output. Only the caller keeps outputs, so it decides how many are in memory.
 
         All members are checked before the first runs; on a GPU each just before it runs, while the GPU is still busy with
