@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -16,16 +17,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from credalens.arrays import top_class
 from credalens.checks.arrays import check_label_kind
 from credalens.checks.doubtful_members import warn_crude_members, warn_single_member
-from credalens.checks.options import check_base
+from credalens.checks.options import check_base, check_choice
 from credalens.core.classical import ClassicalUncertainty
 from credalens.core.decisions import credal_decision
 from credalens.core.intervals import intersection_probability
+from credalens.core.recalibration import THROUGH, Recalibration, check_recalibration
 from credalens.core.summary import MemberSummary
 from credalens.guard import Decisions, Guard
 from credalens.guard.decider import guard_in_use
 from credalens.prediction import CredalPrediction, wrap
 from credalens.sklearn.committee import Committee, committee_of, committee_of_list
-from credalens.sklearn.fitting import fit_members, read_training_data
+from credalens.sklearn.fitting import fit_members, fit_recalibration, read_training_data
 
 OTHER_GUARD: Final = (
     "the guard was fitted before these members were trained, and promises nothing about new ones. Fit it "
@@ -79,6 +81,14 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
     guard
         a ``credalens.guard.Guard``, fitted on ``credal_predict`` of calibration rows, which ``decide`` uses. Its classes
         are positions in ``classes_``: ``Guard.fit(model.credal_predict(X), np.searchsorted(model.classes_, y))``.
+    recalibrate
+        fit temperatures for the members (`credalens.Recalibration`): ``"credal"`` so that the intersection probability has the
+        lowest negative log-likelihood, ``"averaged"`` the mean, ``"members"`` each by itself; or use a ``Recalibration`` that
+        was fitted on predictions of such members. None leaves probabilities as they come.
+    recalibrate_on
+        the rows that tell the temperature, by members that were not trained on them. A number of folds: for each fold
+        members are trained on the others, so that ``fit`` takes that many times longer, and at last on all rows. A share
+        below one, such as 0.2: these rows are held out, and the members see the others only.
     random_state
         seed or generator that decides the seeds of all members.
     n_jobs
@@ -91,6 +101,8 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         members there are is ``credal_predict(X).n_members``.
     classes_
         the class labels, in the order of every last axis.
+    recalibration_
+        the ``Recalibration`` that is used, or None.
     n_features_in_, feature_names_in_
         as the members were fitted, if they have them.
 
@@ -116,6 +128,8 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         hull: bool = False,
         base: float = 2,
         guard: Guard | None = None,
+        recalibrate: str | Recalibration | None = None,
+        recalibrate_on: float = 5,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -126,6 +140,8 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         self.hull = hull
         self.base = base
         self.guard = guard
+        self.recalibrate = recalibrate
+        self.recalibrate_on = recalibrate_on
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -141,6 +157,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         hull: bool | None = None,
         base: float | None = None,
         guard: Guard | None = None,
+        recalibration: Recalibration | None = None,
         n_jobs: int | None = None,
     ) -> CredalClassifier:
         """Wrap fitted models without training: a list of classifiers, or an ensemble whose parts become the members.
@@ -165,7 +182,8 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         to 93 %, with single trees 69 to 81 %. Epistemic uncertainty alone finds them worse (52 to 70 %).
 
         ``hull`` and ``base`` are by default those of a CredalClassifier that is wrapped, else False and 2 (bits).
-        Its guard is not taken over, since groups can change the members: pass ``guard``.
+        Its guard and its recalibration are not taken over, since groups can change the members: pass ``guard`` and
+        ``recalibration``.
 
         Fitting the result again, or its ``clone``, trains clones of the ensemble, or of the first model in the list.
         """
@@ -186,7 +204,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
             values = [getattr(model, attribute) for model in sources if hasattr(model, attribute)]
             if values:
                 setattr(self, attribute, values[0])
-        return self._use(committee)
+        return self._use(committee, check_recalibration(recalibration))
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> CredalClassifier:
         """Train the members on rows X and one label for each row.
@@ -199,19 +217,33 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         estimator = self._estimator()
         validate_data(self, X, y, skip_check_array=True)
         data = read_training_data(X, y, fit_params, estimator)
-        models = fit_members(
+        train = partial(
+            fit_members,
             estimator,
-            data,
             n_members=self.n_members,
             resample=self.resample,
             random_state=self.random_state,
             n_jobs=self.n_jobs,
         )
+        recalibration = self.recalibrate
+        if isinstance(recalibration, str):
+            recalibration, data = fit_recalibration(
+                lambda rows: committee_of_list(train(rows), votes=self.votes),
+                data,
+                through=check_choice(recalibration, THROUGH, "recalibrate"),
+                on=self.recalibrate_on,
+                random_state=self.random_state,
+            )
+        models = train(data)
         if self.guard is not None:
             warnings.warn(OTHER_GUARD, stacklevel=2)
-        return self._use(committee_of_list(models, votes=self.votes, name="estimators_"))
+        committee = committee_of_list(models, votes=self.votes, name="estimators_")
+        return self._use(committee, check_recalibration(recalibration))
 
-    def _use(self, committee: Committee) -> CredalClassifier:
+    def _use(self, committee: Committee, recalibration: Recalibration | None) -> CredalClassifier:
+        if recalibration is not None:
+            recalibration.check(len(committee.groups), len(committee.classes))
+        self.recalibration_ = recalibration
         warn_single_member(len(committee.groups), stacklevel=3)
         self._committee = committee
         self.estimators_ = [fitted.model for fitted in committee.models]
@@ -237,7 +269,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
 
     def _summary(self, X: Any) -> MemberSummary:
         X = self._checked(X)
-        summary = self._committee.summary(X, n_jobs=self.n_jobs)
+        summary = self._committee.summary(X, recalibration=self.recalibration_, n_jobs=self.n_jobs)
         self._warn(summary)
         return summary
 
@@ -250,7 +282,8 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         if not self.hull:
             return self._summary(X).prediction(base=self.base)
         X = self._checked(X)
-        prediction = wrap(self._committee.stack(X, n_jobs=self.n_jobs), base=self.base)
+        members = self._committee.stack(X, n_jobs=self.n_jobs)
+        prediction = wrap(members, base=self.base, recalibration=self.recalibration_)
         self._warn(prediction)
         return prediction
 

@@ -25,6 +25,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from credalens.checks.options import check_count, count_text
+from credalens.core.recalibration import Recalibration, temperatures_of
 from credalens.core.summary import MemberSummary
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
@@ -161,13 +162,16 @@ class Committee:
         ends = [len(models) * g // count for g in range(count + 1)]
         return replace(self, groups=[models[start:stop] for start, stop in pairwise(ends)])
 
-    def summary(self, X: Any, /, *, n_jobs: int | None = None) -> MemberSummary:
+    def summary(
+        self, X: Any, /, *, recalibration: Recalibration | None = None, n_jobs: int | None = None
+    ) -> MemberSummary:
         """The summary of all members. Each job holds one state (rows, classes), however many members there are."""
         X, jobs = self._prepared(X), min(effective_n_jobs(n_jobs), len(self.groups))
         summaries = Parallel(n_jobs=jobs, require="sharedmem")(
-            delayed(_summary)(self.groups[job::jobs], X, len(self.classes)) for job in range(jobs)
+            delayed(_summary)(self.groups[job::jobs], X, len(self.classes), recalibration and recalibration[job::jobs])
+            for job in range(jobs)
         )
-        return sum(summaries, MemberSummary())
+        return replace(sum(summaries, MemberSummary()), temperatures=temperatures_of(recalibration))
 
     def stack(self, X: Any, /, *, n_jobs: int | None = None) -> NDArray[np.float64]:
         """The probabilities of all members, (members, rows, classes)."""
@@ -186,8 +190,10 @@ class Committee:
         return check_array(X, dtype=dtype, accept_sparse="csr", ensure_all_finite=False)
 
 
-def _summary(groups: Sequence[Sequence[FittedModel]], X: Any, classes: int) -> MemberSummary:
-    summary = MemberSummary()
+def _summary(
+    groups: Sequence[Sequence[FittedModel]], X: Any, classes: int, recalibration: Recalibration | None
+) -> MemberSummary:
+    summary = MemberSummary(recalibration=recalibration)
     for group in groups:
         p = _mean_probabilities(group, X, classes)
         try:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state, column_or_1d, indexable
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.parallel import Parallel, delayed
@@ -16,6 +17,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from credalens.checks.arrays import refuse_values
 from credalens.checks.options import check_choice, check_count
+from credalens.core.recalibration import Recalibration
+from credalens.sklearn.committee import Committee
 
 RESAMPLE = ("auto", "bootstrap", "reseed")
 SEED_NAMES = ("random_state", "random_seed")  # the second is CatBoost's
@@ -109,6 +112,39 @@ def fit_members(
         if undrawn.any():
             models[0].predict(_safe_indexing(data.X, np.flatnonzero(undrawn)))
     return list(models)
+
+
+def fit_recalibration(
+    train: Callable[[TrainingData], Committee], data: TrainingData, /, *, through: str, on: float, random_state: Any
+) -> tuple[Recalibration, TrainingData]:
+    """Temperatures from rows that their members were not trained on, and the rows on which the members are to be trained.
+
+    These are all rows where ``on`` is a number of folds, and those that are not held out where it is a share.
+    """
+    codes = np.unique(data.y, return_inverse=True)[1]
+    fewest = int(np.bincount(codes).min())
+    if isinstance(on, float) and 0 < on < 1:
+        held_out = StratifiedShuffleSplit(1, test_size=on, random_state=random_state)
+        splits = [next(held_out.split(codes, codes))] if fewest > 1 else []
+    else:
+        folds = min(check_count(on, "recalibrate_on (folds, or a share below 1)", least=2), fewest)
+        splits = (
+            [*StratifiedKFold(folds, shuffle=True, random_state=random_state).split(codes, codes)] if folds > 1 else []
+        )
+    if not splits:
+        raise ValueError(
+            "a class has a single row, which members cannot both learn and be judged by: recalibrate=None leaves their "
+            "probabilities as they come, or bring more rows of it."
+        )
+    probs, rows = [], []
+    for others, judged in splits:
+        part = data.rows(judged)
+        probs.append(train(data.rows(others)).stack(part.X))
+        rows.append(judged)
+    order = np.concatenate(rows)
+    weights = next((weight[order] for weight in data.weights.values()), None)
+    fitted = Recalibration.fit(np.concatenate(probs, axis=1), codes[order], through=through, weights=weights)
+    return fitted, (data.rows(splits[0][0]) if len(splits) == 1 else data)
 
 
 def _fit_member(estimator: Any, data: TrainingData, resample: str, seed: int) -> Any:
