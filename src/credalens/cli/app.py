@@ -33,8 +33,7 @@ COMMANDS: Final[dict[str, str]] = {
 
 ADDED: Final = "credalens.commands"
 """The entry points by which other packages add commands: ``train = "package.module:function"``."""
-HOW_TO_INSTALL: Final = {"credalens-paper": "pip install ./reproduction in a clone of the repository"}
-ADDED_BY: Final = {"train": "credalens-paper", "reproduce": "credalens-paper"}
+FROM_PAPER: Final = ("train", "reproduce")
 OTHER_HEADING: Final = "Added by other packages"
 
 
@@ -105,8 +104,9 @@ def _function_of(command: str) -> Any:
                 f"'{command}' cannot be loaded: {error}. Install {package} again, of the same version as credalens, with all "
                 "that it needs."
             )
-    if command in ADDED_BY:
-        return _refusing(f"'{command}' needs the package {ADDED_BY[command]}: {HOW_TO_INSTALL[ADDED_BY[command]]}.")
+    if command in FROM_PAPER:
+        how = "pip install ./reproduction in a clone of the repository"
+        return _refusing(f"'{command}' needs the package credalens-paper: {how}.")
     return getattr(importlib.import_module(f"credalens.cli.{command}"), command)
 
 
@@ -158,11 +158,8 @@ def main(args: Sequence[str] | None = None) -> None:
     """
     given = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in given
-    for stream in (
-        sys.stdout,
-        sys.stderr,
-    ):  # a name that the output's encoding lacks, as in a pipe on Windows, is no failure
-        if isinstance(stream, io.TextIOWrapper):
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that a pipe on Windows cannot encode is no failure
             stream.reconfigure(errors="backslashreplace")
     with noting_interrupts() as interrupts, warnings_as_lines():
         try:

@@ -5,23 +5,18 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from credalens.checks.options import escaped
-from credalens.cli.shared_options import Base, MaxBytes, MemberAxis, progress_bar
+from credalens.cli.shared_options import Base, Count, File, MaxBytes, MemberAxis, Named, Run, progress_bar
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from credalens.evaluation import Evaluation, ModelComparison
     from credalens.storage import Predictions
-
-
-File: Final = partial(typer.Option, metavar="FILE", show_default=False)
-Named: Final = partial(typer.Option, show_default=False)
-Run: Final = partial(typer.Option, rich_help_panel="Run")
 
 
 def evaluate(
@@ -63,12 +58,12 @@ def evaluate(
         metavar="RATE", help="Share of in-distribution inputs that the threshold may flag.",
     )] = 0.05,
     base: Base = "2",  # type: ignore[assignment]
-    bins: Annotated[int, typer.Option(metavar="N", min=1, help="Number of bins of the calibration error.")] = 15,
+    bins: Annotated[int, Count(help="Number of bins of the calibration error.")] = 15,
     replicates: Annotated[int, Run(metavar="N", min=40,
         help="Bootstrap draws for the intervals of AUPRC and FPR95; a 95 % interval needs at least 40.",
     )] = 300,
     seed: Annotated[int, Run(metavar="N", min=0, help="Seed of those draws.")] = 0,
-    threads: Annotated[int | None, Run(metavar="N", min=1, help="Threads; by default all cores.")] = None,
+    threads: Annotated[int | None, Count(help="Threads; by default all cores.", rich_help_panel="Run")] = None,
     max_bytes: MaxBytes = None,
     as_json: Annotated[bool, Run("--json", help="Print the results as JSON, without a progress bar.")] = False,
 ) -> None:  # fmt: skip
@@ -101,8 +96,13 @@ def evaluate(
     check_no_input([output / name for name in NAMES], inputs)
     check_no_input([output / name for name in older_report(output)], inputs)
     open_file = partial(open_predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
-    columns = None if groups is None else read_groups(groups, max_bytes=max_bytes)
-    pictures = None if images is None else read_images(images, max_bytes=max_bytes)
+    options: dict[str, Any] = {
+        "logits": logits, "id_name": name, "false_alarm_rate": false_alarm_rate, "base": base, "bins": bins,
+        "replicates": replicates, "seed": seed, "full_paths": full_paths, "threads": threads,
+        "groups": None if groups is None else read_groups(groups, max_bytes=max_bytes),
+        "images": None if images is None else read_images(images, max_bytes=max_bytes),
+    }  # fmt: skip
+    made = [made_by(full_paths=full_paths)]
 
     def evaluated(folder: Path, progress: Any) -> Evaluation:
         members = open_file(folder / id_file)
@@ -110,29 +110,18 @@ def evaluate(
             members,
             labels=labels_of(labels, members, max_bytes),
             ood={of: open_file(folder / path) for of, path in ood_files.items()},
-            logits=logits,
             class_names=None if classes is None else read_class_names(classes, members.classes),
-            id_name=name,
-            groups=columns,
-            images=pictures,
-            false_alarm_rate=false_alarm_rate,
-            base=base,
-            bins=bins,
-            replicates=replicates,
-            seed=seed,
-            full_paths=full_paths,
-            threads=threads,
             progress=progress,
+            **options,
         )
 
-    made = made_by(full_paths=full_paths)
     with progress_bar(hidden=as_json) as progress:
         if models:
             comparison = compare_models({of: evaluated(folder, progress) for of, folder in models.items()})
-            comparison.report(output, title=title, made=[made])
+            comparison.report(output, title=title, made=made)
         else:
             evaluation = evaluated(Path(), progress)
-            write_report(evaluation, output, title=title, figures=figures, made=[made], progress=progress)
+            write_report(evaluation, output, title=title, figures=figures, made=made, progress=progress)
     if as_json:
         result = comparison.as_dict() if models else evaluation.headline()
         typer.echo(escaped(json.dumps({"report": str(output / "report.html"), **result}, ensure_ascii=False)))

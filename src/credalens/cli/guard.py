@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -14,7 +14,7 @@ import typer
 from credalens.checks.options import count_text, escaped
 from credalens.cli.app import OneCommand, OneGroup
 from credalens.cli.evaluate import labels_of
-from credalens.cli.shared_options import Base, MaxBytes, MemberAxis
+from credalens.cli.shared_options import Base, Count, File, Logits, MaxBytes, MemberAxis
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,16 +28,11 @@ BROKEN: Final = 3
 COUNTED: Final = ("rows", "unlike", "accepted", "offered", "errors", "misses")
 CHECKED: Final = ("name", "promised", "hits", "n", "low", "high", "p_value", "holds_up_to", "observed", "kept")
 guard = typer.Typer(cls=OneGroup, add_completion=False, rich_markup_mode="markdown")
-Labels = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="True classes of the rows; not needed if the file of predictions contains labels.",
-        show_default=False,
-    ),
-]
-Logits = Annotated[bool, typer.Option("--logits", help="The predictions are logits, not probabilities.")]
-Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads.", show_default="all cores")]
+Labels = Annotated[Path | None, File(
+    help="True classes of the rows; not needed if the file of predictions contains labels.",
+)]  # fmt: skip
+Threads = Annotated[int | None, Count(help="Threads.", show_default="all cores")]
+NoPromise: Final = partial(typer.Option, metavar="RATE", show_default="no promise")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -59,71 +54,41 @@ def describe(context: typer.Context) -> None:
 
 @guard.command(cls=OneCommand)
 def fit(
-    predictions: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PREDICTIONS",
-            help="Members' predictions for calibration data, (members, rows, classes): .npy, .npz, .parquet or .safetensors. "
-            "Members must not be trained on these data, and later inputs should be like them.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to write the guard, as JSON.", show_default=False),
-    ],
+    predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False,
+        help="Members' predictions for calibration data, (members, rows, classes): .npy, .npz, .parquet or .safetensors. "
+        "Members must not be trained on these data, and later inputs should be like them.",
+    )],
+    output: Annotated[Path, File("--output", "-o", help="Where to write the guard, as JSON.")],
     labels: Labels = None,
-    score: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="The score that decides, by its name in the catalogue; with few classes mean_total."
-        ),
-    ] = "total",
-    false_alarm_rate: Annotated[
-        float,
-        typer.Option(
-            metavar="RATE",
-            min=0,
-            max=1,
-            help="Largest share of new inputs like these to call unlike them, on average over calibration data; 0: no promise.",
-        ),
-    ] = 0.05,
-    max_error: Annotated[
-        float | None,
-        typer.Option(
-            metavar="RATE", help="Most errors among accepted inputs; needs labels.", show_default="no promise"
-        ),
-    ] = None,
-    max_class_error: Annotated[
-        float | None,
-        typer.Option(metavar="RATE", help="The same within every true class.", show_default="no promise"),
-    ] = None,
+    score: Annotated[str, typer.Option(
+        metavar="NAME", help="The score that decides, by its name in the catalogue; with few classes mean_total.",
+    )] = "total",
+    false_alarm_rate: Annotated[float, typer.Option(metavar="RATE", min=0, max=1,
+        help="Largest share of new inputs like these to call unlike them, on average over calibration data; 0: no promise.",
+    )] = 0.05,
+    max_error: Annotated[float | None, NoPromise(help="Most errors among accepted inputs; needs labels.")] = None,
+    max_class_error: Annotated[float | None, NoPromise(help="The same within every true class.")] = None,
     confidence: Annotated[float, typer.Option(metavar="P", help="Confidence of the promises about errors.")] = 0.95,
-    point: Annotated[
-        str, typer.Option(metavar="intersection|mean", help="The point prediction to use.")
-    ] = "intersection",
-    sets: Annotated[
-        float | None,
-        typer.Option(
-            metavar="ALPHA",
-            help="Offer sets of classes that miss the true one with at most this probability; needs labels.",
-            show_default="no sets",
-        ),
-    ] = None,
-    set_method: Annotated[
-        str, typer.Option(metavar="NAME", help="How sets are made: lac, aps, intersection, ...")
-    ] = "lac",
-    largest_set: Annotated[int, typer.Option(metavar="N", min=1, help="Most classes in a set that is offered.")] = 3,
-    note: Annotated[
-        str, typer.Option("--note", "--members", metavar="TEXT", help="Note on the members, kept in the file.")
-    ] = "",
+    point: Annotated[str, typer.Option(
+        metavar="intersection|mean", help="The point prediction to use.",
+    )] = "intersection",
+    sets: Annotated[float | None, typer.Option(metavar="ALPHA", show_default="no sets",
+        help="Offer sets of classes that miss the true one with at most this probability; needs labels.",
+    )] = None,
+    set_method: Annotated[str, typer.Option(
+        metavar="NAME", help="How sets are made: lac, aps, intersection, ...",
+    )] = "lac",
+    largest_set: Annotated[int, Count(help="Most classes in a set that is offered.")] = 3,
+    note: Annotated[str, typer.Option(
+        "--note", "--members", metavar="TEXT", help="Note on the members, kept in the file.",
+    )] = "",
     logits: Logits = False,
     member_axis: MemberAxis = None,
     base: Base = "2",  # type: ignore[assignment]
     threads: Threads = None,
     max_bytes: MaxBytes = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Learn from calibration data which predictions to accept, and write the guard.
 
     The guard abstains on inputs that are unlike the calibration data. With labels it can also promise how many of the accepted
@@ -136,13 +101,11 @@ def fit(
         credalens guard fit id.npz --labels y.npy --sets 0.1 --largest-set 3 -o guard.json
     """
     from credalens.guard import ConformalSets, Guard
-    from credalens.storage import open_predictions
     from credalens.storage.atomic import check_file, check_no_input
-    from credalens.storage.source import Source, wrap_chunk
+    from credalens.storage.source import wrap_chunk
 
     check_no_input([check_file(output)], [predictions, labels])
-    stored = open_predictions(predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
-    truth, source = labels_of(labels, stored, max_bytes), Source(str(stored.path), stored, logits)
+    source, truth = _opened(predictions, labels, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
     if sets is not None and truth is None:
         raise ValueError("sets of classes need labels, the true classes of the calibration inputs.")
     prediction = wrap_chunk(source, source.read(0, source.rows), base=base, threads=threads)
@@ -163,9 +126,8 @@ def fit(
     fitted.save(output)
     if as_json:
         promised = [asdict(promise) for promise in fitted.promises]
-        typer.echo(
-            json.dumps({"guard": str(output), "digest": fitted.digest, "promised": promised, **_plain(counts, fitted)})
-        )
+        about = {"guard": str(output), "digest": fitted.digest, "promised": promised}
+        typer.echo(json.dumps(about | _plain(counts, fitted)))
         return
     _print_counts(counts, "On the calibration data")
     _print_promises(fitted)
@@ -197,12 +159,10 @@ def check(
         credalens guard check guard.json new.npz --labels y.npy --json
     """
     from credalens.guard import Guard
-    from credalens.storage import open_predictions
-    from credalens.storage.source import Source
 
     loaded = Guard.load(guard_file)
-    stored = open_predictions(predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
-    counts = _count(loaded, Source(str(stored.path), stored, logits), labels_of(labels, stored, max_bytes), threads)
+    source, truth = _opened(predictions, labels, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
+    counts = _count(loaded, source, truth, threads)
     if as_json:
         typer.echo(json.dumps(_plain(counts, loaded)))
     else:
@@ -210,6 +170,14 @@ def check(
         _print_checks(counts, loaded)
     if not all(found.kept for found in counts.checks):
         raise typer.Exit(BROKEN)
+
+
+def _opened(predictions: Path, labels: Path | None, **options: Any) -> tuple[Source, NDArray | None]:
+    from credalens.storage import open_predictions
+    from credalens.storage.source import Source
+
+    stored = open_predictions(predictions, **options)
+    return Source(str(stored.path), stored, stored.logits), labels_of(labels, stored, options["max_bytes"])
 
 
 def _count(fitted: Guard, source: Source, labels: NDArray | None, threads: int | None) -> DecisionCounts:
@@ -263,9 +231,8 @@ def _luck(promise: Promise) -> str:
     if promise.refused is None or promise.highest is None or promise.refused_at_highest is None:
         return ""  # of a file of an older version
     observed = promise.errors / promise.accepted
-    broken = (
-        " and a guard that is fitted all the same breaks the promise" if promise.highest > promise.max_error else ""
-    )
+    breaks = promise.highest > promise.max_error
+    broken = " and a guard that is fitted all the same breaks the promise" if breaks else ""
     return (
         f"The confidence counts calibration data that are refused as well: at the observed error rate, {observed:.2%}, that is "
         f"{promise.refused:.0%} of such data; at the highest that these allow, {promise.highest:.2%}, it is "

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -15,76 +17,68 @@ from credalens.cli.shared_options import (
     PANEL,
     Address,
     Base,
+    Count,
     Engine,
+    File,
+    Logits,
     MaxBytes,
     MemberAxis,
+    Run,
     check_engine,
-    count,
     progress_bar,
-)
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from credalens.scoring import FolderSummary, ScoreSummary
 
-
-def _option(text: str, metavar: str | None = None, /, *names: str, panel: str | None = None, **more: Any) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, **more)
-
-
-PREDICTIONS: Final = (
-    "Members' predictions, (members, rows, classes): .npy, .npz, .parquet or .safetensors; or a folder of Parquet files; or "
-    "several folders, one for each model, with the same row ids."
-)
-OUTPUT: Final = (
-    "Where to write: a .parquet or .npz file, or a folder if the input is one. An older file is replaced, but never the "
-    "input."
-)
-RULE: Final = (
-    "Which classes stay in the set: interval_dominance, maximality, e_admissibility, gamma_maximin or gamma_maximax."
-)
-WHICH_SCORES: Final = (
-    "Scores to write, by their names in the catalogue: total, epistemic, imprecision, hartley, mean_total, ..."
-)
-USUAL_SCORES: Final = "total, aleatoric and epistemic, of credal sets and of averaging"
-GUARD: Final = "Guard that decides about every row, made by credalens guard fit."
-ID: Final = "Column of row ids, kept in the output; needed for several folders."
-USUAL_ID: Final = "id for several folders, else none"
-ON_ERROR: Final = "Stop at a part that is damaged or has a bad row, or skip the part."
-JOIN: Final = "exact: all folders have the same ids, each once; first: the rows are those of the first folder."
-RUN, FOLDERS = "Run", "Folders"
+Folders: Final = partial(typer.Option, rich_help_panel="Folders")
 
 
 def score(
-    predictions: Annotated[list[str], typer.Argument(metavar="PREDICTIONS", help=PREDICTIONS, show_default=False)],
-    output: Annotated[str, _option(OUTPUT, "OUT", "--output", "-o", show_default=False)],
-    logits: Annotated[bool, typer.Option("--logits", help="The predictions are logits, not probabilities.")] = False,
+    predictions: Annotated[list[str], typer.Argument(metavar="PREDICTIONS", show_default=False,
+        help="Members' predictions, (members, rows, classes): .npy, .npz, .parquet or .safetensors; or a folder of Parquet "
+        "files; or several folders, one for each model, with the same row ids.",
+    )],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="OUT", show_default=False,
+        help="Where to write: a .parquet or .npz file, or a folder if the input is one. An older file is replaced, but never "
+        "the input.",
+    )],
+    logits: Logits = False,
     member_axis: MemberAxis = None,
     base: Base = "2",  # type: ignore[assignment]
-    rule: Annotated[str, _option(RULE, "RULE")] = "maximality",
-    scores: Annotated[str | None, _option(WHICH_SCORES, "NAME,...", show_default=USUAL_SCORES)] = None,
-    guard: Annotated[Path | None, _option(GUARD, "FILE", show_default=False)] = None,
-    chunk_rows: Annotated[
-        int | None, _option("Rows scored at a time; by default what fits in about 128 MB.", "ROWS", panel=RUN, min=1)
-    ] = None,
-    threads: Annotated[
-        int | None, count("Threads; by default all cores, on Ray 1 for each part.", rich_help_panel=RUN)
-    ] = None,
+    rule: Annotated[str, typer.Option(metavar="RULE",
+        help="Which classes stay in the set: interval_dominance, maximality, e_admissibility, gamma_maximin or gamma_maximax.",
+    )] = "maximality",
+    scores: Annotated[str | None, typer.Option(
+        metavar="NAME,...", show_default="total, aleatoric and epistemic, of credal sets and of averaging",
+        help="Scores to write, by their names in the catalogue: total, epistemic, imprecision, hartley, mean_total, ...",
+    )] = None,
+    guard: Annotated[Path | None, File(help="Guard that decides about every row, made by credalens guard fit.")] = None,
+    chunk_rows: Annotated[int | None, Run(
+        metavar="ROWS", min=1, help="Rows scored at a time; by default what fits in about 128 MB.",
+    )] = None,
+    threads: Annotated[int | None, Count(
+        help="Threads; by default all cores, on Ray 1 for each part.", rich_help_panel="Run",
+    )] = None,
     max_bytes: MaxBytes = None,
-    restart: Annotated[
-        bool, _option("Discard what an earlier run has left.", None, "--restart", panel=FOLDERS)
-    ] = False,
-    as_json: Annotated[
-        bool, _option("Print the summary as JSON, without a progress bar.", None, "--json", panel=RUN)
-    ] = False,
-    row_id: Annotated[str | None, _option(ID, "COLUMN", "--id", panel=FOLDERS, show_default=USUAL_ID)] = None,
-    on_error: Annotated[str | None, _option(ON_ERROR, "fail|skip", panel=FOLDERS, show_default="fail")] = None,
-    join: Annotated[str | None, _option(JOIN, "exact|first", panel=FOLDERS, show_default="exact")] = None,
+    restart: Annotated[bool, Folders("--restart", help="Discard what an earlier run has left.")] = False,
+    as_json: Annotated[bool, Run("--json", help="Print the summary as JSON, without a progress bar.")] = False,
+    row_id: Annotated[str | None, Folders(
+        "--id", metavar="COLUMN", help="Column of row ids, kept in the output; needed for several folders.",
+        show_default="id for several folders, else none",
+    )] = None,
+    on_error: Annotated[str | None, Folders(metavar="fail|skip", show_default="fail",
+        help="Stop at a part that is damaged or has a bad row, or skip the part.",
+    )] = None,
+    join: Annotated[str | None, Folders(metavar="exact|first", show_default="exact",
+        help="exact: all folders have the same ids, each once; first: the rows are those of the first folder.",
+    )] = None,
     engine: Engine = "local",
     address: Address = None,
-    workers: Annotated[
-        int | None, count("Parts to score at a time.", show_default="all CPUs", rich_help_panel=PANEL)
-    ] = None,
-) -> None:
+    workers: Annotated[int | None, Count(
+        help="Parts to score at a time.", show_default="all CPUs", rich_help_panel=PANEL,
+    )] = None,
+) -> None:  # fmt: skip
     """Score saved predictions: predicted class, intersection probability, bounds, set and uncertainty of each row.
 
     The input may be larger than memory. A file appears only when it is complete: a run that was interrupted or killed begins
@@ -126,17 +120,19 @@ def score(
             f"cannot write {output}: it is a folder, and the input is a single file; for {Path(predictions[0]).name} "
             "name a .parquet or .npz file."
         )
+    from credalens.scoring import score_file, score_folder
+
+    run: Callable[..., Any] = score_folder if folders else partial(score_file, member_axis=member_axis)
     if folders:
         options |= {"id_column": row_id, "on_error": on_error or "fail", "join": join or "exact", "restart": restart}
-    else:
-        options["member_axis"] = member_axis
     if on_ray:
-        options |= {"address": address, "workers": workers, "threads": 1 if threads is None else threads}
+        from credalens.engines import score_folder_on_ray as run
 
+        options |= {"address": address, "workers": workers, "threads": 1 if threads is None else threads}
     begin = time.perf_counter()
     try:
         with progress_bar(hidden=as_json) as progress:
-            summary = _scored(predictions, output, folders=folders, on_ray=on_ray, progress=progress, **options)
+            summary = run(predictions if folders else predictions[0], output, progress=progress, **options)
     except KeyboardInterrupt:
         again = "to resume" if folders else "to begin anew"
         typer.echo(f"interrupted; give the same command again {again}.", err=True)
@@ -148,16 +144,6 @@ def score(
     _print_scores(summary.scores if folders else summary, seconds)
     if folders:
         _print_work(summary)
-
-
-def _scored(predictions: list[str], output: str, *, folders: bool, on_ray: bool, **options: Any) -> Any:
-    if on_ray:
-        from credalens.engines import score_folder_on_ray
-
-        return score_folder_on_ray(predictions, output, **options)
-    from credalens.scoring import score_file, score_folder
-
-    return score_folder(predictions, output, **options) if folders else score_file(predictions[0], output, **options)
 
 
 def _print_scores(summary: ScoreSummary, seconds: float) -> None:
@@ -178,9 +164,8 @@ def _print_scores(summary: ScoreSummary, seconds: float) -> None:
     table.add_column("score")
     table.add_column("mean", justify="right", no_wrap=True)
     table.add_column("unit", no_wrap=True)
-    for name, mean in summary.means.items():
-        score = SCORES[name]
-        table.add_row(name, score.label, f"{mean:.4f}", units.get(score.unit, score.unit))
+    for score, mean in ((SCORES[name], mean) for name, mean in summary.means.items()):
+        table.add_row(score.name, score.label, f"{mean:.4f}", units.get(score.unit, score.unit))
     console.print(table)
     console.print(
         f"Set ({summary.rule}): {summary.mean_set_size:.2f} classes on average, a single one in "
@@ -199,9 +184,8 @@ def _print_work(summary: FolderSummary) -> None:
     typer.echo(f"{parts}{earlier}; {workers}{speed}; {count_text(summary.retries, 'retry', 'retries')}.")
     if summary.repeated_ids:
         typer.echo(f"{count_text(summary.repeated_ids, 'row')} with the id of an earlier row.", err=True)
-    left_out = [
-        f"{count_text(rows, 'row')} of {table} that the first table does not have."
-        for table, rows in summary.left_out_rows.items()
-    ]
-    for line in (*left_out, *(skipped.error for skipped in summary.skipped)):
-        typer.echo(escaped(f"left out: {line}"), err=True)
+    for table, rows in summary.left_out_rows.items():
+        line = f"left out: {count_text(rows, 'row')} of {table} that the first table does not have."
+        typer.echo(escaped(line), err=True)
+    for skipped in summary.skipped:
+        typer.echo(escaped(f"left out: {skipped.error}"), err=True)

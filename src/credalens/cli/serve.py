@@ -9,9 +9,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from credalens.checks.options import needing
-from credalens.cli.shared_options import Address, Engine, check_engine, parse_base
+from credalens.cli.shared_options import Address, Engine, File, check_engine, parse_base
 
-File: Final = partial(typer.Option, metavar="FILE", show_default=False)
 Name: Final = partial(typer.Option, metavar="NAME")
 Load: Final = partial(typer.Option, metavar="N", min=1, rich_help_panel="Under load")
 SEEN, ACCESS = "Seen from outside", "Who may ask"

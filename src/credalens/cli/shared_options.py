@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import Annotated, Any, Final
 
@@ -12,11 +13,10 @@ import typer
 
 PANEL: Final = "Other machines"
 ENGINES: Final = ("local", "ray")
-
-
-def count(text: str, **more: Any) -> Any:
-    """An option that is a number of things."""
-    return typer.Option(metavar="N", min=1, help=text, **more)
+File: Final = partial(typer.Option, metavar="FILE", show_default=False)
+Named: Final = partial(typer.Option, show_default=False)
+Count: Final = partial(typer.Option, metavar="N", min=1)
+Run: Final = partial(typer.Option, rich_help_panel="Run")
 
 
 def parse_base(text: str) -> float:
@@ -27,42 +27,25 @@ def parse_base(text: str) -> float:
         raise typer.BadParameter(f"{text!r} is neither a number nor 'e'.") from None
 
 
-Base = Annotated[
-    float, typer.Option(parser=parse_base, metavar="NUMBER|e", help="Base of the logarithm: 2 is bits, e nats.")
-]
-MaxBytes = Annotated[
-    int | None,
-    count(
-        "Most bytes that a compressed file may unfold to.",
-        show_default="1 GiB, or 100 times its size",
-        rich_help_panel="Run",
-    ),
-]
-MemberAxis = Annotated[
-    int | None,
-    typer.Option(
-        metavar="0|1",
-        min=0,
-        max=1,
-        help="Which axis of an array holds the members: 1 for (rows, members, classes).",
-        show_default="0",
-    ),
-]
-Engine = Annotated[
-    str,
-    typer.Option(
-        metavar="local|ray", help="Where to work: in this process, or on a Ray cluster.", rich_help_panel=PANEL
-    ),
-]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOST:PORT",
-        help="Address of a running Ray cluster; by default $RAY_ADDRESS, or a new Ray on this machine.",
-        show_default=False,
-        rich_help_panel=PANEL,
-    ),
-]
+Base = Annotated[float, typer.Option(
+    parser=parse_base, metavar="NUMBER|e", help="Base of the logarithm: 2 is bits, e nats.",
+)]  # fmt: skip
+Logits = Annotated[bool, typer.Option("--logits", help="The predictions are logits, not probabilities.")]
+MaxBytes = Annotated[int | None, Count(
+    help="Most bytes that a compressed file may unfold to.", show_default="1 GiB, or 100 times its size",
+    rich_help_panel="Run",
+)]  # fmt: skip
+MemberAxis = Annotated[int | None, typer.Option(
+    metavar="0|1", min=0, max=1, show_default="0",
+    help="Which axis of an array holds the members: 1 for (rows, members, classes).",
+)]  # fmt: skip
+Engine = Annotated[str, typer.Option(
+    metavar="local|ray", help="Where to work: in this process, or on a Ray cluster.", rich_help_panel=PANEL,
+)]  # fmt: skip
+Address = Annotated[str | None, Named(
+    metavar="HOST:PORT", rich_help_panel=PANEL,
+    help="Address of a running Ray cluster; by default $RAY_ADDRESS, or a new Ray on this machine.",
+)]  # fmt: skip
 
 
 def check_engine(engine: str, /, **only_ray: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 import shlex
 import sys
@@ -57,18 +58,11 @@ def _named(option: str) -> Iterator[None]:
 
 
 def _csv(path: Path) -> dict[str, list[str]]:
-    rows: list[list[str]] = []
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = csv.reader(file)
-        try:
-            rows.extend(lines)
-        except UnicodeDecodeError as error:
-            raise UnsuitableError(f"is not UTF-8 text ({error}).") from error
-        except csv.Error as error:
-            raise UnsuitableError(
-                f"line {lines.line_num} cannot be read ({error}); is a quotation mark open?"
-            ) from error
-    heading, *rows = rows or [[]]
+    lines = csv.reader(io.StringIO(_text(path), newline=""))
+    try:
+        heading, *rows = list(lines) or [[]]
+    except csv.Error as error:
+        raise UnsuitableError(f"line {lines.line_num} cannot be read ({error}); is a quotation mark open?") from error
     if not heading or len(set(heading)) < len(heading):
         raise UnsuitableError(f"the first line must name every column, each once; got {heading}.")
     bad = next((n for n, row in enumerate(rows, start=2) if len(row) != len(heading)), None)
@@ -76,6 +70,13 @@ def _csv(path: Path) -> dict[str, list[str]]:
         values = count_text(len(rows[bad - 2]), "value")
         raise UnsuitableError(f"line {bad} has {values} for {count_text(len(heading), 'column')}.")
     return {name: [row[place] for row in rows] for place, name in enumerate(heading)}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnsuitableError(f"is not UTF-8 text ({error}).") from error
 
 
 def _parquet(path: Path, max_bytes: int | None) -> dict[str, list[Any]]:
@@ -110,11 +111,7 @@ def _values(column: Any) -> list[Any]:
 def read_class_names(path: Path, classes: int, /) -> list[str]:
     """The names of ``classes`` classes, a line each."""
     with readable(path):
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise UnsuitableError(f"is not UTF-8 text ({error}).") from error
-        names = [line.strip() for line in text.split("\n") if line.strip()]
+        names = [line.strip() for line in re.split("\r\n?|\n", _text(path)) if line.strip()]
         if len(names) != classes:
             raise UnsuitableError(f"{count_text(len(names), 'name')} for {classes} classes; write one name per line.")
     return names
