@@ -122,7 +122,11 @@ def run_job(
         job.run.check_unchanged(job.scorer.settings.as_dict())
         if report.failure or (report.error and not skip_bad):
             complete = len(finished) + sum(not earlier.error for earlier in scored.values())
-            raise _stopped(job, report, complete)
+            advice = (
+                f"{complete} of {of} parts are kept in {job.target}; the same command resumes from there, and "
+                "--on-error skip leaves bad parts out."
+            )
+            raise OSError(f"{report.failure}. {advice}") if report.failure else ValueError(f"{report.error} {advice}")
         scored[report.part] = report
         if progress:
             progress("parts", len(finished) + len(scored), of)
@@ -131,23 +135,13 @@ def run_job(
     return finished, scored
 
 
-def _stopped(job: ScoringJob, report: PartReport, complete: int) -> Exception:
-    """The error for a part that has a fault or a machine that failed: it says what is kept, and how to continue."""
-    advice = (
-        f"{complete} of {len(job.input.parts)} parts are kept in {job.target}; the same command resumes from there, and "
-        "--on-error skip leaves bad parts out."
-    )
-    return OSError(f"{report.failure}. {advice}") if report.failure else ValueError(f"{report.error} {advice}")
-
-
 def score_part(job: ScoringJob, part: int, /) -> PartReport:
     """Score a part and write its output, which appears whole or not at all. Done twice, it gives the same bytes."""
     begin = time.perf_counter()
     report = partial(PartReport, part, worker=str(os.getpid()))
     if not job.scorer.settings.is_of_this_code():
-        return report(
-            failure=f"{platform.node()} has another credalens than the machine that began this; install the same"
-        )
+        failure = f"{platform.node()} has another credalens than the machine that began this; install the same"
+        return report(failure=failure)
     try:
         with collecting_open_rows() as collected:
             totals = _write_part(job, part)

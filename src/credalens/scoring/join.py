@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Final, final
@@ -15,9 +14,9 @@ import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from credalens.checks.options import count_text
-from credalens.scoring.tables import ParquetTable, Part, columns_of_file, readable_part, row_batches
+from credalens.scoring.tables import ParquetTable, Part, columns_of_file, row_batches
 from credalens.storage.arrow_path import ArrowPath
-from credalens.storage.formats.files import UnsuitableError
+from credalens.storage.formats.files import UnsuitableError, readable
 from credalens.storage.formats.parquet import MemberColumns, refuse_nulls
 from credalens.storage.predictions import checked_labels
 from credalens.storage.source import Chunk, rows_at_a_time
@@ -86,20 +85,11 @@ class PartRows:
 
     def __init__(self, tables: TableInput, part: int, /) -> None:
         self._input, self._part, self._path = tables, tables.parts[part], tables.path(part)
+        self.logits, self.dtype = tables.logits, tables.columns[0].dtype
         self.looked_up: list[int] = []
 
     def __str__(self) -> str:
         return str(self._path)
-
-    @property
-    def logits(self) -> bool:
-        """True where the members' predictions are logits."""
-        return self._input.logits
-
-    @property
-    def dtype(self) -> str:
-        """The precision that they are stored in."""
-        return self._input.columns[0].dtype
 
     def row_name(self, chunk: Chunk, row: int, member: int, /) -> str:
         """Their numbers, the row's id if there are ids, and the member's table where there are several."""
@@ -116,8 +106,8 @@ class PartRows:
         names = [*columns.names, *(name for name in (id_column, columns.label) if name is not None)]
         others = (self._members_of(table, rows, own_rows) for table in range(1, len(self._input.tables)))
         for batch, *rest in zip(self._batches(self._path, names, rows), *others, strict=True):
-            with readable_part(self._path):
-                values = columns.values(batch, start=start)
+            with readable(self._path):
+                values = columns.values(batch, start)
                 ids = None if id_column is None else _ids_of(batch, id_column, start)
                 labels = None if columns.label is None else _labels_of(batch, columns, start)
             yield Chunk(start, np.concatenate([values, *rest]) if rest else values, labels, ids)
@@ -132,23 +122,19 @@ class PartRows:
         start = self._part.start
         if self._input.has_partners(number) and self._input.check_file(number, self._part.file) == own_rows:
             partner = table.path(self._part.file)
-            pairs = zip(
-                self._batches(self._path, [id_column], rows),
-                self._batches(partner, [id_column, *columns.names], rows),
-                strict=True,
-            )
-            for own, batch in pairs:
+            own_ids = self._batches(self._path, [id_column], rows)
+            for own, batch in zip(own_ids, self._batches(partner, [id_column, *columns.names], rows), strict=True):
                 if not own[id_column].equals(batch[id_column]):
                     break
-                with readable_part(partner):
-                    yield columns.values(batch, start=start)
+                with readable(partner):
+                    yield columns.values(batch, start)
                 start += len(batch)
             else:
                 return
         self.looked_up.append(number)
         most = min(LOOKED_UP, LOOKED_UP_IN_ALL // (len(self._input.tables) - 1)) // columns.row_bytes
         for batch in row_batches(self._path, [id_column], rows * max(1, most // rows), start, self._part.stop):
-            with readable_part(self._path):
+            with readable(self._path):
                 ids = _ids_of(batch, id_column, start)
             values = lookup(table, columns, ids, id_column)
             for first in range(0, max(1, len(ids)), rows):
@@ -182,16 +168,24 @@ def lookup(table: ParquetTable, columns: MemberColumns, ids: Any, id_column: str
         return np.empty((columns.members, 0, columns.classes), columns.dtype)
     ids = _plain(ids)
     dataset, unreadable = _dataset(table)
-    with readable_part(table.folder), _of_one_type(dataset.schema.field(id_column).type, ids.type, id_column):
+    kind = dataset.schema.field(id_column).type
+    with readable(table.folder):
         name, ends = ds.field(id_column), pc.min_max(ids)
-        wanted = (name >= ends["min"]) & (name <= ends["max"]) & name.isin(ids)
-        rows = dataset.to_table(columns=[id_column, *columns.names], filter=wanted, **LITTLE_AHEAD)
-        found = rows[id_column].cast(ids.type).combine_chunks()
+        try:  # numbers of any width are compared, and text of any; a number and a text are not
+            wanted = (name >= ends["min"]) & (name <= ends["max"]) & name.isin(ids)
+            rows = dataset.to_table(columns=[id_column, *columns.names], filter=wanted, **LITTLE_AHEAD)
+            found = rows[id_column].cast(ids.type).combine_chunks()
+        except pa.ArrowNotImplementedError as error:
+            if kind == ids.type:
+                raise
+            raise UnsuitableError(
+                f"has {kind} in {id_column!r}, the first table has {ids.type}; give the ids of all tables one type."
+            ) from error
         positions = pc.index_in(ids, value_set=found)
         if positions.null_count:
-            damaged = (
-                f" {len(unreadable)} of its files cannot be read, the first is {unreadable[0]}." if unreadable else ""
-            )
+            damaged = ""
+            if unreadable:
+                damaged = f" {len(unreadable)} of its files cannot be read, the first is {unreadable[0]}."
             raise UnsuitableError(
                 f"lacks {positions.null_count:,} of {len(ids):,} rows that the first table has, such as the one with id "
                 f"{ids.filter(positions.is_null())[0]}.{damaged} All tables need the same row ids."
@@ -206,19 +200,6 @@ def lookup(table: ParquetTable, columns: MemberColumns, ids: Any, id_column: str
                     f"column {column!r} has no value for id {gaps[0]}; drop or fill missing rows first."
                 )
         return columns.values(rows.take(positions))
-
-
-@contextmanager
-def _of_one_type(kind: Any, wanted: Any, id_column: str) -> Iterator[None]:
-    """Numbers of any width are compared, and text of any; a number and a text are not."""
-    try:
-        yield
-    except pa.ArrowNotImplementedError as error:
-        if kind == wanted:
-            raise
-        raise UnsuitableError(
-            f"has {kind} in {id_column!r}, the first table has {wanted}; give the ids of all tables one type."
-        ) from error
 
 
 @lru_cache(maxsize=8)

@@ -65,22 +65,16 @@ class ScoreSummary:
     @classmethod
     def of(cls, settings: ScoringSettings, totals: Totals, /, **facts: Any) -> ScoreSummary:
         """The means of one row at least."""
-        rows, sums = totals.rows, totals.sums
-        decisions = None
+        rows, sums, decisions = totals.rows, totals.sums, None
         if settings.guard is not None:
             from credalens.guard.decisions import DECISIONS
 
             decisions = {name: sums[name] / rows for name in DECISIONS}
         kept = {name: getattr(settings, name) for name in ("members", "classes", "dtype", "logits", "base", "rule")}
         return cls(
-            rows=rows,
-            means={name: sums[name] / rows for name in settings.scores},
-            mean_set_size=sums["classes in sets"] / rows,
-            determinacy=sums["determinate"] / rows,
-            decisions=decisions,
-            **kept,
-            **facts,
-        )
+            rows=rows, means={name: sums[name] / rows for name in settings.scores}, decisions=decisions,
+            mean_set_size=sums["classes in sets"] / rows, determinacy=sums["determinate"] / rows, **kept, **facts,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -119,21 +113,11 @@ class FolderSummary:
 
 
 def score_file(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
-    /,
-    *,
-    logits: bool = False,
-    base: float = 2,
-    rule: str = "maximality",
-    scores: Sequence[str] = DEFAULT_SCORES,
-    guard: Guard | None = None,
-    chunk_rows: int | None = None,
-    max_bytes: int | None = None,
-    member_axis: int | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> ScoreSummary:
+    source: str | os.PathLike[str], target: str | os.PathLike[str], /, *, logits: bool = False, base: float = 2,
+    rule: str = "maximality", scores: Sequence[str] = DEFAULT_SCORES, guard: Guard | None = None,
+    chunk_rows: int | None = None, max_bytes: int | None = None, member_axis: int | None = None,
+    threads: int | None = None, progress: Progress | None = None,
+) -> ScoreSummary:  # fmt: skip
     """Score the member predictions in ``source`` (see ``open_predictions``) and write ``target``, .parquet or .npz.
 
     The columns are those of ``column_names``; ``scores`` names those of the catalogue (``CredalPrediction.score``) that are
@@ -163,9 +147,8 @@ def score_file(
         writer: RowWriter = NpzWriter(file, readers, scratch) if suffix == ".npz" else ParquetWriter(file, readers)
         with closing(writer), collecting_open_rows() as open_rows:
             report("scoring", 0, rows)
-            for _, columns in scorer.scored(
-                Source(str(source), predictions, logits, predictions.has_labels), warn=True
-            ):
+            rows_of_file = Source(str(source), predictions, logits, predictions.has_labels)
+            for _, columns in scorer.scored(rows_of_file, warn=True):
                 writer.write(columns)
                 totals += Totals.of(columns)
                 report("scoring", totals.rows, rows)
@@ -188,26 +171,12 @@ def _fingerprint(path: Path) -> str:
 
 
 def score_folder(
-    sources: Sources,
-    target: str | os.PathLike[str],
-    /,
-    *,
-    logits: bool = False,
-    base: float = 2,
-    rule: str = "maximality",
-    scores: Sequence[str] = DEFAULT_SCORES,
-    guard: Guard | None = None,
-    id_column: str | None = None,
-    chunk_rows: int | None = None,
-    max_bytes: int | None = None,
-    threads: int | None = None,
-    on_error: str = "fail",
-    join: str = "exact",
-    restart: bool = False,
-    filesystem: Any = None,
-    executor: Executor | None = None,
-    progress: Progress | None = None,
-) -> FolderSummary:
+    sources: Sources, target: str | os.PathLike[str], /, *, logits: bool = False, base: float = 2,
+    rule: str = "maximality", scores: Sequence[str] = DEFAULT_SCORES, guard: Guard | None = None,
+    id_column: str | None = None, chunk_rows: int | None = None, max_bytes: int | None = None,
+    threads: int | None = None, on_error: str = "fail", join: str = "exact", restart: bool = False,
+    filesystem: Any = None, executor: Executor | None = None, progress: Progress | None = None,
+) -> FolderSummary:  # fmt: skip
     """Score a table of member predictions, a folder of Parquet files, into a folder with one part for each of its files.
 
     The columns of members are found as by ``open_predictions``, and those of the output are those of ``column_names``,
@@ -277,28 +246,22 @@ def _check_apart(target: ArrowPath, tables: Sequence[ParquetTable]) -> None:
 
 
 def _summary(
-    job: ScoringJob,
-    finished: Collection[PartReport],
-    attempted: Collection[PartReport],
-    repeated: int,
+    job: ScoringJob, finished: Collection[PartReport], attempted: Collection[PartReport], repeated: int,
     left_out: dict[str, int],
-) -> FolderSummary:
+) -> FolderSummary:  # fmt: skip
     """Describe what became of all parts; an error where nothing was scored."""
-    totals = Totals()
-    scored: list[PartReport] = []
-    bad: list[PartReport] = []
-    for report in sorted((*finished, *attempted), key=lambda report: report.part):  # one order, whoever finished first
-        (bad if report.error else scored).append(report)
+    reports = sorted((*finished, *attempted), key=lambda report: report.part)  # one order, whoever finished first
+    bad, totals = [report for report in reports if report.error], Totals()
+    for report in reports:
         totals += Totals(report.rows, report.sums)
     if not totals.rows:
         why = f"{count_text(len(bad), 'part')} left out; the first: {bad[0].error}" if bad else "no part has a row."
         raise ValueError(f"{job.input}: nothing was scored, {why}")
-    resumed, seconds = sum(report.rows for report in finished), sum(report.seconds for report in scored)
+    resumed, seconds = sum(report.rows for report in finished), sum(report.seconds for report in reports)
+    facts = {"output": str(job.target), "access": "streamed", "resumed_rows": resumed}
     return FolderSummary(
-        scores=ScoreSummary.of(
-            job.scorer.settings, totals, output=str(job.target), access="streamed", resumed_rows=resumed
-        ),
-        parts=len(scored),
+        scores=ScoreSummary.of(job.scorer.settings, totals, **facts),
+        parts=len(reports) - len(bad),
         resumed_parts=len(finished),
         skipped=tuple(SkippedPart(str(job.input.path(report.part)), report.error) for report in bad),
         workers=len({report.worker for report in attempted}),

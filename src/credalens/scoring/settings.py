@@ -47,13 +47,9 @@ def column_names(
 
 
 def score_columns(
-    prediction: CredalPrediction,
-    rule: str,
-    scores: Sequence[str] = DEFAULT_SCORES,
-    labels: NDArray | None = None,
-    guard: Guard | None = None,
-    /,
-) -> Columns:
+    prediction: CredalPrediction, rule: str, scores: Sequence[str] = DEFAULT_SCORES, labels: NDArray | None = None,
+    guard: Guard | None = None, /,
+) -> Columns:  # fmt: skip
     """The columns of a prediction's rows, those of ``column_names``."""
     decided = None if guard is None else guard.decide_rows(prediction)
     columns = {
@@ -96,15 +92,6 @@ class ScoringSettings:
     guard: str | None = None
     id: str | None = None
 
-    @classmethod
-    def checked(cls, *, base: float, rule: str, scores: Sequence[str], **fields: Any) -> ScoringSettings:
-        """Settings of options as a caller gave them, with the version and kernels of this process."""
-        names = tuple(check_choice(name, tuple(SCORES), "a score") for name in scores)
-        if not names or len(set(names)) < len(names):
-            raise ValueError(f"scores must name at least one score, each once; got {', '.join(names) or 'none'}.")
-        base, rule = check_base(base), check_choice(rule, RULES, "rule")
-        return cls(version=__version__, kernels=_kernels(), base=base, rule=rule, scores=names, **fields)
-
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         return asdict(self)
@@ -139,9 +126,16 @@ class Scorer:
     threads: int | None
 
     @classmethod
-    def checked(cls, guard: Guard | None, chunk_rows: int | None, threads: int | None, **fields: Any) -> Scorer:
+    def checked(
+        cls, guard: Guard | None, chunk_rows: int | None, threads: int | None, /, *, base: float, rule: str,
+        scores: Sequence[str], **kind: Any,
+    ) -> Scorer:  # fmt: skip
         """A scorer of options as a caller gave them; a guard that is for predictions of another kind is refused."""
-        own = ScoringSettings.checked(guard=guard and guard.digest, **fields)
+        names = tuple(check_choice(name, tuple(SCORES), "a score") for name in scores)
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"scores must name at least one score, each once; got {', '.join(names) or 'none'}.")
+        base, rule, digest = check_base(base), check_choice(rule, RULES, "rule"), guard and guard.digest
+        own = ScoringSettings(__version__, _kernels(), base=base, rule=rule, scores=names, guard=digest, **kind)
         if guard is not None:
             from credalens.guard.signature import Signature
 
@@ -186,7 +180,6 @@ class Totals:
         return cls(len(sizes), sums | {"classes in sets": int(sizes.sum()), "determinate": int((sizes == 1).sum())})
 
     def __add__(self, other: Totals) -> Totals:
-        names = {**self.sums, **other.sums}
-        return Totals(
-            self.rows + other.rows, {name: self.sums.get(name, 0) + other.sums.get(name, 0) for name in names}
-        )
+        names = self.sums | other.sums
+        sums = {name: self.sums.get(name, 0) + other.sums.get(name, 0) for name in names}
+        return Totals(self.rows + other.rows, sums)

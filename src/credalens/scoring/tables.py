@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow.parquet as pq
@@ -78,7 +77,8 @@ def _open_table(path: ArrowPath) -> ParquetTable:
         return ParquetTable(path, path.parent, (path.state(),))
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such folder.")
-    files = tuple(file for file in path.files() if _is_data(file.name))
+    parquet = (file for file in path.files() if file.name.lower().endswith(PARQUET))
+    files = tuple(file for file in parquet if not any(step.startswith((".", "_")) for step in file.name.split("/")))
     if not files:
         raise ValueError(f"{path}: holds no Parquet files; a table is a folder of files that end in .parquet.")
     for file in files:
@@ -86,17 +86,11 @@ def _open_table(path: ArrowPath) -> ParquetTable:
     return ParquetTable(path, path, files)
 
 
-def _is_data(name: str) -> bool:
-    hidden = any(step.startswith((".", "_")) for step in name.split("/"))
-    return name.lower().endswith(PARQUET) and not hidden
-
-
 def parts_of(table: ParquetTable, columns: MemberColumns, /) -> tuple[Part, ...]:
     """A part for each file; a large file that is the only one is cut into row groups, so that many can work on it."""
     if len(table.files) > 1:
         return tuple(Part(file.name, number) for number, file in enumerate(table.files))
-    name = table.files[0].name
-    cuts = [0]
+    name, cuts = table.files[0].name, [0]
     footer, _ = _read_footer(table.path(0))
     for end in accumulate(footer.row_group(group).num_rows for group in range(footer.num_row_groups)):
         enough = (end - cuts[-1]) * columns.row_bytes >= PART_BYTES or end == footer.num_rows
@@ -106,11 +100,6 @@ def parts_of(table: ParquetTable, columns: MemberColumns, /) -> tuple[Part, ...]
         return (Part(name, 0),)
     stem = name[: -len(PARQUET)]
     return tuple(Part(f"{stem}-{n:05d}{PARQUET}", 0, *rows) for n, rows in enumerate(pairwise(cuts)))
-
-
-def readable_part(path: ArrowPath, /) -> Any:
-    """Name the file in whatever its reader says; see ``readable``."""
-    return readable(Path(path.path))
 
 
 def columns_of_all(
@@ -149,20 +138,20 @@ def columns_of_file(
     """The columns that hold members, and may unfold to ``max_bytes``, by the rules of ``open_predictions``; and its rows."""
     footer, schema = _read_footer(path)
     columns = _columns_in(schema, path, logits, id_column)
-    with readable_part(path):
+    with readable(path):
         check_unfolded(footer.num_rows * columns.row_bytes, path.state().size, max_bytes)
     return columns, footer.num_rows
 
 
 def _read_footer(path: ArrowPath) -> tuple[Any, Any]:
     """The footer of a file, and its schema."""
-    with readable_part(path), path.open() as file:
+    with readable(path), path.open() as file:
         footer = pq.read_metadata(file)
         return footer, footer.schema.to_arrow_schema()
 
 
 def _columns_in(schema: Any, path: ArrowPath, logits: bool, id_column: str | None) -> MemberColumns:
-    with readable_part(path):
+    with readable(path):
         candidates = member_columns(schema)
         columns = candidates[choose_predictions(candidates, logits=logits)]
         if id_column is not None and id_column not in schema.names:
@@ -176,7 +165,7 @@ def row_batches(
     path: ArrowPath, columns: Iterable[str], rows: int, start: int = 0, stop: int | None = None, /
 ) -> Iterator[Any]:
     """Columns of a file as Arrow tables of ``rows`` rows; the last may have fewer, no rows at all yield one empty table."""
-    with readable_part(path), path.open() as source:
+    with readable(path), path.open() as source:
         file = open_parquet(source, local=path.is_local)
         reader = RowReader(lambda: file, list(dict.fromkeys(columns)), rows)
         end = file.metadata.num_rows if stop is None else stop

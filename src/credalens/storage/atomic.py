@@ -55,17 +55,13 @@ def check_file(path: str | os.PathLike[str], /, *, make_folder: bool = False) ->
 
 
 def check_no_input(
-    outputs: Iterable[str | os.PathLike[str]],
-    inputs: Iterable[str | os.PathLike[str] | None],
-    /,
-    *,
+    outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[str | os.PathLike[str] | None], /, *,
     doing: str = "read",
-) -> None:
+) -> None:  # fmt: skip
     """Refuse to replace a file that is read, under whatever name: before anything is read, and for side files too."""
     there = [Path(path) for path in outputs if Path(path).exists()]
-    for source in (Path(path) for path in inputs if path is not None):
-        same = next((path for path in there if source.exists() and path.samefile(source)), None)
-        if same is not None:
+    for source in (Path(path) for path in inputs if path is not None and Path(path).exists()):
+        if same := next((path for path in there if path.samefile(source)), None):
             raise ValueError(
                 f"cannot write {same}: it is the file that is being {doing}, {source}; choose another name."
             )
@@ -85,13 +81,17 @@ def atomic_file(
     path = Path(path)
     partial = (scratch or path.parent) / side_name(path.name, f".{uuid.uuid4().hex}{PARTIAL}", hidden=True)
     try:
-        with _naming_full_disk(path), partial.open("xb") as file:
+        with partial.open("xb") as file:
             _keep_mode(path, partial, like=like)
             yield file
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
         _sync_folder(path.parent)
+    except OSError as error:
+        if error.errno in DISK_FULL and error.filename is None:  # of a full disk the system names no file
+            error.filename = str(path)
+        raise
     finally:
         partial.unlink(missing_ok=True)
 
@@ -152,7 +152,9 @@ def locked(path: Path, output: object, /) -> Iterator[None]:
     lock = FileLock(path, thread_local=False, fallback_to_soft=False)
     try:
         lock.acquire(timeout=PATIENCE)
-        _note_holder(path)
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        with suppress(OSError):  # a full disk may refuse what the error of another run would tell
+            path.write_text(f"process {os.getpid()} on {platform.node()}, since {since}", encoding="utf-8")
     except Timeout:
         raise ValueError(
             f"another run is writing into {output} right now{_holder(path)}; wait for it to end, stop it, or name another "
@@ -173,29 +175,11 @@ def locked(path: Path, output: object, /) -> Iterator[None]:
         lock.release()
 
 
-def _note_holder(path: Path) -> None:
-    """Write into a lock who holds it, for the error of another run; a full disk may refuse it."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    with suppress(OSError):
-        path.write_text(f"process {os.getpid()} on {platform.node()}, since {now}", encoding="utf-8")
-
-
 def _holder(path: Path) -> str:
     try:
         return f": {text}" if (text := path.read_text(encoding="utf-8")).startswith("process ") else ""
     except (OSError, ValueError):
         return ""
-
-
-@contextmanager
-def _naming_full_disk(path: object) -> Iterator[None]:
-    """Name the file that a disk refuses to write, where the system's error names none."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in DISK_FULL and error.filename is None:
-            error.filename = str(path)
-        raise
 
 
 def side_name(name: str, suffix: str, /, *, hidden: bool = False) -> str:

@@ -78,21 +78,13 @@ def to_frame(
     with needing("pandas", part="a data frame", extra="all"):
         import pandas as pd
 
-    lower, upper, probability, chosen = (
-        np.atleast_1d(to_numpy(x)[0])
-        for x in (
-            prediction.lower,
-            prediction.upper,
-            prediction.probability,
-            prediction.predict() if predicted is None else predicted,
-        )
-    )
-    batch = prediction.total.shape
+    batch, classes = prediction.total.shape, prediction.lower.shape[-1]
+    chosen = np.ravel(to_numpy(prediction.predict() if predicted is None else predicted)[0])
     of_chosen = {
-        name: np.take_along_axis(values.reshape(-1, values.shape[-1]), chosen.reshape(-1, 1), axis=-1)[:, 0]
-        for name, values in (("probability", probability), ("lower", lower), ("upper", upper))
+        name: to_numpy(getattr(prediction, name))[0].reshape(-1, classes)[np.arange(len(chosen)), chosen]
+        for name in ("probability", "lower", "upper")
     }
-    names = chosen.ravel() if class_names is None else [class_names[k] for k in chosen.ravel()]
+    names = chosen if class_names is None else [class_names[k] for k in chosen]
     entropies = {name: np.ravel(to_numpy(getattr(prediction, name))[0]) for name in CLASSICAL}
     index = pd.MultiIndex.from_tuples(list(np.ndindex(*batch))) if len(batch) > 1 else None
     return pd.DataFrame({"prediction": names, **of_chosen, **entropies}, index=index)

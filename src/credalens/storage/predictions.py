@@ -23,18 +23,16 @@ from credalens.checks.doubtful_members import are_distributions, few_rows
 from credalens.checks.members import raise_no_members
 from credalens.checks.options import count_text, needing
 from credalens.storage.atomic import atomic_file, check_file
-from credalens.storage.formats.arrays import (
-    BFLOAT16,
-    STREAMED,
-    Stored,
-    npy_arrays,
-    npz_arrays,
-    safetensors_arrays,
-    write_safetensors,
-)
+from credalens.storage.formats import arrays as formats
+from credalens.storage.formats.arrays import BFLOAT16, STREAMED, Stored
 from credalens.storage.formats.files import UnsuitableError, check_unfolded, format_of, readable, source_file
 
 LABELS: Final = "labels"
+MANY_AXES: Final = (
+    "Rows are samples of their own, which the pixels of an image are not: save one prediction of each image, such as its "
+    "mean or worst pixel; if every entry really is a sample of its own, give them one axis, "
+    "array.reshape(members, -1, classes)."
+)
 
 
 def _arrays_in(path: Path) -> dict[str, Stored]:
@@ -45,7 +43,8 @@ def _arrays_in(path: Path) -> dict[str, Stored]:
             from credalens.storage.formats.parquet import parquet_arrays
 
         return parquet_arrays(path)
-    return {".npy": npy_arrays, ".npz": npz_arrays, ".safetensors": safetensors_arrays}[form](path)
+    readers = {".npy": formats.npy_arrays, ".npz": formats.npz_arrays, ".safetensors": formats.safetensors_arrays}
+    return readers[form](path)
 
 
 def choose_predictions(names: Iterable[str], /, *, logits: bool) -> str:
@@ -68,13 +67,9 @@ def choose_predictions(names: Iterable[str], /, *, logits: bool) -> str:
 
 
 def read_labels(
-    path: str | os.PathLike[str],
-    /,
-    *,
-    rows: int | None = None,
-    classes: int | None = None,
+    path: str | os.PathLike[str], /, *, rows: int | None = None, classes: int | None = None,
     max_bytes: int | None = None,
-) -> NDArray[np.int64]:
+) -> NDArray[np.int64]:  # fmt: skip
     """The index of the true class of each row, as integers (rows,).
 
     They are the array of a ``.npy``, ``labels`` (or the only array) of a ``.npz`` or ``.safetensors``, or the column
@@ -143,7 +138,6 @@ class Predictions:
     - ``dtype``: the precision they are stored in.
     - ``logits``: whether they are logits, for ``wrap_logits``, or probabilities, for ``wrap``.
     - ``access``: "memory-mapped", "streamed", or "loaded whole" (a compressed .npz cannot be read in part).
-    - ``has_labels``: whether the same file holds labels, for ``read_labels``.
     - ``member_axis``: 0 where the array in the file has its members first, 1 where it has its rows first.
     """
 
@@ -158,7 +152,7 @@ class Predictions:
 
     @property
     def has_labels(self) -> bool:
-        """True where the file holds labels."""
+        """Whether ``read_labels`` finds labels in the file."""
         return self._labels is not None
 
     @property
@@ -185,9 +179,8 @@ class Predictions:
         stop = self.rows if stop is None else stop
         if not 0 <= start <= stop <= self.rows:
             raise ValueError(f"{self.path} has rows 0 to {self.rows}; cannot read rows {start} to {stop}.")
-        values = (
-            self._stored.read(start, stop, 0).swapaxes(0, 1) if self.member_axis else self._stored.read(start, stop)
-        )
+        read = self._stored.read
+        values = read(start, stop, 0).swapaxes(0, 1) if self.member_axis else read(start, stop)
         return _renormalised(values) if self.dtype == BFLOAT16 and not self.logits else values
 
     def read_labels(self, start: int, stop: int, /) -> NDArray[np.int64]:
@@ -212,13 +205,9 @@ class Predictions:
 
 
 def open_predictions(
-    path: str | os.PathLike[str],
-    /,
-    *,
-    logits: bool = False,
-    max_bytes: int | None = None,
+    path: str | os.PathLike[str], /, *, logits: bool = False, max_bytes: int | None = None,
     member_axis: int | None = None,
-) -> Predictions:
+) -> Predictions:  # fmt: skip
     """Find the predictions of all members, shape (members, rows, classes), in a file; none of them is read yet.
 
     ``member_axis=1`` reads an array of shape (rows, members, classes). Without ``member_axis`` more members than rows cause
@@ -282,7 +271,8 @@ def check_predictions(shape: tuple[int, ...], dtype: str, what: str, /, *, probl
     if problem:
         raise ValueError(f"{what} {problem}")
     if len(shape) != 3:
-        raise ValueError(f"{what} must have shape (members, rows, classes); got {shape}. {_instead(len(shape))}")
+        advice = "For a single member save array[None]." if len(shape) < 3 else MANY_AXES
+        raise ValueError(f"{what} must have shape (members, rows, classes); got {shape}. {advice}")
     if dtype not in NUMBERS:
         raise ValueError(f"{what} must hold one of {', '.join(NUMBERS)}; got {dtype}.")
     members, rows, classes = shape
@@ -292,17 +282,6 @@ def check_predictions(shape: tuple[int, ...], dtype: str, what: str, /, *, probl
         raise ValueError(f"{what} has no rows (shape {shape}).")
     check_classes(classes, what, shape)
     return members, rows, classes
-
-
-def _instead(axes: int) -> str:
-    """Advice about an array with so many axes."""
-    if axes < 3:
-        return "For a single member save array[None]."
-    return (
-        "Rows are samples of their own, which the pixels of an image are not: save one prediction of each image, such as its "
-        "mean or worst pixel; if every entry really is a sample of its own, give them one axis, "
-        "array.reshape(members, -1, classes)."
-    )
 
 
 def _renormalised(probs: NDArray) -> NDArray:
@@ -327,7 +306,8 @@ def save_predictions(path: str | os.PathLike[str], probs: Any, /, labels: Any = 
     target = check_file(path)
     form = format_of(target)
     values, array_kind = to_numpy(probs)
-    check_predictions(values.shape, values.dtype.name, "logits" if logits else "probs")
+    name = "logits" if logits else "probs"
+    check_predictions(values.shape, values.dtype.name, name)
     if not logits and values.size and not are_distributions(few_rows(probs)).any():
         raise ValueError(
             "none of the inspected rows is a distribution: each must be non-negative and sum to one over the last axis. "
@@ -339,7 +319,7 @@ def save_predictions(path: str | os.PathLike[str], probs: Any, /, labels: Any = 
     if form == ".npy" and truth is not None:
         raise ValueError(f"{target}: a .npy file contains one array; save the labels in another file, or use .npz.")
     with atomic_file(target) as file:
-        _write(file, form, "logits" if logits else "probs", values, truth)
+        _write(file, form, name, values, truth)
 
 
 def _labels(labels: Any, rows: int) -> NDArray:
@@ -359,7 +339,7 @@ def _write(file: BinaryIO, form: str, name: str, values: NDArray, labels: NDArra
     elif form == ".npz":
         np.savez(file, **arrays)  # type: ignore[arg-type]
     elif form == ".safetensors":
-        write_safetensors(file, arrays)
+        formats.write_safetensors(file, arrays)
     else:
         with needing("pyarrow", part="writing Parquet", extra="cli"):
             from credalens.storage.formats.parquet import write_predictions

@@ -59,15 +59,9 @@ class RunFolder:
 
     @contextmanager
     def open_run(
-        self,
-        settings: Mapping[str, Any],
-        /,
-        *,
-        parts: Collection[str] = (),
-        restart: bool = False,
-        defaults: Mapping[str, Any] | None = None,
-        phrases: Mapping[str, str] | None = None,
-    ) -> Iterator[None]:
+        self, settings: Mapping[str, Any], /, *, parts: Collection[str] = (), restart: bool = False,
+        defaults: Mapping[str, Any] | None = None, phrases: Mapping[str, str] | None = None,
+    ) -> Iterator[None]:  # fmt: skip
         """Lock the folder for the time of the block, and make it this run's, or find that it is.
 
         Refuses a file, a folder of other files without a manifest, a run with other settings, and finished parts that
@@ -212,13 +206,9 @@ class RunFolder:
 
 
 def settings_differences(
-    stored: Mapping[str, Any],
-    asked: Mapping[str, Any],
-    /,
-    *,
-    phrases: Mapping[str, str] | None = None,
+    stored: Mapping[str, Any], asked: Mapping[str, Any], /, *, phrases: Mapping[str, str] | None = None,
     prefix: str = "",
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     """Phrases about where two settings differ, one each; nested ones by their dotted name.
 
     >>> settings_differences({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}})
@@ -237,14 +227,9 @@ def settings_differences(
 
 
 def check_settings(
-    stored: Mapping[str, Any],
-    asked: Mapping[str, Any],
-    where: object,
-    remedy: str = REMEDY,
-    /,
-    *,
+    stored: Mapping[str, Any], asked: Mapping[str, Any], where: object, remedy: str = REMEDY, /, *,
     phrases: Mapping[str, str] | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Refuse to continue from files that were made with other settings, and name those that differ.
 
     ``phrases`` stand in place of values that tell a reader nothing, such as fingerprints.

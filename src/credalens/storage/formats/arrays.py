@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Final, Literal, NamedTuple, final
+from typing import IO, Any, BinaryIO, Final, Literal, final
 
 import numpy as np
 from numpy.lib import format as npy
@@ -57,16 +57,9 @@ class Stored:
 
 
 def _mapped(
-    path: Path,
-    offset: int,
-    dtype: np.dtype,
-    shape: tuple[int, ...],
-    /,
-    *,
-    order: Order = "C",
-    name: str = "",
+    path: Path, offset: int, dtype: np.dtype, shape: tuple[int, ...], /, *, order: Order = "C", name: str = "",
     verify: Callable[[], None] = lambda: None,
-) -> Stored:
+) -> Stored:  # fmt: skip
     """An array that lies in ``path`` as plain memory from byte ``offset`` on.
 
     Each read maps the file, copies its rows and lets go of the map: the pages of a map that stays open count as this
@@ -98,20 +91,11 @@ LONGEST_NPY_HEADER: Final = 1 << 14  # NumPy refuses descriptions of more than 1
 NPY_HEADERS: Final = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
-class NpyHeader(NamedTuple):
-    """The first bytes of a .npy file as what they say, and their number."""
-
-    shape: tuple[int, ...]
-    order: Order
-    dtype: np.dtype
-    size: int
-
-
 def npy_arrays(path: Path, /) -> dict[str, Stored]:
     """The one array of a .npy file, which has no name."""
     with path.open("rb") as file:
-        header = _npy_header(file, path.stat().st_size)
-    return {"": _mapped(path, header.size, header.dtype, header.shape, order=header.order)}
+        shape, order, dtype, begin = _npy_header(file, path.stat().st_size)
+    return {"": _mapped(path, begin, dtype, shape, order=order)}
 
 
 def npz_arrays(path: Path, /) -> dict[str, Stored]:
@@ -139,7 +123,7 @@ def _entry(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Stor
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise UnsuitableError(f"{entry.filename} is compressed in a way that NumPy never writes; save it with NumPy.")
     with archive.open(entry) as file:
-        header = _npy_header(file, entry.file_size)
+        shape, order, dtype, begin = _npy_header(file, entry.file_size)
     if entry.compress_type == zipfile.ZIP_DEFLATED:
         whole = cache(partial(_inflated, path, entry))  # read when its first rows are
 
@@ -147,13 +131,13 @@ def _entry(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Stor
             with readable(path):
                 return _rows(whole(), start, stop, axis)
 
-        return Stored(header.shape, header.dtype.name, LOADED, read)
+        return Stored(shape, dtype.name, LOADED, read)
     with path.open("rb") as file:  # the entry's own header may be longer than the archive's directory says
         file.seek(entry.header_offset)
         *_, name, extra = ZIP_HEADER.unpack(file.read(ZIP_HEADER.size))
     start = entry.header_offset + ZIP_HEADER.size + name + extra
     verify = partial(check_crc, path, start, entry.file_size, entry.CRC)
-    return _mapped(path, start + header.size, header.dtype, header.shape, order=header.order, verify=verify)
+    return _mapped(path, start + begin, dtype, shape, order=order, verify=verify)
 
 
 def _inflated(path: Path, entry: zipfile.ZipInfo) -> NDArray:
@@ -163,8 +147,8 @@ def _inflated(path: Path, entry: zipfile.ZipInfo) -> NDArray:
     return array
 
 
-def _npy_header(file: IO[bytes], size: int) -> NpyHeader:
-    """The header of an array that has ``size`` bytes with it."""
+def _npy_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], Order, np.dtype, int]:
+    """Shape, order and dtype of an array that has ``size`` bytes with its header, and where its values begin."""
     start = io.BytesIO(file.read(LONGEST_NPY_HEADER))
     version = npy.read_magic(start)
     if version not in NPY_HEADERS:
@@ -174,7 +158,7 @@ def _npy_header(file: IO[bytes], size: int) -> NpyHeader:
         raise UnsuitableError("holds pickled Python objects, which are never loaded; save a plain array of numbers.")
     if start.tell() + math.prod(shape) * dtype.itemsize != size:
         raise ValueError(f"an array of {size} bytes cannot have shape {shape} of {dtype}")
-    return NpyHeader(shape, "F" if fortran else "C", dtype, start.tell())
+    return shape, "F" if fortran else "C", dtype, start.tell()
 
 
 @final
@@ -219,17 +203,9 @@ class NpzWriter:
 LENGTH: Final = struct.Struct("<Q")
 LONGEST_SAFETENSORS_HEADER: Final = 100_000_000  # the format's own limit
 DTYPES: Final = {
-    "F16": "<f2",
-    "BF16": "<u2",
-    "F32": "<f4",
-    "F64": "<f8",
-    "I8": "|i1",
-    "U8": "|u1",
-    "I16": "<i2",
-    "I32": "<i4",
-    "I64": "<i8",
-    "BOOL": "|b1",
-}
+    "F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8",
+    "I8": "|i1", "U8": "|u1", "I16": "<i2", "I32": "<i4", "I64": "<i8", "BOOL": "|b1",
+}  # fmt: skip
 DTYPE_NAMES: Final = {dtype: name for name, dtype in DTYPES.items() if name != "BF16"}
 
 

@@ -19,19 +19,9 @@ from credalens.checks.options import escaped
 ALL_FORMATS = (".npy", ".npz", ".parquet", ".safetensors")
 # What the readers of the four formats raise at bytes that are not theirs.
 BROKEN = (
-    ValueError,
-    LookupError,
-    TypeError,
-    ArithmeticError,
-    EOFError,
-    RuntimeError,
-    AttributeError,
-    SyntaxError,
-    TokenError,
-    BadZipFile,
-    zlib.error,
-    struct.error,
-)
+    ValueError, LookupError, TypeError, ArithmeticError, EOFError, RuntimeError, AttributeError, SyntaxError, TokenError,
+    BadZipFile, zlib.error, struct.error,
+)  # fmt: skip
 
 
 class UnsuitableError(ValueError):
@@ -61,7 +51,7 @@ def source_file(path: str | os.PathLike[str], /) -> Path:
 
 
 @contextmanager
-def readable(path: Path, /) -> Iterator[None]:
+def readable(path: object, /) -> Iterator[None]:
     """Word whatever a reader says about a broken file as one sentence that names the file."""
     try:
         yield
@@ -87,7 +77,7 @@ def restoring(path: str | os.PathLike[str], what: str, /) -> Iterator[None]:
         if _is_fault_of_disk(error):
             raise
         reason = f"{error} is missing." if isinstance(error, KeyError) else _reason(error)
-        if isinstance(error, MemoryError):  # a few changed bytes can ask for gigabytes
+        if isinstance(error, MemoryError):
             reason = "it asks for more memory than there is."
         raise ValueError(escaped(f"{path} is not a saved {what}: {reason}")) from error
 

@@ -50,7 +50,7 @@ class MemberColumns:
         """The bytes that the predictions of a row take in memory."""
         return self.members * self.classes * np.dtype(self.dtype).itemsize
 
-    def values(self, table: Any, /, *, start: int = 0) -> NDArray:
+    def values(self, table: Any, start: int = 0, /) -> NDArray:
         """The predictions (members, rows, classes) in a table whose first row is row ``start`` of the file."""
         columns = [_values(table[name], name, start) for name in self.names]
         if len(columns) == 1:
@@ -66,14 +66,12 @@ def member_columns(schema: Any, /) -> dict[str, MemberColumns]:
     under the name ``member_*``. Where there is neither, each column of flat lists is the prediction of one member.
     Lists of variable size are never read: their ``problem`` says how to convert them.
     """
-    if (
-        set(schema.names) >= SCORED
-    ):  # of an earlier version the label was the predicted class, and every one would be right
+    if set(schema.names) >= SCORED:  # by an earlier version its labels are the predicted classes: all would be right
         raise UnsuitableError("holds scores, not predictions of members; name the file that they were made from.")
     lists = [field for field in schema if pa.types.is_fixed_size_list(field.type)]
     nested = [field for field in lists if pa.types.is_fixed_size_list(field.type.value_type)]
     numbered = [field for field in schema if re.fullmatch(r"member_\d+", field.name)]
-    label = label_column(schema)
+    label = _label_column(schema)
     if not (nested or numbered):
         variable = [x for x in schema if _is_variable(x.type) and any(f": {kind}" in str(x.type) for kind in FLOATS)]
         return {field.name: _flat((field.name,), field.type, label) for field in lists or variable}
@@ -85,8 +83,7 @@ def member_columns(schema: Any, /) -> dict[str, MemberColumns]:
     return columns | ({SIDE_BY_SIDE: _side_by_side(numbered, label)} if numbered else {})
 
 
-def label_column(schema: Any, /) -> str | None:
-    """The name of the column of true classes."""
+def _label_column(schema: Any) -> str | None:
     return next((name for name in LABEL_COLUMNS if name in schema.names), None)
 
 
@@ -141,26 +138,28 @@ def parquet_arrays(path: Path, /) -> dict[str, Stored]:
     file = open_parquet(path)
     rows, schema = file.metadata.num_rows, file.schema_arrow
     arrays = {name: _stored(path, rows, columns) for name, columns in member_columns(schema).items()}
-    if name := label_column(schema):
-        reader = RowReader(lambda: open_parquet(path), [name], VALUES_A_BATCH)
-
-        def read_labels(start: int, stop: int) -> NDArray:
-            with readable(path):
-                return _values(reader.read(start, stop)[name], name, start)
-
-        arrays["labels"] = Stored((rows,), str(schema.field(name).type), STREAMED, read_labels)
+    if name := _label_column(schema):
+        read = _reading(path, [name], VALUES_A_BATCH, lambda table, start: _values(table[name], name, start))
+        arrays["labels"] = Stored((rows,), str(schema.field(name).type), STREAMED, read)
     return arrays
 
 
 def _stored(path: Path, rows: int, columns: MemberColumns) -> Stored:
     batch_rows = max(1, VALUES_A_BATCH // (columns.members * columns.classes))
-    reader = RowReader(lambda: open_parquet(path), columns.names, batch_rows)
+    read = _reading(path, columns.names, batch_rows, columns.values)
+    return Stored((columns.members, rows, columns.classes), columns.dtype, STREAMED, read, columns.problem)
+
+
+def _reading(
+    path: Path, names: Sequence[str], batch_rows: int, values: Callable[[Any, int], NDArray]
+) -> Callable[[int, int], NDArray]:
+    reader = RowReader(lambda: open_parquet(path), names, batch_rows)
 
     def read(start: int, stop: int) -> NDArray:
         with readable(path):
-            return columns.values(reader.read(start, stop), start=start)
+            return values(reader.read(start, stop), start)
 
-    return Stored((columns.members, rows, columns.classes), columns.dtype, STREAMED, read, columns.problem)
+    return read
 
 
 class RowReader:
@@ -284,7 +283,7 @@ class ParquetWriter:
             self._write_group()
         if self._writer is not None:
             self._writer.add_key_value_metadata(dict(notes))
-            self._writer.close()
+        self.close()
 
     def close(self) -> None:
         """Let go of the file, also after an error."""
