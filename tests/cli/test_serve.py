@@ -90,7 +90,7 @@ def test_what_is_wrong_is_one_line(capsys, served, tmp_path, monkeypatch, argume
 
 def test_a_missing_package_is_named_with_its_extra(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    for name in ("running", "server", "connection"):
+    for name in ("running", "server"):
         monkeypatch.delitem(sys.modules, f"credalens.serve.{name}")
     code, _, err = run(capsys, "serve")
     assert code == 2

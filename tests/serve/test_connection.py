@@ -13,7 +13,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from credalens.serve import Limits, app, connection, member_outputs, places, responses
+from credalens.serve import Limits, app, member_outputs, places, responses
+from credalens.serve import server as connections
 from credalens.serve.server import Server
 from tests.serve.messages import request
 from tests.serve.test_processes import SECONDS, eventually
@@ -31,7 +32,7 @@ def serving(application=None, most=None):
     application = application or app(member_outputs(), limits=Limits(queue=4), observers=[])
     server = Server(lambda: application, host="127.0.0.1", port=0, timeout=SECONDS, signals=(), log_level="critical")
     if most is not None:
-        connection.Connection.most = most
+        connections.Connection.most = most
     listening, sockets = server.config.bind_socket(), []
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
@@ -114,11 +115,11 @@ def test_many_short_headers_count_with_what_separates_them():
         assert answer(connect(HEAD + b"X: y\r\n" * 10_000 + b"\r\n"))[0] == 200
 
 
-@pytest.mark.parametrize("size", [connection.HEAD_BYTES - 100, connection.HEAD_BYTES, 200_000])
+@pytest.mark.parametrize("size", [connections.HEAD_BYTES - 100, connections.HEAD_BYTES, 200_000])
 def test_headers_up_to_the_limit_are_read(size):
     with serving() as connect:
         status, headers, content = answer(connect(HEAD + b"X: " + b"x" * size + b"\r\n\r\n"))
-    if size < connection.HEAD_BYTES:
+    if size < connections.HEAD_BYTES:
         assert (status, content) == (200, {"live": True})
     else:
         assert (status, headers["connection"]) == (431, "close")
@@ -153,7 +154,7 @@ def test_what_is_no_http_is_refused_in_json():
     ids=["nothing", "half the headers", "half of the second headers", "half a body after its answer"],
 )
 def test_who_sends_too_little_is_sent_away(sent, status, monkeypatch):
-    monkeypatch.setattr(connection, "SILENCE", 0.3)
+    monkeypatch.setattr(connections, "SILENCE", 0.3)
     with serving() as connect:
         client = connect(sent)
         with client.makefile("rb") as file:
@@ -165,7 +166,7 @@ def test_who_sends_too_little_is_sent_away(sent, status, monkeypatch):
 
 
 def test_who_asks_again_and_again_may_stay(monkeypatch):
-    monkeypatch.setattr(connection, "SILENCE", 0.5)
+    monkeypatch.setattr(connections, "SILENCE", 0.5)
     with serving() as connect:
         client, since = connect(), time.monotonic()
         while time.monotonic() < since + 2.5:
@@ -174,7 +175,7 @@ def test_who_asks_again_and_again_may_stay(monkeypatch):
 
 
 def test_a_slow_answer_is_waited_for(monkeypatch):
-    monkeypatch.setattr(connection, "SILENCE", 0.2)
+    monkeypatch.setattr(connections, "SILENCE", 0.2)
     opened = threading.Event()
 
     def members(x):
@@ -190,7 +191,7 @@ def test_a_slow_answer_is_waited_for(monkeypatch):
 
 def test_an_answer_that_nobody_reads_is_given_up(monkeypatch):
     """Nor does it keep the answers to further requests of its client."""
-    monkeypatch.setattr(connection, "SILENCE", 0.5)
+    monkeypatch.setattr(connections, "SILENCE", 0.5)
     large = request({"probs": np.full((2, 10_000, 40), 1 / 40)}, ["probability", "lower", "upper"])
     asked = POST + b"Content-Length: %d\r\n\r\n" % len(large.content) + large.content
     with serving() as connect:

@@ -9,7 +9,7 @@ import threading
 import uvicorn
 
 from credalens.serve import app, member_outputs
-from credalens.serve.connection import Connection
+from credalens.serve.server import Connection
 
 MALFORMED = [
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(40),  # TLS to a port without it

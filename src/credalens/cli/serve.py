@@ -79,9 +79,10 @@ def serve(
         credalens serve a.onnx b.onnx c.onnx --engine ray --address head:6379 --workers 8
     """
     on_ray = check_engine(engine, address=address)
-    with needing("uvicorn", part="credalens serve", extra="serve"):
+    names = {"part": "credalens serve", "extra": "serve"}
+    with needing("uvicorn", **names), needing("httptools", **names):
         from credalens.serve.access import is_loopback
-        from credalens.serve.running import run
+        from credalens.serve.running import run, run_on_ray
         from credalens.serve.settings import Limits, Settings
 
     settings = Settings(
@@ -100,8 +101,6 @@ def serve(
         typer.echo(f"Anyone who can reach {host} can use this server: pass --token-file to ask for tokens.", err=True)
     listen: dict[str, Any] = {"host": host, "port": port, "ssl_certfile": ssl_certfile, "ssl_keyfile": ssl_keyfile}
     if on_ray:
-        from credalens.serve.ray_serve import run_on_ray
-
         run_on_ray(settings, address=address, replicas=workers, **listen)
     else:
         run(settings, workers=workers, json_logs=json_logs, **listen)

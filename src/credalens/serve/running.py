@@ -1,10 +1,12 @@
-"""Run the application of settings in uvicorn: in one process, or in workers that share a port and are kept alive.
+"""Run the application of settings: in uvicorn, in one process or in workers that share a port, or on Ray Serve.
 
-Workers listen on the same sockets, and end when their parent ends.
+Workers of uvicorn are kept alive, listen on the same sockets, and end when their parent ends. Replicas on Ray run on the
+machines of a cluster, and are started again if one is lost.
 """
 
 from __future__ import annotations
 
+import importlib
 import logging
 import math
 import multiprocessing
@@ -14,7 +16,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -24,6 +27,8 @@ from typing import Any, Final
 
 from starlette.applications import Starlette
 
+from credalens.checks.options import needing
+from credalens.engines.cluster import LOOPBACK, is_ours, ray_cluster
 from credalens.serve.application import app
 from credalens.serve.metrics import FOLDER
 from credalens.serve.models import member_outputs
@@ -39,6 +44,8 @@ PATIENCE: Final = 20.0  # seconds that a worker may be silent before it is repla
 PAUSE: Final = 5.0  # seconds before another try, after a worker that did not start
 TICK: Final = 0.2
 PING, STOP = "ping", "stop"
+NAME: Final = "credalens"  # of the application on Ray
+STORE: Final = 256 << 20  # bytes of a Ray of our own, for bodies on their way
 
 
 def make_app(settings: Settings, content: Content | None = None, /) -> Starlette:
@@ -72,8 +79,6 @@ def run(settings: Settings, /, *, workers: int = 1, json_logs: bool = False, **o
 
 def _serve_alone(server: Server) -> None:
     server.run(_listening(server))
-    if not server.started:
-        sys.exit(STARTUP_FAILURE)
 
 
 def _serve_together(settings: Settings, content: Content, options: dict[str, Any]) -> None:
@@ -237,3 +242,57 @@ class Supervisor:
                 LOG.error("%d workers did not end in order and are killed", len(alive))
                 sys.exit(1)
             wait(alive, TICK)
+
+
+def run_on_ray(
+    settings: Settings, /, *, address: str | None = None, replicas: int = 1, host: str = LOOPBACK, port: int = 8000,
+    **tls: str | os.PathLike[str] | None,
+) -> None:  # fmt: skip
+    """Serve until a signal comes, then answer what was taken. ``tls`` are the paths ssl_certfile and ssl_keyfile.
+
+    ``address`` is that of a running cluster; without one, and without $RAY_ADDRESS, a Ray is started on this machine. Every
+    machine of a cluster listens on the port, and must reach the paths of the settings.
+    """
+    content = Content.read(settings)
+    make_app(settings, content)  # what is wrong is said here, once
+    names = {"part": "credalens serve --engine ray", "extra": "ray,serve"}
+    with needing("ray", **names), needing("fastapi", **names):
+        serve: Any = importlib.import_module("ray.serve")
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
+    private, stopped = is_ours(address), Event()
+    with ray_cluster(address, workers=replicas, object_store=STORE), _reserved(host, port) as port:
+        paths = {name: os.fspath(path) for name, path in tls.items() if path is not None}
+        serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port, **paths})
+        try:
+            deployment = _deployment(serve, settings, content.for_cluster(), replicas, private)
+            serve.run(deployment, name=NAME, route_prefix="/")
+            for number in SIGNALS:
+                signal.signal(number, lambda *_: stopped.set())
+            where = f"http{'s' if paths else ''}://{host}:{port}"
+            sys.stderr.write(f"running on {where} (press CTRL+C to quit)\n")
+            stopped.wait()
+        finally:
+            serve.shutdown() if private else serve.delete(NAME)  # a cluster may serve others too
+
+
+def _deployment(serve: Any, settings: Settings, content: Content, replicas: int, private: bool) -> Any:
+    def build() -> Starlette:
+        if private:  # no other machines: a replica need not offer itself to them, behind Ray's token, on all networks
+            replica: Any = importlib.import_module("ray.serve._private.replica")
+            add_port = replica.add_port_to_grpc_server
+            replica.add_port_to_grpc_server = lambda server, address: add_port(server, f"{LOOPBACK}:0")
+        return make_app(settings, content)
+
+    queue, timeout = settings.limits.queue, settings.limits.timeout
+    limits = {"max_ongoing_requests": queue, "max_queued_requests": queue, "graceful_shutdown_timeout_s": timeout}
+    return serve.deployment(serve.ingress(build)(), name=NAME, num_replicas=replicas, **limits).bind()
+
+
+@contextmanager
+def _reserved(host: str, port: int) -> Iterator[int]:
+    """The port; for 0 a free one that is reserved until Ray listens on it, since Ray must be told which."""
+    with socket.socket() as holder:
+        if not port:
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            holder.bind((host, 0))
+        yield port or holder.getsockname()[1]
