@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from credalens import wrap_logits
 from credalens.guard import Guard
 from credalens.mlflow import load_model
-from credalens.mlflow.folder import Description, Wheel
+from credalens.mlflow.folder import Description
 from credalens.mlflow.model import write_files
 from credalens.storage.formats.onnx import external_files
 from tests.serve.onnx_files import write_linear
@@ -250,7 +250,7 @@ class TestWheel:
         url = "file:///home/somebody/wheels/credalens-0.1.0-py3-none-any.whl"
         installed(json.dumps({"url": url, "archive_info": archive}))
         folder = write()
-        assert Description.read(folder).wheel == Wheel("credalens-0.1.0-py3-none-any.whl", "ab12")
+        assert Description.read(folder).wheel == {"name": "credalens-0.1.0-py3-none-any.whl", "sha256": "ab12"}
         assert "somebody" not in (folder / "credal.json").read_text()
 
     @pytest.mark.parametrize(

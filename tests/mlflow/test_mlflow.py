@@ -16,8 +16,7 @@ import torch
 from credalens import wrap_logits
 from credalens.guard import Guard
 from credalens.mlflow import load_model, log_model, save_model
-from credalens.mlflow.factories import find_factory
-from credalens.mlflow.model import write_files
+from credalens.mlflow.model import find_factory, write_files
 from credalens.storage.prediction_file import to_frame
 from credalens.torch import CredalWrapper
 from tests.mlflow import networks

@@ -9,8 +9,7 @@ function of yours that is marked with ``member_factory``. No pickle is written o
 Index(['prediction', 'probability', 'lower', 'upper', 'total', 'aleatoric', 'epistemic', 'decision', 'p_value', 'reason'])
 """
 
-from credalens.mlflow.factories import member_factory
-from credalens.mlflow.model import load_model, log_model, save_model
+from credalens.mlflow.model import load_model, log_model, member_factory, save_model
 
 _load_pyfunc = load_model  # the name that MLflow calls
 

@@ -38,27 +38,19 @@ FIELDS: Final[Types] = {
 """The types that the fields of a ``Description`` have in the file."""
 
 
-@dataclass(frozen=True)
-class Wheel:
-    """The archive that credalens was installed from.
+def installed_wheel() -> dict[str, str] | None:
+    """Name and SHA-256 of the archive that credalens was installed from, as the installer wrote them down.
 
-    :ivar name: of the file, without folders and hosts, which are nobody else's business.
-    :ivar sha256: as the installer wrote it down.
+    The name is without folders and hosts, which are nobody else's business. Of an index installers record none.
     """
-
-    name: str
-    sha256: str
-
-    @classmethod
-    def installed(cls) -> Wheel | None:
-        """The archive of the running credalens; None if it came from an index, for which installers record none."""
-        try:
-            recorded = json.loads(metadata.distribution("credalens").read_text("direct_url.json") or "{}")
-        except metadata.PackageNotFoundError:
-            return None
-        archive = recorded.get("archive_info", {})
-        sha256 = archive.get("hashes", {}).get("sha256") or archive.get("hash", "").removeprefix("sha256=")
-        return cls(PurePosixPath(unquote(urlsplit(recorded["url"]).path)).name, sha256) if sha256 else None
+    try:
+        recorded = json.loads(metadata.distribution("credalens").read_text("direct_url.json") or "{}")
+    except metadata.PackageNotFoundError:
+        return None
+    archive = recorded.get("archive_info", {})
+    sha256 = archive.get("hashes", {}).get("sha256") or archive.get("hash", "").removeprefix("sha256=")
+    name = PurePosixPath(unquote(urlsplit(recorded.get("url", "")).path)).name
+    return {"name": name, "sha256": sha256} if sha256 else None
 
 
 @dataclass(frozen=True)
@@ -68,7 +60,6 @@ class Description:
     :ivar kind: "torch" or "onnx".
     :ivar scores: of the catalogue, one column each.
     :ivar options: of ``CredalWrapper``, or of ``onnx_members``.
-    :ivar members: how many there are.
     :ivar factory: "module:function" that builds one member for torch, with ``factory_options`` as its keywords.
     :ivar files: SHA-256 of every other file, by its path in the folder; None in models of earlier versions.
     :ivar wheel: what credalens was installed from, or None where the installation does not say.
@@ -82,13 +73,13 @@ class Description:
     factory_options: dict[str, Any] = field(default_factory=dict)
     version: str = __version__
     files: dict[str, str] | None = field(default_factory=dict)
-    wheel: Wheel | None = None
+    wheel: dict[str, str] | None = None
 
     def write(self, folder: Path, /) -> None:
         """Write the description into a folder, as the last file, with the digests of the others."""
         paths = sorted(path for path in folder.rglob("*") if path.is_file())
         files = {path.relative_to(folder).as_posix(): _digest(path) for path in paths}
-        text = json.dumps(asdict(replace(self, files=files, wheel=Wheel.installed())), indent=1)
+        text = json.dumps(asdict(replace(self, files=files, wheel=installed_wheel())), indent=1)
         (folder / DESCRIPTION).write_text(text, encoding="utf-8")
 
     @classmethod
@@ -124,7 +115,8 @@ class Description:
                 raise ValueError(f"members is {values['members']}, and files names those of {saved}")
         if values["wheel"] is not None:
             _check_types(values["wheel"], {"name": (str,), "sha256": (str,)}, "wheel.")
-            values["wheel"] = Wheel(**values["wheel"])
+            if len(values["wheel"]) < 2:
+                raise ValueError("wheel needs a name and a sha256")
         return cls(**values | {"scores": tuple(values["scores"])})
 
     def member_files(self) -> Sequence[str]:

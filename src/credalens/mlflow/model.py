@@ -1,15 +1,20 @@
-"""save_model(), log_model() and load_model(): write the files of a credal model, try them, and hand them to MLflow."""
+"""save_model(), log_model() and load_model(): write the files of a credal model, try them, and hand them to MLflow.
+
+A saved model may call a factory: a function that its author marked, in a module that the caller imported or named.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from inspect import signature
+from inspect import getattr_static, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 import numpy as np
 
@@ -18,7 +23,6 @@ from credalens.arrays import to_numpy
 from credalens.checks.options import check_choice, needing
 from credalens.core.scores import SCORES
 from credalens.guard import Guard
-from credalens.mlflow.factories import find_factory
 from credalens.mlflow.folder import GUARD, Description
 from credalens.serve.models import ServedModel, python_model
 from credalens.serve.protocol import DTYPES
@@ -26,6 +30,9 @@ from credalens.storage.formats.onnx import external_files, is_beside
 from credalens.storage.prediction_file import to_frame
 
 LOADER: Final = "credalens.mlflow"
+MARK: Final = "__builds_credal_members__"
+NAMED: Final = "CREDALENS_FACTORIES"
+Factory = TypeVar("Factory", bound=Callable[..., Any])
 
 
 def save_model(model: Any, path: str | os.PathLike[str], /, *, input_example: Any, **options: Any) -> None:
@@ -67,7 +74,6 @@ def _mlflow() -> Any:
 
 @contextmanager
 def _prepared(model: Any, input_example: Any, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The arguments for MLflow, and a folder of files that have been read again."""
     ours = {name: options.pop(name) for name in signature(write_files).parameters if name in options}
     with TemporaryDirectory() as temporary:
         folder = Path(temporary) / "credal"
@@ -184,3 +190,49 @@ class CredalModel:
             frame[name] = to_numpy(values)[0].ravel()
         rows_of_frame = isinstance(data, type(frame)) and len(data) == len(frame)
         return frame.set_index(data.index) if rows_of_frame else frame
+
+
+def member_factory(function: Factory, /) -> Factory:
+    """Mark a function of an importable module that builds one member, a ``torch.nn.Module`` with any weights.
+
+    A saved model contains the name of its factory, and loading the model calls that function. Functions that are not marked
+    are never called and modules that you have not imported are not imported, so that a model from somebody else runs no other
+    code of yours.
+
+    >>> @member_factory
+    ... def small(width=8):
+    ...     return nn.Linear(4, width)
+    """
+    setattr(function, MARK, True)
+    return function
+
+
+def find_factory(path: str, /, *, by_caller: bool) -> Callable[..., Any]:
+    """Find the marked function "module:function" that the caller, or only a saved model, names.
+
+    For a name from a saved model nothing is imported: its module must have been imported before, or the environment variable
+    ``CREDALENS_FACTORIES``, a list with commas, name the function.
+    """
+    module, _, name = path.partition(":")
+    if not (module and name.isidentifier()):
+        raise ValueError(f"factory must read 'module:function', where the function builds one member; got {path!r}.")
+    if by_caller or path in os.environ.get(NAMED, "").replace(" ", "").split(","):
+        try:
+            function = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise ValueError(
+                f"the factory {path!r} cannot be imported ({error}); the process that loads the model needs it as well."
+            ) from error
+    elif (imported := sys.modules.get(module)) is not None:
+        function = vars(imported).get(name)
+    else:
+        raise ValueError(
+            f"the saved model is built by {path!r}, whose module is not imported, and a saved model imports none by itself. If "
+            f"you trust that module, import it before you load the model, or set {NAMED}={path} in the environment."
+        )
+    if getattr_static(function, MARK, False) is not True:
+        raise ValueError(
+            f"{path!r} is not marked as a factory, and a saved model may call nothing else; write "
+            "@credalens.mlflow.member_factory above the function that builds one member."
+        )
+    return function

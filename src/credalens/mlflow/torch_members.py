@@ -36,9 +36,7 @@ def input_dtype(wrapper: CredalWrapper, /) -> np.dtype:
     return np.dtype(np.float64 if first == torch.float64 else np.float32)
 
 
-def write_weights(
-    wrapper: CredalWrapper, description: Description, factory: Callable[..., Any], folder: Path, /
-) -> None:
+def write_weights(wrapper: CredalWrapper, description: Description, factory: Callable, folder: Path, /) -> None:
     """Write the weights, after a check that the factory builds members that take all of them."""
     weights = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in wrapper.state_dict().items()}
     _build(description, factory, weights)
