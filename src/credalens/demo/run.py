@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,8 +42,6 @@ LARGEST_SEED = 2**32 - 1  # of scikit-learn's random states
 class Demo:
     """Where everything was written, and both evaluations.
 
-    :ivar real: of the networks whose predictions are included.
-    :ivar digits: of the small ones that were trained.
     :ivar command: makes the report of the small ones again from their saved predictions.
     """
 
@@ -53,23 +52,18 @@ class Demo:
 
 
 def run_demo(
-    folder: str | os.PathLike[str],
-    /,
-    *,
-    seed: int = 0,
-    count: int = 900,
-    epochs: int = 20,
-    real_rows: int = ROWS,
-    made: Sequence[str] = (),
-    progress: Progress | None = None,
-) -> Demo:
+    folder: str | os.PathLike[str], /, *, seed: int = 0, count: int = 900, epochs: int = 20, real_rows: int = ROWS,
+    made: Sequence[str] = (), progress: Progress | None = None,
+) -> Demo:  # fmt: skip
     """Real networks on CIFAR-10, SVHN and Tiny-ImageNet; small ones on digits and ``count`` images of three other kinds.
 
     ``folder`` then holds the report of the real ones, and in ``digits`` that of the small ones with the predictions of their
     members, to evaluate again; ``made`` are lines for the foot of both pages. The same seed gives the same files.
     """
     check_seed(seed)
-    _check_packages()
+    for package in ("sklearn", "matplotlib", "jinja2", "vl_convert"):
+        with needing(package, part="the demo", extra="all"):
+            importlib.import_module(package)
     from credalens.report.files import check_apart, older_report
 
     report = progress or (lambda what, done, of: None)
@@ -83,21 +77,18 @@ def run_demo(
         data = digits.load(seed)
         networks = digits.train(data, epochs=epochs, report=partial(report, "training"))
         rng = np.random.default_rng(seed)
-        images = {"digits": data.test_images}
+        images = {DIGITS: data.test_images}
         images |= ood_images.make_all(data.test_images, count, rng, report=partial(report, "images"))
         members = {name: digits.predict(networks, pictures) for name, pictures in images.items()}
         (inner / "predictions").mkdir()
         for name, probs in members.items():
-            labels = data.test_labels if name == "digits" else None
-            save_predictions(_predictions(inner, name), probs, labels)
-        ood = {name: probs for name, probs in members.items() if name != "digits"}
-        evaluation = evaluate(
-            members["digits"], ood, labels=data.test_labels, id_name="digits", images=images, progress=report
-        )
+            save_predictions(_predictions(inner, name), probs, data.test_labels if name == DIGITS else None)
+        labelled: dict[str, Any] = {"labels": data.test_labels, "id_name": DIGITS, "images": images}
+        evaluation = evaluate(members.pop(DIGITS), members, **labelled, progress=report)
         evaluation.report(inner, title=TITLE, made=made)
         predictions = [_predictions(Path(DIGITS), name).as_posix() for name in images] if older else []
         check_apart(scratch, target, [*older, *predictions])
-    return Demo(target, real, evaluation, _command(target / DIGITS, list(ood)))
+    return Demo(target, real, evaluation, _command(target / DIGITS, list(members)))
 
 
 def check_seed(seed: int, /) -> int:
@@ -113,12 +104,6 @@ def check_seed(seed: int, /) -> int:
     if not 0 <= seed <= LARGEST_SEED:
         raise ValueError(problem)
     return int(seed)
-
-
-def _check_packages() -> None:
-    for package in ("sklearn", "matplotlib", "jinja2", "vl_convert"):
-        with needing(package, part="the demo", extra="all"):
-            importlib.import_module(package)
 
 
 def _predictions(folder: Path, name: str) -> Path:

@@ -18,9 +18,7 @@ LOOPBACK: Final = "127.0.0.1"
 PATIENCE: Final = 10  # seconds for a machine to answer
 STATISTICS: Final = "RAY_USAGE_STATS_ENABLED"
 AUTHENTICATION: Final = "RAY_AUTH_MODE"
-MANY_NODES: Final = (
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # Ray's name for: nodes on other machines may join, on any system
-)
+MANY_NODES: Final = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # nodes on other machines may join, on any system
 PRIVATE: Final = {STATISTICS: "0", MANY_NODES: "0", AUTHENTICATION: None}
 OBJECT_STORE: Final = 256 << 20  # bytes; part numbers and reports are all that travels when a table is scored
 

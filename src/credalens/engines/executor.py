@@ -13,15 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from credalens.checks.options import check_count, check_threads
-from credalens.engines.cluster import (
-    OBJECT_STORE,
-    attempts_before,
-    import_ray,
-    is_ours,
-    machines,
-    ray_cluster,
-    worker_name,
-)
+from credalens.engines import cluster
 from credalens.scoring import FolderSummary, score_folder
 from credalens.scoring.job import PartReport, ScoringJob, score_part
 
@@ -35,15 +27,9 @@ MOST_BLOCKS: Final = 10_000  # more parts than that share tasks, so that the dri
 
 
 def score_folder_on_ray(
-    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    target: str | os.PathLike[str],
-    /,
-    *,
-    address: str | None = None,
-    workers: int | None = None,
-    threads: int = 1,
-    **options: Any,
-) -> FolderSummary:
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], target: str | os.PathLike[str], /, *,
+    address: str | None = None, workers: int | None = None, threads: int = 1, **options: Any,
+) -> FolderSummary:  # fmt: skip
     """``credalens.scoring.score_folder`` with its parts spread over a Ray cluster; it writes the same bytes.
 
     Use it if one machine is too slow; ``credalens score --engine ray`` is the same on the command line.
@@ -54,9 +40,9 @@ def score_folder_on_ray(
     """
     check_threads(threads)
     cpus = None if workers is None else check_count(workers, "workers") * threads
-    limit = None if is_ours(address) else workers  # ours has no more CPUs than that
-    with ray_cluster(address, workers=cpus, object_store=OBJECT_STORE):
-        most = max((machine.get("CPU", 0) for machine in machines()), default=0)
+    limit = None if cluster.is_ours(address) else workers  # ours has no more CPUs than that
+    with cluster.ray_cluster(address, workers=cpus, object_store=cluster.OBJECT_STORE):
+        most = max((machine.get("CPU", 0) for machine in cluster.machines()), default=0)
         if 0 < most < threads:  # Ray would wait for ever; for the first machine of a cluster that grows it may
             raise ValueError(
                 f"no machine of the cluster has {threads} CPUs for --threads; the largest has {most:g}. Ask for less."
@@ -73,18 +59,15 @@ def _score_parts(job: ScoringJob, parts: Sequence[int], /, *, workers: int | Non
     data = importlib.import_module("ray.data")
     with _set_up(data):
         numbers = data.from_items([{"part": n} for n in parts], override_num_blocks=min(len(parts), MOST_BLOCKS))
-        pool = data.TaskPoolStrategy(size=workers)
-        reports = numbers.map_batches(
-            partial(_score, job), batch_size=1, num_cpus=job.scorer.threads or 1, compute=pool
-        )
+        pool, cpus = data.TaskPoolStrategy(size=workers), job.scorer.threads or 1
+        reports = numbers.map_batches(partial(_score, job), batch_size=1, num_cpus=cpus, compute=pool)
         for row in reports.iter_rows():
             yield PartReport(**json.loads(row["report"]))
 
 
 def _warm_up(job: ScoringJob, most: int) -> None:
     """Let the workers load what they need while the driver does the same."""
-    ray = import_ray()
-    threads = job.scorer.threads or 1
+    ray, threads = cluster.import_ray(), job.scorer.threads or 1
     free = int(ray.available_resources().get("CPU", 0)) // threads
     load = ray.remote(num_cpus=threads, max_retries=0, scheduling_strategy="SPREAD")(_load)
     shared = ray.put(job)  # once for each machine
@@ -100,11 +83,10 @@ def _load(job: ScoringJob) -> None:
 
 def _score(job: ScoringJob, batch: dict[str, Any]) -> dict[str, list[str]]:
     """Parts that an earlier attempt had finished before it was lost are found, not made again."""
-    retries = attempts_before()
-    reports = []
+    retries, reports = cluster.attempts_before(), []
     for part in map(int, batch["part"]):
         report = (job.finished_part(part) if retries else None) or score_part(job, part)
-        reports.append(json.dumps(asdict(replace(report, worker=worker_name(), retries=retries))))
+        reports.append(json.dumps(asdict(replace(report, worker=cluster.worker_name(), retries=retries))))
     return {"report": reports}
 
 
