@@ -89,7 +89,6 @@ class LazyCommands(OneGroup):
 
 
 def _added() -> dict[str, EntryPoint]:
-    """The commands of other packages by their names."""
     return {point.name: point for point in entry_points(group=ADDED)}
 
 

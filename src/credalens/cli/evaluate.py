@@ -170,7 +170,6 @@ def print_evaluation(evaluation: Evaluation, folder: Path) -> None:
 
 
 def _print_comparison(comparison: ModelComparison, folder: Path) -> None:
-    """All models, the differences in words, and where the page is."""
     from rich.console import Console
 
     from credalens.report.comparison import models_table, sentence

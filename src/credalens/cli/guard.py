@@ -191,8 +191,6 @@ def _count(fitted: Guard, source: Source, labels: NDArray | None, threads: int |
             prediction = wrap_chunk(source, chunk, base=fitted.base, threads=threads)
             parts.append(fitted.count(prediction, None if labels is None else labels[chunk.start :][: len(chunk)]))
     warn_of_all(open_rows, source.rows)
-    if not parts:
-        raise ValueError(f"{source}: holds no rows.")
     return reduce(add, parts)
 
 

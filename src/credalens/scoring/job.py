@@ -40,7 +40,6 @@ class PartReport:
     :ivar error: what is wrong with the input, by file and row; empty where the part was scored.
     :ivar failure: what kept the machine from scoring it, a full disk for one; no fault of the part.
     :ivar open_rows: rows whose search ended before it was certified, as fields of `OpenRows`.
-    :ivar worker: the process that did it.
     :ivar retries: how often the work was begun before, by workers that were lost.
     """
 

@@ -117,7 +117,6 @@ class PartRows:
         return row_batches(path, names, rows, self._part.start, self._part.stop)
 
     def _members_of(self, number: int, rows: int, own_rows: int) -> Iterator[NDArray]:
-        """The members of another table, chunk by chunk."""
         table, columns, id_column = self._input.tables[number], self._input.columns[number], str(self._input.id_column)
         start = self._part.start
         if self._input.has_partners(number) and self._input.check_file(number, self._part.file) == own_rows:
@@ -281,6 +280,5 @@ def _plain(ids: Any) -> Any:
 
 
 def _repeated(ids: Any) -> Any:
-    """The ids that are there more than once."""
     counts = pc.value_counts(ids)
     return counts.filter(pc.greater(counts.field("counts"), 1)).field("values")

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from credalens.checks.options import check_choice, check_threads, count_text
+from credalens.checks.options import check_choice, count_text
 from credalens.core.options import collecting_open_rows, warn_of_all
 from credalens.core.scores import SCORES
 from credalens.scoring.settings import DEFAULT_SCORES, FIXED, GUARD, Scorer, ScoringSettings, Totals
@@ -37,7 +37,6 @@ class ScoreSummary:
     """The result of ``score_file``: the output, its settings, and the means over all rows.
 
     :ivar resumed_rows: rows of a folder that an earlier run had finished.
-    :ivar means: mean of each score.
     :ivar mean_set_size: mean number of classes that the rule leaves possible.
     :ivar determinacy: share of rows where it leaves one.
     :ivar decisions: decision -> share of rows; None without a guard.
@@ -135,12 +134,12 @@ def score_file(
     output = check_file(target)
     check_no_input([output], [source], doing="scored")
     suffix = format_of(output, OUTPUTS)
-    check_threads(threads)
     predictions = open_predictions(source, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
     members, rows, classes = predictions.shape
-    kind = {"logits": logits, "members": members, "classes": classes, "dtype": predictions.dtype}
-    options = {"base": base, "rule": rule, "scores": scores, "labels": predictions.has_labels}
-    scorer = Scorer.checked(guard, chunk_rows, threads, **kind, **options)
+    scorer = Scorer.checked(
+        guard, chunk_rows, threads, base=base, rule=rule, scores=scores, logits=logits, members=members,
+        classes=classes, dtype=predictions.dtype, labels=predictions.has_labels,
+    )  # fmt: skip
     report = progress or (lambda what, done, of: None)
     before, totals, readers = _fingerprint(predictions.path), Totals(), scorer.settings.for_readers(rows)
     with naming_output(output), scratch_folder(output) as scratch, atomic_file(output, scratch=scratch) as file:
@@ -210,7 +209,6 @@ def score_folder(
     from credalens.scoring.tables import columns_of_all, open_tables, parts_of
     from credalens.storage.arrow_path import arrow_path
 
-    check_threads(threads)
     check_choice(on_error, ON_ERROR, "on_error")
     check_choice(join, JOINS, "join")
     tables, path = open_tables(sources, filesystem), arrow_path(target, filesystem)
@@ -221,10 +219,11 @@ def score_folder(
             f"the row ids cannot be in {row_ids!r}, which is a column of the output; rename it in the input."
         )
     columns = columns_of_all(tables, logits=logits, id_column=row_ids)
-    members, classes = sum(table.members for table in columns), columns[0].classes
-    kind = {"logits": logits, "members": members, "classes": classes, "dtype": columns[0].dtype, "id": row_ids}
-    options = {"base": base, "rule": rule, "scores": scores, "labels": columns[0].label is not None}
-    scorer = Scorer.checked(guard, chunk_rows, threads, **kind, **options)
+    scorer = Scorer.checked(
+        guard, chunk_rows, threads, base=base, rule=rule, scores=scores, logits=logits, id=row_ids,
+        members=sum(table.members for table in columns), classes=columns[0].classes, dtype=columns[0].dtype,
+        labels=columns[0].label is not None,
+    )  # fmt: skip
     repeated, left_out = compare_ids(tables, row_ids, join)
     parts = parts_of(tables[0], columns[0])
     job = ScoringJob(TableInput(tables, columns, parts, row_ids, logits, max_bytes), path, scorer)

@@ -73,10 +73,7 @@ class ScoringSettings:
     """The options, the kind of the predictions, and the code.
 
     :ivar kernels: a fingerprint of the compiled code, which decides the last digits.
-    :ivar scores: the scores of the catalogue that are written.
-    :ivar labels: whether the input has labels, which are written too.
     :ivar guard: the digest of the guard that decides about every row.
-    :ivar id: the column of row ids.
     """
 
     version: str
@@ -114,11 +111,7 @@ def _kernels() -> str:
 
 @dataclass(frozen=True)
 class Scorer:
-    """Turns the rows of a source into columns, chunk by chunk; it can be sent to another machine.
-
-    :ivar chunk_rows: how many rows are scored at a time.
-    :ivar threads: how many threads do it.
-    """
+    """Turns the rows of a source into columns, chunk by chunk; it can be sent to another machine."""
 
     settings: ScoringSettings
     guard: Guard | None

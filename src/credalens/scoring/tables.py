@@ -44,9 +44,7 @@ class ParquetTable:
 class Part:
     """A unit of work, scored into a file of its own: a file of a table, or some row groups of its only file.
 
-    :ivar name: the name of the output.
     :ivar file: the number of the file in its table.
-    :ivar start: the first row in the file.
     :ivar stop: the row behind the last; None for all that the file has.
     """
 
@@ -144,7 +142,6 @@ def columns_of_file(
 
 
 def _read_footer(path: ArrowPath) -> tuple[Any, Any]:
-    """The footer of a file, and its schema."""
     with readable(path), path.open() as file:
         footer = pq.read_metadata(file)
         return footer, footer.schema.to_arrow_schema()

@@ -32,7 +32,7 @@ from credalens.serve.observer import LOG, Answered, LogLines, Observer, tell
 from credalens.serve.places import UNREAD, Place, Room, arrives_slowly, is_read_slowly, most_requests, read_body
 from credalens.serve.predictor import BatchPredictor
 from credalens.serve.protocol import HEADER_LENGTH, RequestError, read_request
-from credalens.serve.responses import SHORT, Answer, InferResponse
+from credalens.serve.responses import SHORT
 from credalens.serve.settings import Limits
 from credalens.serve.watch import Watch
 
@@ -46,18 +46,10 @@ ABOUT_SERVER: Final[dict[str, dict[str, Any]]] = {
 
 
 def app(
-    model: Any,
-    guard: Guard | None = None,
-    *,
-    name: str = "model",
-    version: str = "1",
-    inputs: Sequence[TensorSpec] = (),
-    logits: bool = False,
-    limits: Limits | None = None,
-    observers: Sequence[Observer] | None = None,
-    tokens: Sequence[str] = (),
-    allowed_hosts: Sequence[str] = (),
-) -> Starlette:
+    model: Any, guard: Guard | None = None, *, name: str = "model", version: str = "1",
+    inputs: Sequence[TensorSpec] = (), logits: bool = False, limits: Limits | None = None,
+    observers: Sequence[Observer] | None = None, tokens: Sequence[str] = (), allowed_hosts: Sequence[str] = (),
+) -> Starlette:  # fmt: skip
     """An ASGI application that serves ``model`` by the Open Inference Protocol v2: ``uvicorn my_module:application``.
 
     ``model`` is one of
@@ -115,7 +107,6 @@ def warm_up() -> None:
 
 
 async def _error_response(request: Request, error: Exception) -> Response:
-    """The answer to a request that raised an error."""
     if isinstance(error, RequestError):
         return refusal(error.status, str(error), {"Retry-After": "1"} if error.status == 503 else None)
     if isinstance(error, HTTPException):
@@ -161,13 +152,11 @@ class Service:
         self._check_model(request)
         model, predictor = self.model, self._predictor
         content = {
-            "name": model.name,
-            "versions": [model.version],
-            "platform": model.platform,
+            "name": model.name, "versions": [model.version], "platform": model.platform,
             "parameters": {"default_outputs": predictor.default_outputs},
             "inputs": [spec.metadata() for spec in model.inputs],
             "outputs": [output.metadata(model.float_datatype) for output in predictor.outputs.values()],
-        }
+        }  # fmt: skip
         return JSONResponse(content)
 
     async def ready(self, request: Request) -> Response:
@@ -234,26 +223,21 @@ class Service:
         answer = await batcher.submit(job)
         if (most := answer.most_bytes) <= SHORT:
             return answer.written()
-        place = Place(most, is_read_slowly)
+        place, left = Place(most, is_read_slowly), Event()
         self._unread.take(place)
         try:
-            response = await self._written(answer)
+            if answer.is_quick:
+                response = answer.written()
+            else:  # which takes long; it ends early if nobody waits for it any more
+                writing = asyncio.get_running_loop().run_in_executor(self._writer, answer.written, left.is_set)
+                response = await writing
         except BaseException:
+            left.set()
             self._unread.give_back(place)
             raise
         place.size = response.place.size
         response.place, response.room = place, self._unread
         return response
-
-    async def _written(self, answer: Answer) -> InferResponse:
-        """Write an answer, in a thread if that takes long; it ends early if nobody waits for it any more."""
-        if answer.is_quick:
-            return answer.written()
-        left = Event()
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._writer, answer.written, left.is_set)
-        finally:
-            left.set()
 
 
 async def _constant(content: dict[str, Any], request: Request) -> Response:

@@ -79,7 +79,6 @@ class Metrics:
 
 
 def _name_on_page(sample: Any) -> str | None:
-    """The name of a count on the page; None for what it does not show."""
     name, labels = sample.name.removeprefix("credalens_"), sample.labels
     if name == "decisions_total":
         return labels["decision"]

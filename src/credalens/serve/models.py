@@ -109,9 +109,8 @@ class ServedModel:
         rows = {}
         for name, array in inputs.items():
             if array.ndim <= self.row_axis:
-                raise RequestError(
-                    f"input {name!r} has no axis of rows, axis {self.row_axis}; got {list(array.shape)}."
-                )
+                axis, got = self.row_axis, list(array.shape)
+                raise RequestError(f"input {name!r} has no axis of rows, axis {axis}; got {got}.")
             rows[name] = array.shape[self.row_axis]
         if len(set(rows.values())) != 1:
             raise RequestError(f"inputs must have the same number of rows; got {rows or 'no input'}.")
@@ -233,7 +232,6 @@ def _predict_rows(model: Any, inputs: Inputs) -> CredalPrediction:
 
 
 def _predict_members(model: Any, options: dict[str, Any], inputs: Inputs) -> CredalPrediction:
-    """Call a function that returns members' outputs, or a prediction."""
     returned = _call(model, inputs)
     if isinstance(returned, CredalPrediction):
         return returned

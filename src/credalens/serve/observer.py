@@ -22,7 +22,6 @@ LOG: Final = logging.getLogger("credalens.serve")
 class Answered:
     """An answered inference request, as ``Observer.answered`` gets it.
 
-    :ivar status: of HTTP.
     :ivar id: that the request gave itself, or None.
     :ivar rows: 0 if the request could not be read.
     :ivar seconds: from its arrival to its answer.
@@ -42,10 +41,8 @@ class Answered:
 class BatchDone:
     """A predicted batch, as ``Observer.batch_done`` gets it: one request, several, or a part of a large one that was answered.
 
-    :ivar requests: number of requests in the batch.
     :ivar seconds: that the model and the credal prediction took.
     :ivar waiting: number of requests in the queue when the batch began, without those of the batch.
-    :ivar decisions: of the guard; None without a guard.
     """
 
     model: str

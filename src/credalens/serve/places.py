@@ -35,7 +35,6 @@ def is_read_slowly(read: int, seconds: float) -> bool:
 class Place:
     """Room for a request until it is answered, or for a long answer until it is read.
 
-    :ivar size: how much room.
     :ivar is_slow: says of bytes and seconds whether the client is slow.
     :ivar since: when the client could begin to send or to read.
     :ivar moved: bytes that it has sent or read.

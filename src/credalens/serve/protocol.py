@@ -74,9 +74,8 @@ class InferRequest:
 
 def read_request(body: bytes, header_length: str | None, /) -> InferRequest:
     """Read a body. ``header_length`` is the header that says how many bytes of it are JSON; all of them without it."""
-    length = len(body)
-    if header_length is not None:
-        text = header_length
+    length, text = len(body), header_length
+    if text is not None:
         if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= length):
             raise RequestError(
                 f"{HEADER_LENGTH} must be a number of bytes up to those of the body, {length}; got {text!r:.40}."
@@ -101,8 +100,7 @@ def read_request(body: bytes, header_length: str | None, /) -> InferRequest:
 
 def _read_inputs(items: list[Any], tail: memoryview) -> dict[str, NDArray]:
     """Read the tensors by name; their binary data follow one another in ``tail``."""
-    inputs: dict[str, NDArray] = {}
-    start = 0
+    inputs, start = dict[str, NDArray](), 0
     for item in items:
         name = _name(item, "an input", inputs)
         try:
@@ -111,9 +109,8 @@ def _read_inputs(items: list[Any], tail: memoryview) -> dict[str, NDArray]:
             raise RequestError(f"input {name!r}: {error}") from error
         start += size
     if start != len(tail):
-        raise RequestError(
-            f"the body holds {count_text(len(tail), 'byte')} of binary data; the inputs account for {start}."
-        )
+        there = count_text(len(tail), "byte")
+        raise RequestError(f"the body holds {there} of binary data; the inputs account for {start}.")
     return inputs
 
 

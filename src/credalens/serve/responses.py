@@ -31,7 +31,6 @@ class Answer:
     """The answer to a request, not yet written.
 
     :ivar about: the model's name and version, and the request's id.
-    :ivar arrays: the outputs by name.
     """
 
     about: dict[str, Any]

@@ -308,7 +308,7 @@ def save_predictions(path: str | os.PathLike[str], probs: Any, /, labels: Any = 
     values, array_kind = to_numpy(probs)
     name = "logits" if logits else "probs"
     check_predictions(values.shape, values.dtype.name, name)
-    if not logits and values.size and not are_distributions(few_rows(probs)).any():
+    if not logits and not are_distributions(few_rows(probs)).any():
         raise ValueError(
             "none of the inspected rows is a distribution: each must be non-negative and sum to one over the last axis. "
             "For logits pass logits=True."

@@ -37,7 +37,6 @@ REMEDY: Final = "Use the same settings, name another folder, or begin again with
 class RunFolder:
     """A folder of parts, on this machine (``Path``) or in an object store (``ArrowPath``).
 
-    :ivar manifest: the name of the manifest.
     :ivar remedy: what an error about other settings advises.
 
     >>> import tempfile

@@ -30,9 +30,7 @@ FIRST_ROWS: Final = 16
 class Chunk:
     """Some rows of a source.
 
-    :ivar start: the number of the first row.
     :ivar members: the members' predictions (members, rows, classes).
-    :ivar labels: true classes, if there are any.
     :ivar ids: row ids as an Arrow array, if there are any.
     """
 

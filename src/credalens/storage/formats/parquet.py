@@ -34,7 +34,6 @@ VALUES_A_GROUP: Final = 1 << 23
 class MemberColumns:
     """The columns ``names`` that hold ``members`` distributions over ``classes`` classes for each row.
 
-    :ivar label: the column of true classes, if there is one.
     :ivar problem: why they cannot be read, if they cannot.
     """
 
@@ -258,11 +257,7 @@ SETTINGS: Final = "credalens"
 
 @final
 class ParquetWriter:
-    """Writes scored rows in row groups of a useful size, however few come at a time: a ``RowWriter``.
-
-    :ivar settings: what the file says about its making.
-    :ivar id_column: the name of the ids.
-    """
+    """Writes scored rows in row groups of a useful size, however few come at a time: a ``RowWriter``."""
 
     def __init__(self, file: BinaryIO, settings: Mapping[str, Any], id_column: str | None = None, /) -> None:
         self._file, self._id_column = file, id_column
