@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from credalens.checks.options import count_text
-from credalens.storage.formats.arrays import Stored, npy_arrays, npz_arrays
+from credalens.storage.formats.arrays import npy_arrays, npz_arrays
 from credalens.storage.formats.files import UnsuitableError, check_unfolded, readable
 
 VALUE_BYTES: Final = 64  # of one value of a column as a Python object, about
@@ -30,14 +30,12 @@ def read_images(path: Path, /, *, max_bytes: int | None = None) -> Any:
             raise UnsuitableError("must be an .npz, with an array for each data set, or an .npy.")
         arrays = npz_arrays(path) if form == ".npz" else npy_arrays(path)
         check_unfolded(sum(array.unfolded_bytes for array in arrays.values()), path.stat().st_size, max_bytes)
-        images = {name: _pictures(stored, name) for name, stored in arrays.items()}
+        images = {}
+        for name, stored in arrays.items():
+            if len(shape := stored.shape) < 3:
+                raise UnsuitableError(f"array {name!r} of shape {shape} holds no pictures, (rows, height, width, ...).")
+            images[name] = stored.read(0, shape[0], 0)
     return images if form == ".npz" else images[""]
-
-
-def _pictures(stored: Stored, name: str) -> Any:
-    if len(stored.shape) < 3:
-        raise UnsuitableError(f"array {name!r} of shape {stored.shape} holds no pictures, (rows, height, width, ...).")
-    return stored.read(0, stored.shape[0], 0)
 
 
 def read_groups(path: Path, /, *, max_bytes: int | None = None) -> dict[str, Any]:

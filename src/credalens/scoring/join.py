@@ -109,7 +109,11 @@ class PartRows:
             with readable(self._path):
                 values = columns.values(batch, start)
                 ids = None if id_column is None else _ids_of(batch, id_column, start)
-                labels = None if columns.label is None else _labels_of(batch, columns, start)
+                labels = None
+                if (label := columns.label) is not None:
+                    message = f"column {label!r} has no label in row {{row}}; every row needs one, or none."
+                    refuse_nulls(batch[label], start, message)
+                    labels = checked_labels(batch[label].to_numpy(), columns.classes, start=start)
             yield Chunk(start, np.concatenate([values, *rest]) if rest else values, labels, ids)
             start += len(batch)
 
@@ -144,12 +148,6 @@ class PartRows:
 def _ids_of(batch: Any, name: str, start: int) -> Any:
     refuse_nulls(batch[name], start, f"column {name!r} has no id in row {{row}}; every row needs one.")
     return batch[name].combine_chunks()
-
-
-def _labels_of(batch: Any, columns: MemberColumns, start: int) -> NDArray:
-    name = str(columns.label)
-    refuse_nulls(batch[name], start, f"column {name!r} has no label in row {{row}}; every row needs one, or none.")
-    return checked_labels(batch[name].to_numpy(), columns.classes, start=start)
 
 
 # Arrow would read two million rows of four files ahead, of which a worker keeps few.
