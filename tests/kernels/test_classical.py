@@ -14,7 +14,7 @@ ALLOWED = 1e-5
 
 def classical(members):
     total, aleatoric = np.full((2, members.shape[1]), 777.0)
-    good = classical_rows(members, 0, members.shape[1], ALLOWED, total, aleatoric)
+    good = classical_rows(members, 0, members.shape[1], ALLOWED, total, aleatoric, np.empty(len(members)))
     return good, total, aleatoric
 
 

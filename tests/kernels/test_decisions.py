@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens.core.decisions import RULES
+from credalens.kernels.buffers import row_workspace
 from credalens.kernels.decisions import decide_rows
 from tests.strategies import KINDS, batch_of
 
@@ -56,7 +57,7 @@ def decided(low, high, rule):
     """The mask, from the middle of a larger one that must stay as it is."""
     buffer = np.full(low.size + 64, 7, np.int8)
     inside = buffer[32:-32].view(np.bool_).reshape(low.shape)
-    decide_rows(low, high, RULES.index(rule), RELATIVE, LEAST, inside)
+    decide_rows(low, high, RULES.index(rule), RELATIVE, LEAST, inside, row_workspace(low.shape[1]))
     assert (buffer[:32] == 7).all()
     assert (buffer[-32:] == 7).all()
     return inside

@@ -80,11 +80,9 @@ def lower_entropy(
 
 def shannon_entropy(p: NDArray, /) -> NDArray[np.float64]:
     """Shannon entropy in bits along the last axis, with 0 log 0 = 0, never below zero. For validated arrays."""
-    from credalens.kernels.simd.phi import phi_into
+    from credalens.kernels.simd.phi import entropy_of
 
-    terms = np.empty(p.size)
-    phi_into(np.ascontiguousarray(p, dtype=np.float64).reshape(-1), terms)
-    return np.maximum(terms.reshape(p.shape).sum(axis=-1), 0.0)  # below: a probability that rounding puts above one
+    return np.maximum(entropy_of(p), 0.0)  # below: a probability that rounding puts above one
 
 
 def upper_entropy_bits(

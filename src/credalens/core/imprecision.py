@@ -46,20 +46,19 @@ def imprecision_of(
 
     rows, classes = intervals.lower.shape
     if members == 2:
-        distance = intervals.restore(0.5 * (intervals.upper - intervals.lower).sum(axis=-1))
-        return distance, distance, distance
+        return (intervals.restore(0.5 * (intervals.upper - intervals.lower).sum(axis=-1)),) * 3
     low, high = np.empty((2, rows))
 
     def work(lower: NDArray, upper: NDArray, low: NDArray, high: NDArray) -> None:
         widths = np.sort(upper - lower, axis=-1)[:, ::-1]
         limit = np.minimum(upper.sum(axis=-1) - 1.0, 1.0 - lower.sum(axis=-1))
         limit[limit <= NOTHING] = 0.0
-        imprecision_rows(np.ascontiguousarray(widths), limit, MAX_NODES, low, high)
+        scratch = *np.empty((2, classes + 1)), np.empty(classes + 1, np.int64)
+        imprecision_rows(np.ascontiguousarray(widths), limit, MAX_NODES, low, high, *scratch)
 
     in_chunks(work, intervals.lower, intervals.upper, low, high, classes=classes, threads=threads)
     narrow = intervals.array_kind.result_dtype == np.float32
     warn_open_rows(
         high - low, rows, Options(max_nodes=MAX_NODES), measure="imprecision", narrow=narrow, stacklevel=stacklevel + 1
     )
-    value, low, high = (intervals.restore(x) for x in (low, low, high))
-    return value, low, high
+    return intervals.restore(low), intervals.restore(low), intervals.restore(high)

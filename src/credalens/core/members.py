@@ -123,11 +123,12 @@ class MemberArray:
         """The entropy of the mean and the mean entropy of the members in bits, (rows,) each; checks their values."""
         from credalens.kernels.members import classical_rows
 
-        _, rows, classes = self.array.shape
+        members, rows, classes = self.array.shape
         total, aleatoric = np.empty((2, rows))
 
         def work(start: int, stop: int) -> None:
-            if not classical_rows(*self.rows(start, stop), self.tolerance, total[start:stop], aleatoric[start:stop]):
+            results = total[start:stop], aleatoric[start:stop]
+            if not classical_rows(*self.rows(start, stop), self.tolerance, *results, np.empty(members)):
                 self.refuse()
 
         for_each_chunk(work, rows, classes, threads=threads)

@@ -3,11 +3,7 @@
 Everything here works on float64 and trusts its input; validation happens once, at the border.
 """
 
-from __future__ import annotations
-
 from typing import Any
-
-__all__ = ["ROUNDING", "epistemic_part"]
 
 ROUNDING = 1e-13  # bits
 

@@ -5,8 +5,6 @@ at a hundred classes; NumPy asks the system for pages of 2 MiB, but only for arr
 their memory. A row is filled up to whole vectors with classes that cannot have any mass.
 """
 
-from __future__ import annotations
-
 import math
 from collections import namedtuple
 

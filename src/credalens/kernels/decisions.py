@@ -3,12 +3,9 @@
 What the rules say, and why, is in ``core/decisions.py``; here are their closed forms.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
-from typing import Any
 
-from credalens.kernels.buffers import last_vector, read_row, row_of, row_workspace
+from credalens.kernels.buffers import last_vector, read_row, row_of
 from credalens.kernels.simd.jit import inlined, kernel
 from credalens.kernels.simd.vectors import (
     WIDTH,
@@ -24,10 +21,6 @@ from credalens.kernels.simd.vectors import (
     store_some,
     sum_of,
 )
-
-__all__ = [
-    "E_ADMISSIBILITY", "GAMMA_MAXIMAX", "GAMMA_MAXIMIN", "INTERVAL_DOMINANCE", "MAXIMALITY", "decide_rows", "shares_above",
-]  # fmt: skip
 
 INTERVAL_DOMINANCE, MAXIMALITY, E_ADMISSIBILITY, GAMMA_MAXIMIN, GAMMA_MAXIMAX = range(5)
 MANY = 64  # passes over a row that take about as long as sorting it
@@ -160,8 +153,8 @@ def _drop_inadmissible(row, facts, slack, out):
 
 
 @kernel
-def decide_within(lower, upper, rule, relative, least, out, workspace):
-    """As `decide_rows`, with a `row_workspace`."""
+def decide_rows(lower, upper, rule, relative, least, out, workspace):
+    """Which classes of every row remain under a rule; bounds in float64 or float32, ``out`` boolean, a `row_workspace`."""
     row, slack = row_of(workspace), Slack(relative, least, larger(relative, least))
     last, lanes = last_vector(lower.shape[1])
     for i in range(lower.shape[0]):
@@ -173,11 +166,6 @@ def decide_within(lower, upper, rule, relative, least, out, workspace):
         store_some(out[i], last, remains, lanes)
         if rule == E_ADMISSIBILITY:
             _drop_inadmissible(row, facts, slack, out[i])
-
-
-def decide_rows(lower: Any, upper: Any, rule: int, relative: float, least: float, out: Any) -> None:
-    """Which classes of every row remain under a rule; bounds in float64 or float32, ``out`` boolean."""
-    decide_within(lower, upper, rule, relative, least, out, row_workspace(lower.shape[1]))
 
 
 @kernel

@@ -1,7 +1,5 @@
 """Both entropies and the intersection probability of every row, from members or from bounds, and writing the results."""
 
-from __future__ import annotations
-
 from credalens.kernels import epistemic_part
 from credalens.kernels.buffers import read_row
 from credalens.kernels.lower.open_classes import no_peaks, peaks_more, peaks_of
@@ -88,20 +86,9 @@ def decompose_bounds(lower, upper, tolerance, probability, row_outputs, records,
         first_split = split_at(search.row.low, search.row.high, level)
         point = probability[i]
         size = _solve(
-            i,
-            search,
-            below,
-            width,
-            first_split,
-            tolerance,
-            point,
-            lower[i],
-            upper[i],
-            point,
-            row_outputs,
-            records,
-            size,
-        )
+            i, search, below, width, first_split, tolerance,
+            point, lower[i], upper[i], point, row_outputs, records, size,
+        )  # fmt: skip
     return size
 
 

@@ -12,8 +12,6 @@ integral: F lies below its chords and above their extensions. Each value needs o
 with D = sum u_k - 1 and R = 1 - sum l_k, found by convolving the classes on a grid.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from credalens.kernels.simd.jit import kernel
@@ -73,12 +71,8 @@ def _convolve(widths, bias, cell, cells, mass, spare):
             spare[j] = stay * mass[j]
         spare[steps] = stay * mass[steps] + near * mass[0]
         # Views instead of offsets, which could be negative and would keep the loop from being vectorised.
-        at, one, two, out = (
-            mass[steps + 1 : top],
-            mass[1 : top - steps],
-            mass[: top - steps - 1],
-            spare[steps + 1 : top],
-        )
+        at, out = mass[steps + 1 : top], spare[steps + 1 : top]
+        one, two = mass[1 : top - steps], mass[: top - steps - 1]
         for j in range(out.size):
             out[j] = stay * at[j] + near * one[j] + far * two[j]
         mass, spare = spare, mass

@@ -1,7 +1,5 @@
 """Upper entropy of the convex hull of the members: max over mixture weights of H(sum_n a_n p_n)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

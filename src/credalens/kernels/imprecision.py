@@ -1,11 +1,5 @@
 """Largest subset of the widths whose sum stays below a half: the balanced partition that maximum mean imprecision asks for."""
 
-from __future__ import annotations
-
-from typing import Any
-
-import numpy as np
-
 from credalens.kernels.simd.jit import kernel
 
 NEGLIGIBLE = 1e-15  # widths below this change no sum, and differences of widths below this are rounding
@@ -61,8 +55,11 @@ def _search(widths, left, taken, branch, room, goal, best, max_nodes):
 
 
 @kernel
-def imprecision_within(widths, limit, max_nodes, low, high, left, taken, branch):
-    """As `imprecision_rows`, with scratch memory of one more than the classes."""
+def imprecision_rows(widths, limit, max_nodes, low, high, left, taken, branch):
+    """max_A min(w(A), w(A^c)), at most ``limit``, of rows of widths in falling order, as a bracket (low, high).
+
+    ``left``, ``taken`` and ``branch`` are scratch memory of one more than the classes.
+    """
     rows, classes = widths.shape
     for i in range(rows):
         used = 0
@@ -87,10 +84,3 @@ def imprecision_within(widths, limit, max_nodes, low, high, left, taken, branch)
             best, ended = _search(widths[i, :used], left, taken, branch, room, goal, best, max_nodes)
         low[i] = min(best, limit[i]) if best < goal else goal + ROUNDING
         high[i] = low[i] if ended else goal + ROUNDING
-
-
-def imprecision_rows(widths: Any, limit: Any, max_nodes: int, low: Any, high: Any) -> None:
-    """max_A min(w(A), w(A^c)), at most ``limit``, of rows of widths in falling order, as a bracket (low, high)."""
-    classes = widths.shape[1]
-    left, taken = np.empty((2, classes + 1))
-    imprecision_within(widths, limit, max_nodes, low, high, left, taken, np.empty(classes + 1, np.int64))

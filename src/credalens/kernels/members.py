@@ -3,8 +3,6 @@
 Also the intersection probability that follows from bounds.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -146,8 +144,11 @@ def intersection_rows(lower: Any, upper: Any, out: Any) -> None:
 
 
 @kernel
-def classical_within(members, start, stop, tolerance, total, aleatoric, scales):
-    """As `classical_rows`, with a number for every member."""
+def classical_rows(members, start, stop, tolerance, total, aleatoric, scales):
+    """Entropy of the mean and mean entropy of rows start..stop in bits; False if a row is not a distribution.
+
+    ``scales`` has a number for every member.
+    """
     number, _, classes = members.shape
     last, lanes = last_vector(classes)
     share = 1.0 / number
@@ -170,8 +171,3 @@ def classical_within(members, start, stop, tolerance, total, aleatoric, scales):
             return False
         total[i - start], aleatoric[i - start] = sum_of(of_mean), sum_of(entropies) * share
     return True
-
-
-def classical_rows(members: Any, start: int, stop: int, tolerance: float, total: Any, aleatoric: Any) -> bool:
-    """Entropy of the mean and mean entropy of rows start..stop in bits; False if a row is not a distribution."""
-    return bool(classical_within(members, start, stop, tolerance, total, aleatoric, np.empty(len(members))))

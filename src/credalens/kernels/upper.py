@@ -1,7 +1,5 @@
 """Upper entropy by water-filling: the level t with sum_k clip(t, l_k, u_k) = 1."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 from typing import Any
 

@@ -6,11 +6,8 @@ Facts as in ``solve.py``. The search starts from the open classes in order of th
 class with a value below or above the one found; (b) and (c) close every decision. A range is only ever cut at a value found
 with all other classes at a bound, so the tree is finite.
 
-The free classes of a node are a ring in order of slope, from which decisions take classes out.
-Each decision closes all that follows from it by facts (b) and (c) of ``solve.py``, and can be taken back.
+The free classes of a node are a ring in order of slope, from which decisions take classes out and can be taken back.
 """
-
-from __future__ import annotations
 
 from collections import namedtuple
 from typing import Any
@@ -259,9 +256,7 @@ def _search(core, m, ring, stack, need, base, best, reach, tolerance, max_nodes)
             continue
         if filled.value < best:
             best = filled.value
-            for i in range(
-                m
-            ):  # as they were filled, not by comparing slopes again: those of a tie may come out another way
+            for i in range(m):  # as they were filled: slopes of a tie, compared again, may come out another way
                 full = ring.state[i] == UP or (ring.state[i] == FREE and i < filled.stop)
                 core.vertex[i] = core.high[i] if full else core.low[i]
             if split >= 0:

@@ -18,8 +18,6 @@ above, where leaving its bound only costs: so each vertex belongs to one F and c
 Sets are masks of 64 bits, and a node costs a few operations on them.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
 from typing import Any
 

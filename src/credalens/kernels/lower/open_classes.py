@@ -3,8 +3,6 @@
 In peaked predictions these are few, 13 of 100, and all that follows works on them alone.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 import numpy as np

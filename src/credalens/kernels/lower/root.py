@@ -17,8 +17,6 @@ If all of these cost as much as the best value seen, the row is done: nineteen o
 classes.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 import numpy as np

@@ -24,8 +24,6 @@ nothing: bounds that agree nearly become one bound. The set is then wider, its l
 minimiser, moved back into the set, loses no more than the bounds were moved.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
 from typing import Any
 
@@ -45,7 +43,7 @@ from credalens.kernels.lower.open_classes import (
 )
 from credalens.kernels.lower.root import SLACK, break_class, gap_of, root
 from credalens.kernels.simd.jit import NOBODY, NONE, inlined, kernel
-from credalens.kernels.simd.phi import phi, phi_into, phi_pair
+from credalens.kernels.simd.phi import entropy_of, phi, phi_pair
 from credalens.kernels.simd.vectors import WIDTH, everywhere, load, store, sum_of
 
 FIRST = 20_000  # nodes of the first search of a row, by enumeration
@@ -259,7 +257,7 @@ def solve_open_rows(
         nodes += _in_turn(low[chosen], high[chosen], tolerance, max_nodes, value, floor, p)
         better = value < known
         p[better] = _moved_into(lower[chosen[better]], upper[chosen[better]], p[better])
-        value[better] = np.where(merged[chosen[better]], _entropy(p[better]), value[better])
+        value[better] = np.where(merged[chosen[better]], entropy_of(p[better]), value[better])
         better &= value < known
         entropy[which], bound[which] = np.minimum(value, known), np.minimum(np.maximum(floor, bound[which]), known)
         if distribution.shape[1]:
@@ -307,12 +305,6 @@ def _moved_into(low: NDArray, high: NDArray, p: NDArray) -> NDArray[np.float64]:
     room = np.where(missing > 0.0, high - p, p - low)
     share = np.abs(missing) / np.maximum(room.sum(axis=1, keepdims=True), np.abs(missing) + np.finfo(float).tiny)
     return p + np.sign(missing) * share * room
-
-
-def _entropy(p: NDArray) -> NDArray[np.float64]:
-    terms = np.empty(p.size)
-    phi_into(p.reshape(-1), terms)
-    return terms.reshape(p.shape).sum(axis=1)
 
 
 @kernel

@@ -15,8 +15,6 @@ baseline. User, host and place of the installation do not matter.
 pickle, as Numba's own, so a folder deserves as much trust as the code.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import pickle
@@ -32,8 +30,6 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
-
-__all__ = ["CACHE_FOLDER", "FINGERPRINT", "KernelCache", "folders"]
 
 CACHE_FOLDER: Final = "CREDALENS_KERNEL_CACHE"
 ROOT: Final = Path(__file__).parents[1]

@@ -9,8 +9,6 @@ Three options of Numba are less usual. The first call of `wrap`, with nothing ca
 - ``no_cfunc_wrapper``: none from C, which would take 0.8 s more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +16,6 @@ import numba
 import numpy as np
 
 from credalens.kernels.simd.cache import KernelCache
-
-__all__ = ["NOBODY", "NONE", "OPTIONS", "inlined", "kernel"]
 
 # What counts begin with, and no class: for plain numbers Numba would compile copies of their own.
 NONE, NOBODY = np.int64(0), np.int64(-1)

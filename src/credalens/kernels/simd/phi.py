@@ -1,7 +1,5 @@
 """phi(x) = -x log2 x, the summand of Shannon entropy in bits, with phi(0) = 0."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,6 +43,13 @@ def phi_into(x, out):
         store(out, i, phi(load(x, i)))
     for i in range(whole, x.size):
         out[i] = phi(x[i])
+
+
+def entropy_of(p: NDArray) -> NDArray[np.float64]:
+    """Shannon entropy in bits along the last axis."""
+    terms = np.empty(p.size)
+    phi_into(np.ascontiguousarray(p, dtype=np.float64).reshape(-1), terms)
+    return terms.reshape(p.shape).sum(axis=-1)
 
 
 def phi_pair(lower: NDArray, upper: NDArray) -> tuple[NDArray, NDArray]:

@@ -9,8 +9,6 @@ if it stood in every lane. `choose`, `smaller`, `larger` and ``phi`` also take p
 this wide works in halves or quarters.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -22,12 +20,6 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
 from credalens.kernels.simd.jit import inlined
-
-__all__ = [
-    "WIDTH", "bits_of", "bits_to_float", "choose", "count", "everywhere", "fetch", "fetch_to_write", "first_of",
-    "float_to_bits", "larger", "least_of", "load", "load_some", "most_of", "positions", "smaller", "store", "store_some",
-    "sum_of", "to_float",
-]  # fmt: skip
 
 WIDTH = 8
 FAST = ("reassoc", "contract", "nsz")  # as for all kernels
