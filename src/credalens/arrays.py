@@ -67,8 +67,7 @@ class ArrayKind:
         if self.library == "numpy":
             return array
         if self.library == "torch":
-            tensor = sys.modules["torch"].from_numpy(np.asarray(array, order="C"))
-            return tensor.to(self.device)
+            return sys.modules["torch"].from_numpy(np.asarray(array, order="C")).to(self.device)
         if self.library == "jax":
             return sys.modules["jax"].device_put(array, self.device)
         if self.library == "cupy":

@@ -51,10 +51,7 @@ class CredalPrediction:
     - ``aleatoric_bound`` (*batch): a certified lower bound of the lowest entropy. It equals ``aleatoric`` up to 1e-9 bits, in
       float32 up to 1e-6, unless the work budget ended first, of which a warning says for how many rows, and how far apart the
       two are.
-    - ``classical``: total, aleatoric and epistemic uncertainty of the averaged prediction. Computed on first access.
-    - ``hartley`` (*batch): the generalized Hartley measure. Computed on first access.
-    - ``hartley_bounds``: a certified bracket (low, high) of it, each (*batch). Equal up to 16 classes, at most 1e-3 bit
-      apart beyond.
+    - ``classical``, ``hartley``, ``hartley_bounds``, ``hull``: described below, and computed on first access.
 
     Entropies are accurate to the last digits of the results' dtype, but for ``aleatoric`` and ``epistemic`` of the rows that a
     warning counts; those of CUDA tensors narrower than float64 to about 2e-6 bits.
@@ -92,7 +89,7 @@ class CredalPrediction:
 
     @cached_property
     def classical(self) -> ClassicalUncertainty:
-        """Entropy of the mean, mean entropy of the members, and their difference."""
+        """Total, aleatoric and epistemic uncertainty of the averaged prediction."""
         if self._classical is not None or self._members is None:
             return self._classical
         return classical_of(self._members, self._options)
@@ -108,7 +105,7 @@ class CredalPrediction:
 
     @property
     def hartley_bounds(self) -> tuple[Any, Any]:
-        """The certified bracket (low, high) of ``hartley``, each (*batch); see ``generalized_hartley``."""
+        """The certified bracket (low, high) of ``hartley``, each (*batch): equal up to 16 classes, then at most 1e-3 bit apart."""
         return self._hartley[1:]
 
     @cached_property

@@ -31,7 +31,6 @@ def credal_decision(lower: Any, upper: Any, rule: str) -> Any:
     >>> credal_decision([0.5, 0.2, 0.0], [0.8, 0.4, 0.1], "maximality")
     array([ True, False, False])
     """
-    check_choice(rule, RULES, "rule")
     return decide(read_unrepaired_intervals(lower, upper), rule)
 
 

@@ -70,11 +70,8 @@ def lower_entropy(
     entropy, bound, distribution = lower_entropy_bits(intervals.lower, intervals.upper, options)
     warn_open_rows(entropy - bound, len(entropy), options, stacklevel=3)
     value = intervals.restore(entropy * options.unit)
-    extras = []
-    if return_distribution:
-        extras.append(intervals.restore(distribution))
-    if return_bounds:
-        extras.append((intervals.restore(bound * options.unit), value))
+    extras = [intervals.restore(distribution)] if return_distribution else []
+    extras += [(intervals.restore(bound * options.unit), value)] if return_bounds else []
     return (value, *extras) if extras else value
 
 
@@ -92,9 +89,7 @@ def upper_entropy_bits(
     from credalens.kernels.upper import upper_entropy_rows
 
     rows, classes = lower.shape
-    entropy = np.empty(rows)
-    p = np.empty((rows if distribution else 0, classes))
-
+    entropy, p = np.empty(rows), np.empty((rows if distribution else 0, classes))
     in_chunks(upper_entropy_rows, lower, upper, entropy, p, classes=classes, threads=options.threads)
     return np.maximum(entropy, 0.0, out=entropy), p
 

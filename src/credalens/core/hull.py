@@ -107,8 +107,7 @@ class ConvexHull:
         np.maximum(entropy, 0.0, out=entropy)
         value = members.restore(entropy * options.unit)
         extras: list[Any] = [members.restore(q)] if return_distribution else []
-        if return_bounds:
-            extras.append((value, members.restore((entropy + gap) * options.unit)))
+        extras += [(value, members.restore((entropy + gap) * options.unit))] if return_bounds else []
         return (value, *extras) if extras else value
 
     def lower_entropy(self, *, base: float = 2) -> Any:

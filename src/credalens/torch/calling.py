@@ -59,11 +59,9 @@ def member_modules(members: Iterable[Callable[..., Any]] | Callable[..., Any], s
         raise TypeError(f"members must be modules or callables in a list; got {type(members).__name__}.")
     modules = nn.ModuleList()
     for n, member in enumerate(members):
-        if isinstance(member, type):
-            given = f"the class {member.__name__}, not an instance"
+        if isinstance(member, type) or not callable(member):
+            given = f"the class {member.__name__}, not an instance" if isinstance(member, type) else repr(member)
             raise TypeError(f"member {n} must be a module or another callable; got {given}.")
-        if not callable(member):
-            raise TypeError(f"member {n} must be a module or another callable; got {member!r}.")
         modules.append(member if isinstance(member, nn.Module) else CallableModule(member))
     if not modules:
         raise ValueError("a CredalWrapper needs at least one member; got none.")

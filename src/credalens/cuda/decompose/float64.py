@@ -2,7 +2,7 @@
 """One pass over the members in float64: validation, bounds, both point predictions, upper entropy, and the open classes.
 
 A program holds ROWS rows in registers and reads each value once, as a tile (rows, blocks of classes, classes of a block),
-so that a sum over the classes of a row crosses few threads. The arithmetic is that of ``kernels/bounds.py``,
+so that a sum over the classes of a row crosses few threads. The arithmetic is that of ``kernels/members.py``,
 ``kernels/upper.py`` and ``kernels/lower/open_classes.py``; root searches start in float32 where that costs no exactness.
 """
 
