@@ -105,7 +105,7 @@ class CredalPrediction:
 
     @property
     def hartley_bounds(self) -> tuple[Any, Any]:
-        """The certified bracket (low, high) of ``hartley``, each (*batch): equal up to 16 classes, then at most 1e-3 bit apart."""
+        """The certified bracket (low, high) of ``hartley``: equal up to 16 classes, at most 1e-3 bit apart beyond."""
         return self._hartley[1:]
 
     @cached_property
@@ -221,7 +221,7 @@ def wrap(
     >>> prediction.probability.round(4), round(float(prediction.epistemic), 3)
     (array([0.325 , 0.2875, 0.3875]), 0.428)
     """
-    options = Options.checked(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+    options = Options(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
     return _predict(probs, "probs", member_axis, class_axis, options, check_recalibration(recalibration))
 
 
@@ -244,7 +244,7 @@ def wrap_logits(
     >>> wrap_logits([[[2.0, 0.0]], [[0.0, 2.0]]]).probability.tolist()
     [[0.5, 0.5]]
     """
-    options = Options.checked(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+    options = Options(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
     return _predict(logits, "logits", member_axis, class_axis, options, check_recalibration(recalibration))
 
 

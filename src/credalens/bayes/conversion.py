@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.parameter import UninitializedParameter
 
-from credalens.bayes.layers import CONVERTIBLE, INITIAL_STD, BayesianLayer, check_options, check_weights
+from credalens.bayes.layers import CONVERTIBLE, INITIAL_STD, BayesianLayer, check_weights
 from credalens.bayes.switches import Switch, bayesian_layers, check_module, fast_path_off
 
 
@@ -41,7 +41,6 @@ def to_bayesian(
     torch.Size([2, 10])
     """
     check_module(model)
-    check_options(estimator, prior_std, initial_std)
     modules = dict(model.named_modules())
     for name, module in modules.items():
         where = f"Layer {name!r}" if name else "The network"

@@ -25,12 +25,7 @@ Estimator = Callable[[LinearMap, Tensor, Tensor, Tensor | None, torch.Generator 
 
 
 def local_reparameterization(
-    linear_map: LinearMap,
-    x: Tensor,
-    weight_std: Tensor,
-    bias_std: Tensor | None,
-    generator: torch.Generator | None,
-    /,
+    linear_map: LinearMap, x: Tensor, weight_std: Tensor, bias_std: Tensor | None, generator: torch.Generator | None, /
 ) -> Tensor:
     r"""Sample the pre-activations instead of the weights (Kingma et al. 2015; Molchanov et al. 2017).
 
@@ -52,12 +47,7 @@ def local_reparameterization(
 
 
 def flipout(
-    linear_map: LinearMap,
-    x: Tensor,
-    weight_std: Tensor,
-    bias_std: Tensor | None,
-    generator: torch.Generator | None,
-    /,
+    linear_map: LinearMap, x: Tensor, weight_std: Tensor, bias_std: Tensor | None, generator: torch.Generator | None, /
 ) -> Tensor:
     r"""Share one weight perturbation in the batch and flip its signs for each example (Wen et al. 2018).
 
@@ -129,7 +119,10 @@ class BayesianLayer(nn.Module):
         generator: torch.Generator | None = None,
     ):
         super().__init__()
-        check_options(estimator, prior_std, initial_std)
+        check_choice(estimator, ESTIMATORS, "estimator")
+        for name, std in (("prior_std", prior_std), ("initial_std", initial_std)):
+            if not (std > 0 and math.isfinite(std)):
+                raise ValueError(f"{name} must be a positive, finite standard deviation, got {std!r}.")
         if not isinstance(layer, CONVERTIBLE) or type(layer) not in CONVERTIBLE:
             names = ", ".join(kind.__name__ for kind in CONVERTIBLE)
             raise TypeError(f"Expected one of the layers {names}, got {type(layer).__name__}.")
@@ -177,14 +170,6 @@ class BayesianLayer(nn.Module):
         # The one place in torch that knows every padding mode. torch.func.functional_call would do as well,
         # but it swaps the parameters of the layer while it runs, which is not safe with threads.
         return self.mean._conv_forward(x, weight, bias)
-
-
-def check_options(estimator: str, prior_std: float, initial_std: float) -> None:
-    """Refuse an unknown estimator and standard deviations that are not positive numbers."""
-    check_choice(estimator, ESTIMATORS, "estimator")
-    for name, std in (("prior_std", prior_std), ("initial_std", initial_std)):
-        if not (std > 0 and math.isfinite(std)):
-            raise ValueError(f"{name} must be a positive, finite standard deviation, got {std!r}.")
 
 
 def check_weights(layer: Convertible, where: str) -> None:

@@ -42,7 +42,7 @@ def classical_uncertainty(
     >>> float(result.total), float(result.aleatoric), float(result.epistemic)
     (1.0, 0.0, 1.0)
     """
-    options = Options.checked(base=base, threads=threads)
+    options = Options(base=base, threads=threads)
     warn_many_members(probs, "probs")
     return classical_of(read_members(probs, member_axis=member_axis), options)
 

@@ -31,7 +31,7 @@ def upper_entropy(
     >>> round(float(upper_entropy([0.1, 0.1, 0.2], [0.7, 0.6, 0.7])), 4)
     1.585
     """
-    options, intervals = Options.checked(base=base, threads=threads), read_intervals(lower, upper)
+    options, intervals = Options(base=base, threads=threads), read_intervals(lower, upper)
     bounds = intervals.lower, intervals.upper
     entropy, distribution = upper_entropy_bits(*bounds, options, distribution=return_distribution)
     value = intervals.restore(entropy * options.unit)
@@ -65,7 +65,7 @@ def lower_entropy(
     >>> round(float(value), 4), float(value - bound) < 1e-9
     (1.1568, True)
     """
-    options = Options.checked(base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+    options = Options(base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
     intervals = read_intervals(lower, upper)
     entropy, bound, distribution = lower_entropy_bits(intervals.lower, intervals.upper, options)
     warn_open_rows(entropy - bound, len(entropy), options, stacklevel=3)

@@ -74,7 +74,7 @@ def generalized_hartley(
     >>> round(float(generalized_hartley([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0])), 6)
     2.0
     """
-    options, tolerance = Options.checked(base=base, threads=threads), check_tolerance(tolerance)
+    options, tolerance = Options(base=base, threads=threads), check_tolerance(tolerance)
     value, low, high = hartley_of(read_intervals(lower, upper), options, tolerance=tolerance)
     return (value, (low, high)) if return_bounds else value
 

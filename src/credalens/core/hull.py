@@ -85,7 +85,7 @@ class ConvexHull:
         """
         from credalens.kernels.hull import hull_upper_entropy_rows, hull_workspace
 
-        options, max_steps = Options.checked(base=base, threads=threads), check_count(max_steps, "max_steps")
+        options, max_steps = Options(base=base, threads=threads), check_count(max_steps, "max_steps")
         members = self._members.normalised()
         count, rows, classes = members.array.shape
         entropy, gap, q = np.empty(rows), np.empty(rows), np.empty((rows, classes))
@@ -112,7 +112,7 @@ class ConvexHull:
 
     def lower_entropy(self, *, base: float = 2) -> Any:
         """The lowest entropy in the hull: that of the member with the lowest."""
-        members, unit = self._members.normalised(), Options.checked(base=base).unit
+        members, unit = self._members.normalised(), Options(base=base).unit
         return members.restore(shannon_entropy(members.array).min(axis=0) * unit)
 
     def lower_probability(self, subset: Any, /) -> Any:
@@ -162,7 +162,7 @@ class ConvexHull:
 
     def generalized_hartley(self, *, base: float = 2) -> Any:
         """Generalized Hartley measure of the hull's lower probability, over all subsets of at most 16 classes."""
-        members, unit = self._members.normalised(), Options.checked(base=base).unit
+        members, unit = self._members.normalised(), Options(base=base).unit
         classes = members.array.shape[-1]
         total = _capacity(members.array) @ subset_weights(classes)
         return members.restore(np.maximum(math.log2(classes) - total, 0.0) * unit)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ TOLERANCE: Final = 1e-12
 
 @dataclass(frozen=True)
 class Options:
-    """The unit of entropies, the intervals, and the budget of the search for the lowest entropy.
+    """The unit of entropies, the intervals, and the budget of the search for the lowest entropy; checked when made.
 
     :ivar base: of the logarithm.
     :ivar trim: the share of the members that intervals leave out at each end.
@@ -43,24 +43,9 @@ class Options:
     tolerance: float = TOLERANCE
     threads: int | None = None
 
-    @classmethod
-    def checked(
-        cls,
-        *,
-        base: Any = 2.0,
-        trim: Any = 0.0,
-        max_nodes: Any = MAX_NODES,
-        tolerance: Any = TOLERANCE,
-        threads: Any = None,
-    ) -> Options:
-        """Options as a caller gave them; what cannot be is refused."""
-        return cls(
-            check_base(base),
-            check_trim(trim),
-            check_count(max_nodes, "max_nodes"),
-            check_tolerance(tolerance),
-            check_threads(threads),
-        )
+    def __post_init__(self) -> None:
+        for name, check in _CHECKS.items():
+            object.__setattr__(self, name, check(getattr(self, name)))
 
     @property
     def unit(self) -> float:
@@ -68,6 +53,13 @@ class Options:
         return 1.0 / math.log2(self.base)
 
 
+_CHECKS: Final[dict[str, Callable[[Any], Any]]] = {
+    "base": check_base,
+    "trim": check_trim,
+    "max_nodes": lambda given: check_count(given, "max_nodes"),
+    "tolerance": check_tolerance,
+    "threads": check_threads,
+}
 OPEN: Final = 1e-9
 """Between value and bound: from here on a row is not certified."""
 OPEN_NARROW: Final = 1e-6

@@ -163,7 +163,7 @@ class MemberSummary:
         """The credal prediction of the members folded in so far: what ``wrap`` gives for all of them at once."""
         from credalens.prediction import from_summary
 
-        options = Options.checked(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+        options = Options(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
         if self.recalibration is not None and 0 < self.count < len(self.recalibration.temperatures):
             self.recalibration.check(self.count, self.lower.shape[-1])
         return from_summary(self, options)

@@ -36,11 +36,6 @@ class GpuMembers:
     batch: tuple[int, ...]
     kind: str
 
-    @property
-    def result_dtype(self) -> torch.dtype:
-        """float64 for float64, float32 for everything narrower."""
-        return torch.promote_types(self.tensor.dtype, torch.float32)
-
     def decompose(self, options: Options, /) -> CredalArrays | None:
         """All results in the caller's shape, unit and precision, or None if a row is not a distribution."""
         results = decompose(
@@ -86,8 +81,8 @@ class GpuMembers:
         return torch.cat(parts, -1)
 
     def restore(self, array: Tensor, /) -> Tensor:
-        """``array`` (rows, ...) in the caller's batch shape and precision."""
-        return array.to(self.result_dtype).view(self.batch + array.shape[1:])
+        """``array`` (rows, ...) in the caller's batch shape and precision, float32 for anything narrower."""
+        return array.to(torch.promote_types(self.tensor.dtype, torch.float32)).view(self.batch + array.shape[1:])
 
     def take(self, key: Any, /) -> GpuMembers:
         """The members of some inputs, chosen by an index of the batch."""

@@ -80,7 +80,7 @@ def credal_prediction(
         raise TypeError(
             f"probs must be a torch tensor; got {type(probs).__name__}. For other arrays call credalens.wrap."
         )
-    options = Options.checked(base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+    options = Options(base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
     dtype = dtype or torch.promote_types(probs.dtype, torch.float32)
     probs = probs.movedim(check_member_axis(member_axis, probs.ndim, "probs"), 0)
     p = in_float64(probs)

@@ -118,7 +118,7 @@ class CredalWrapper(nn.Module):
         self.recalibration = check_recalibration(recalibration)
         self.hull, self.gradients, self.vectorised = hull, gradients, vectorised
         self.member_chunk = None if member_chunk is None else check_count(member_chunk, "member_chunk")
-        options = Options.checked(base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+        options = Options(base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
         self.base, self.threads = options.base, options.threads
         self.max_nodes, self.tolerance = options.max_nodes, options.tolerance
         if vectorised and samples is not None:

@@ -126,13 +126,18 @@ def _check(array: Any, *dtypes: Any) -> None:
         )
 
 
-def _place(context: Any, builder: Any, sig: Any, args: Any) -> tuple[Any, Any, int]:
-    """Pointer to a vector in an array, its type and its alignment in bytes."""
-    array, position = sig.args[0], context.cast(builder, args[1], sig.args[1], types.intp)
-    element = _ELEMENTS[array.dtype]
-    kind = ir.VectorType(element, WIDTH)
-    start = builder.gep(context.make_array(array)(context, builder, args[0]).data, [position])
-    return builder.bitcast(start, kind.as_pointer()), kind, _BYTES[element]
+def _at_place(emit: Callable[..., Any]) -> Callable[..., Any]:
+    """Emit an operation on the vector at a place in an array: a pointer to it, its type, its alignment in bytes, operands."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        array, position = sig.args[0], context.cast(builder, args[1], sig.args[1], types.intp)
+        element = _ELEMENTS[array.dtype]
+        kind = ir.VectorType(element, WIDTH)
+        start = builder.gep(context.make_array(array)(context, builder, args[0]).data, [position])
+        result = emit(builder, builder.bitcast(start, kind.as_pointer()), kind, _BYTES[element], *args[2:])
+        return context.get_dummy_value() if sig.return_type == types.none else result
+
+    return codegen
 
 
 def _code(kind: Any) -> str:
@@ -156,12 +161,8 @@ def _narrowed(builder: Any, value: Any, kind: Any) -> Any:
 def load(typing_context, array, position):
     """The eight numbers of an array (float64, float32, int64 or int8) from a position on."""
     _check(array, *_DECIMALS, types.int64, types.int8)
-
-    def codegen(context, builder, sig, args):
-        pointer, _, align = _place(context, builder, sig, args)
-        return _widened(builder, builder.load(pointer, align=align))
-
-    return (Integers if isinstance(array.dtype, types.Integer) else Floats)(array, position), codegen
+    vector = Integers if isinstance(array.dtype, types.Integer) else Floats
+    return vector(array, position), _at_place(lambda b, pointer, kind, align: _widened(b, b.load(pointer, align=align)))
 
 
 @intrinsic
@@ -169,26 +170,20 @@ def load_some(typing_context, array, position, which):
     """As `load`, of floats, where ``which`` holds; zero elsewhere, and nothing is read there."""
     _check(array, *_DECIMALS)
 
-    def codegen(context, builder, sig, args):
-        pointer, kind, align = _place(context, builder, sig, args)
-        rest = [ir.Constant(SHORT, align), args[2], ir.Constant(kind, [0.0] * WIDTH)]
-        name = f"llvm.masked.load.{_code(kind)}.p0{_code(kind)}"
-        return _widened(builder, _call(builder, name, kind, [pointer, *rest]))
+    def emit(builder, pointer, kind, align, which):
+        given = [pointer, ir.Constant(SHORT, align), which, ir.Constant(kind, [0.0] * WIDTH)]
+        return _widened(builder, _call(builder, f"llvm.masked.load.{_code(kind)}.p0{_code(kind)}", kind, given))
 
-    return Floats(array, position, which), codegen
+    return Floats(array, position, which), _at_place(emit)
 
 
 @intrinsic
 def store(typing_context, array, position, value):
     """Eight numbers to an array (float64, float32 or int64) from a position on, or eight conditions to one of booleans."""
     _check(array, *((types.boolean,) if value == Conditions else (*_DECIMALS, types.int64)))
-
-    def codegen(context, builder, sig, args):
-        pointer, kind, align = _place(context, builder, sig, args)
-        builder.store(_narrowed(builder, args[2], kind), pointer, align=align)
-        return context.get_dummy_value()
-
-    return types.none(array, position, value), codegen
+    return types.none(array, position, value), _at_place(
+        lambda b, pointer, kind, align, value: b.store(_narrowed(b, value, kind), pointer, align=align)
+    )
 
 
 @intrinsic
@@ -196,13 +191,11 @@ def store_some(typing_context, array, position, value, which):
     """As `store`, of floats or conditions, where ``which`` holds; nothing is written elsewhere."""
     _check(array, *((types.boolean,) if value == Conditions else _DECIMALS))
 
-    def codegen(context, builder, sig, args):
-        pointer, kind, align = _place(context, builder, sig, args)
-        what = [_narrowed(builder, args[2], kind), pointer, ir.Constant(SHORT, align), args[3]]
-        _call(builder, f"llvm.masked.store.{_code(kind)}.p0{_code(kind)}", ir.VoidType(), what)
-        return context.get_dummy_value()
+    def emit(builder, pointer, kind, align, value, which):
+        given = [_narrowed(builder, value, kind), pointer, ir.Constant(SHORT, align), which]
+        return _call(builder, f"llvm.masked.store.{_code(kind)}.p0{_code(kind)}", ir.VoidType(), given)
 
-    return types.none(array, position, value, which), codegen
+    return types.none(array, position, value, which), _at_place(emit)
 
 
 def _fetch(write: bool) -> Any:
@@ -210,13 +203,12 @@ def _fetch(write: bool) -> Any:
     def fetch(typing_context, array, position):
         """Ask for the memory around a position, which may be past the end, without waiting for it."""
 
-        def codegen(context, builder, sig, args):
-            pointer, _, _ = _place(context, builder, sig, args)
+        def emit(builder, pointer, kind, align):
             hints = [ir.Constant(SHORT, hint) for hint in (int(write), 3, 1)]
-            _call(builder, "llvm.prefetch.p0i8", ir.VoidType(), [builder.bitcast(pointer, TINY.as_pointer()), *hints])
-            return context.get_dummy_value()
+            given = [builder.bitcast(pointer, TINY.as_pointer()), *hints]
+            return _call(builder, "llvm.prefetch.p0i8", ir.VoidType(), given)
 
-        return types.none(array, position), codegen
+        return types.none(array, position), _at_place(emit)
 
     return fetch
 
@@ -227,11 +219,7 @@ fetch, fetch_to_write = _fetch(False), _fetch(True)
 @intrinsic
 def everywhere(typing_context, number):
     """A float in every lane."""
-
-    def codegen(context, builder, sig, args):
-        return _spread(context, builder, Floats, sig.args[0], args[0])
-
-    return Floats(number), codegen
+    return Floats(number), lambda context, builder, sig, args: _spread(context, builder, Floats, sig.args[0], args[0])
 
 
 @intrinsic
