@@ -123,18 +123,15 @@ def to_numpy(x: Any, /) -> tuple[NDArray, ArrayKind]:
     """
     x = x if type(x) is np.ndarray else in_own_library(x)
     array_kind = array_kind_of(x)
-    if array_kind.library == "numpy":
-        array = x
-    elif array_kind.library == "torch":
+    if array_kind.library == "torch":
         try:
             x = x.detach()
             return (x.float() if array_kind.dtype == "bfloat16" else x).cpu().resolve_neg().numpy(), array_kind
         except (RuntimeError, NotImplementedError) as error:  # such as a tensor without values, on the meta device
             raise TypeError(str(error)) from error
-    elif array_kind.library == "cupy":
+    if array_kind.library == "cupy":
         return x.get(), array_kind
-    else:
-        array = np.asarray(x) if array_kind.library == "jax" else np.from_dlpack(x)
+    array = np.asarray(x) if array_kind.library in ("numpy", "jax") else np.from_dlpack(x)
     return (array.astype(np.float32) if array_kind.dtype == "bfloat16" else array), array_kind
 
 

@@ -158,9 +158,7 @@ class CredalPrediction:
         len(self)
         key = batch_index(key, len(self.total.shape))
         arrays = {name: entries(getattr(self, name), key) for name in ARRAYS}
-        places = key
-        if isinstance(key, tuple):
-            places = places_of(key, tuple(self.total.shape), array_kind_of(self.total))
+        places = places_of(key, tuple(self.total.shape), array_kind_of(self.total)) if isinstance(key, tuple) else key
         members = self._members and self._members.take(places)
         classical = self._classical and ClassicalUncertainty(*(entries(x, key) for x in vars(self._classical).values()))
         return replace(self, **arrays, _members=members, _classical=classical)

@@ -100,19 +100,19 @@ def test_bounds_of_wrap_are_the_probability_intervals():
 @pytest.mark.parametrize("classes", [10, 3, 20])
 def test_a_small_call_during_another_takes_no_memory_from_it(classes, monkeypatch):
     """Small calls keep scratch memory for those to come; these may have other sizes, or begin before the first has ended."""
-    search = Decomposition._enumerate
+    finish = Decomposition._finish
 
     def interrupted(self, *arguments):
         with monkeypatch.context() as patch:
-            patch.setattr(Decomposition, "_enumerate", search)
+            patch.setattr(Decomposition, "_finish", finish)
             wrap(members[:, ::-1])
-        return search(self, *arguments)
+        return finish(self, *arguments)
 
     for rows in (1, 50, 7):
         members = batch_of("flat", 4, rows, classes, seed=classes)
         wanted = wrap(members)
         with monkeypatch.context() as patch:
-            patch.setattr(Decomposition, "_enumerate", interrupted)
+            patch.setattr(Decomposition, "_finish", interrupted)
             np.testing.assert_array_equal(wrap(members).aleatoric, wanted.aleatoric)
 
 

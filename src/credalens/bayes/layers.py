@@ -139,8 +139,7 @@ class BayesianLayer(nn.Module):
         mean: Tensor = self.mean(x)
         if not self.sample:
             return mean
-        estimate = ESTIMATORS[self.estimator]
-        noise = estimate(self._linear_map, x, self.weight_std, self.bias_std, self.generator)
+        noise = ESTIMATORS[self.estimator](self._linear_map, x, self.weight_std, self.bias_std, self.generator)
         return mean + noise.to(mean.dtype)
 
     @property

@@ -46,15 +46,14 @@ def decide(intervals: IntervalArray, rule: str, /, *, threads: int | None = None
       t + sum_{j != i} min(u_j, t) >= 1. Without rounding that implies the first two terms of maximality; all three are asked,
       since the slack of one rule must not let in what that of another drops.
     """
-    from credalens.kernels.buffers import row_workspace
-    from credalens.kernels.decisions import decide_rows
+    from credalens.kernels import buffers, decisions
 
     number = RULES.index(check_choice(rule, RULES, "rule"))
     relative, least = ROUNDINGS * intervals.rounding, ROUNDING + intervals.smallest
     remains = np.empty(intervals.lower.shape, np.bool_)
 
     def work(low: NDArray, high: NDArray, out: NDArray) -> None:
-        decide_rows(low, high, number, relative, least, out, row_workspace(low.shape[1]))
+        decisions.decide_rows(low, high, number, relative, least, out, buffers.row_workspace(low.shape[1]))
 
     in_chunks(work, intervals.lower, intervals.upper, remains, classes=intervals.lower.shape[1], threads=threads)
     return intervals.restore(remains)

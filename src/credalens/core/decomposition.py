@@ -87,13 +87,14 @@ class Decomposition:
         )  # fmt: skip
         if size < 0:
             return False
-        open_rows = self._enumerate(size, entropies, scratch)
-        if open_rows.size > 0:
-            chosen = np.ascontiguousarray(array[:, first + open_rows])
+
+        def bounds_of(rows: NDArray) -> tuple[NDArray, NDArray]:
+            chosen = np.ascontiguousarray(array[:, first + rows])
             low, high, mean = np.empty((3, *chosen.shape[1:]))
             _kernels().members.bounds_rows(chosen, 0, len(low), members.tolerance, low, high, mean)
-            self._solve_open(low, high, open_rows, entropies)
-        self._write(start, stop, entropies)
+            return low, high
+
+        self._finish(start, stop, size, entropies, scratch, bounds_of)
         return True
 
     def solve_bounds(self, low: NDArray, high: NDArray, mean: NDArray, start: int, stop: int) -> None:
@@ -104,10 +105,7 @@ class Decomposition:
         size = _kernels().decompose.decompose_bounds(
             low, high, self.options.tolerance, probability, tuple(entropies), scratch.records, scratch.search
         )
-        open_rows = self._enumerate(size, entropies, scratch)
-        if open_rows.size > 0:
-            self._solve_open(low[open_rows], high[open_rows], open_rows, entropies)
-        self._write(start, stop, entropies)
+        self._finish(start, stop, size, entropies, scratch, lambda rows: (low[rows], high[rows]))
 
     def warn_if_open(self, *, stacklevel: int = 2) -> None:
         """Warn if the budget ended before the lowest entropy of every row was certified."""
@@ -125,31 +123,28 @@ class Decomposition:
             return _Scratch(rows, classes)
         return scratch if scratch.rows >= rows and scratch.classes == classes else _Scratch(rows, classes)
 
-    def _enumerate(self, size: int, entropies: NDArray, scratch: _Scratch) -> NDArray:
-        """Search the rows that have records, which the kernel is compiled for only if there are any; those still open."""
-        open_rows = np.empty(entropies.shape[1], np.int64)
-        number = 0
-        if size > 0 and self.options.max_nodes > 0:
-            _, lowest, bound = entropies
-            share = _kernels().solve.first_share(self.options.max_nodes)
-            number = _kernels().solve.enumerate_records(
-                scratch.records, size, self.options.tolerance, share, lowest, bound, open_rows, scratch.flips
+    def _finish(
+        self, start: int, stop: int, size: int, entropies: NDArray, scratch: _Scratch,
+        bounds_of: Callable[[NDArray], tuple[NDArray, NDArray]],
+    ) -> None:  # fmt: skip
+        """Search the rows that have records, then on for those still open, by their bounds, and write in the caller's unit.
+
+        The first search is a kernel that is compiled only if there is a row for it.
+        """
+        solve, options, (_, lowest, bound) = _kernels().solve, self.options, entropies
+        rows, number = np.empty(stop - start, np.int64), 0
+        if size > 0:
+            share = solve.first_share(options.max_nodes)
+            number = solve.enumerate_records(
+                scratch.records, size, options.tolerance, share, lowest, bound, rows, scratch.flips
             )
         self._unused.append(scratch)
-        return open_rows[:number]
-
-    def _solve_open(self, low: NDArray, high: NDArray, rows: NDArray, entropies: NDArray) -> None:
-        """Search on for the given bounds, whose results are in these rows of ``entropies``."""
-        _, lowest, bound = entropies
-        nowhere = np.empty((entropies.shape[1], 0))
-        _kernels().solve.solve_open_rows(
-            low, high, self.options.tolerance, self.options.max_nodes, rows, lowest, bound, nowhere
-        )
-        self._gaps.append(lowest[rows] - bound[rows])
-
-    def _write(self, start: int, stop: int, entropies: NDArray) -> None:
-        """Entropies in bits to the results in the caller's unit, none of them minus zero."""
-        _kernels().decompose.write_results(entropies, self.options.unit, *(x[start:stop] for x in self.arrays[4:]))
+        if number > 0:
+            rows, nowhere = rows[:number], np.empty((stop - start, 0))
+            low, high = bounds_of(rows)
+            solve.solve_open_rows(low, high, options.tolerance, options.max_nodes, rows, lowest, bound, nowhere)
+            self._gaps.append(lowest[rows] - bound[rows])
+        _kernels().decompose.write_results(entropies, options.unit, *(x[start:stop] for x in self.arrays[4:]))
 
 
 def decompose_members(members: MemberArray, options: Options, name: str, /, *, stacklevel: int = 2) -> CredalArrays:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,13 @@ class Options:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        for name, check in _CHECKS.items():
-            object.__setattr__(self, name, check(getattr(self, name)))
+        self.__dict__.update(
+            base=check_base(self.base),
+            trim=check_trim(self.trim),
+            max_nodes=check_count(self.max_nodes, "max_nodes"),
+            tolerance=check_tolerance(self.tolerance),
+            threads=check_threads(self.threads),
+        )
 
     @property
     def unit(self) -> float:
@@ -53,13 +58,6 @@ class Options:
         return 1.0 / math.log2(self.base)
 
 
-_CHECKS: Final[dict[str, Callable[[Any], Any]]] = {
-    "base": check_base,
-    "trim": check_trim,
-    "max_nodes": lambda given: check_count(given, "max_nodes"),
-    "tolerance": check_tolerance,
-    "threads": check_threads,
-}
 OPEN: Final = 1e-9
 """Between value and bound: from here on a row is not certified."""
 OPEN_NARROW: Final = 1e-6

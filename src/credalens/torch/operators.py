@@ -96,16 +96,8 @@ def credal_prediction(
         members = in_precision(read_distributions(probs), float64=dtype == torch.float64)
         highest, lowest, bound = extremes(lower, upper, options)
     total, aleatoric = (_entropy_with_active_bounds(lower, upper, q) * options.unit for q in (highest, lowest))
-    arrays = CredalArrays(
-        lower,
-        upper,
-        _intersection(lower, upper),
-        p.mean(0),
-        total,
-        aleatoric,
-        (total - aleatoric).clamp_min(0.0),
-        bound * options.unit,
-    )
+    point, mean, epistemic = _intersection(lower, upper), p.mean(0), (total - aleatoric).clamp_min(0.0)
+    arrays = CredalArrays(lower, upper, point, mean, total, aleatoric, epistemic, bound * options.unit)
     return CredalPrediction(
         *arrays.map(lambda x: x.to(probs.device, dtype)),
         base=options.base,

@@ -21,9 +21,9 @@ from credalens.kernels.simd.cache import KernelCache
 NONE, NOBODY = np.int64(0), np.int64(-1)
 
 # Reordering sums lets LLVM use vector units. NaN keeps its meaning: validation compares against it.
-FAST = {"reassoc", "contract", "nsz"}
+FAST = ("reassoc", "contract", "nsz")
 OPTIONS: dict[str, Any] = {
-    "nogil": True, "fastmath": FAST, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True,
+    "nogil": True, "fastmath": set(FAST), "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True,
 }  # fmt: skip
 
 

@@ -19,10 +19,9 @@ from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-from credalens.kernels.simd.jit import inlined
+from credalens.kernels.simd.jit import FAST, inlined
 
 WIDTH = 8
-FAST = ("reassoc", "contract", "nsz")  # as for all kernels
 
 FLOAT, SINGLE, INTEGER = ir.DoubleType(), ir.FloatType(), ir.IntType(64)
 SHORT, TINY, CONDITION = ir.IntType(32), ir.IntType(8), ir.IntType(1)
