@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,16 +85,12 @@ def detect(
     return Detection(ood_set.name, ood_set.source.rows, **detectors, mean_set_size=ood_set.mean_set_size())
 
 
-class Line(NamedTuple):
-    """A curve thinned for drawing."""
-
-    x: list[float]
-    y: list[float]
+Line = tuple[list[float], list[float]]
 
 
 @dataclass(frozen=True)
 class DetectionLines(Result):
-    """ROC: share of ID flagged, share of OOD flagged. PR: recall, precision."""
+    """Curves thinned for drawing. ROC: share of ID flagged, share of OOD flagged. PR: recall, precision."""
 
     roc: Line
     pr: Line
@@ -131,7 +127,7 @@ def detection_curves(id_set: ScoredSet, ood_sets: list[ScoredSet], recommended: 
 
 def _lines(id_scores: NDArray, ood_scores: NDArray) -> DetectionLines:
     roc, pr = roc_curve(id_scores, ood_scores, points=POINTS), pr_curve(id_scores, ood_scores, points=POINTS)
-    return DetectionLines(Line(_short(roc.fpr), _short(roc.tpr)), Line(_short(pr.recall), _short(pr.precision)))
+    return DetectionLines((_short(roc.fpr), _short(roc.tpr)), (_short(pr.recall), _short(pr.precision)))
 
 
 def _histogram(scores: dict[str, NDArray]) -> Histogram:

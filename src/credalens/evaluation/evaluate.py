@@ -243,9 +243,8 @@ def evaluate(
     id_set = score(id_source, labelled=truth is not None, in_distribution=True)
     ood_sets = [score(source, labelled=False, in_distribution=False) for source in ood_sources]
     step = _counter("intervals", len(ood_sets) * replicates, report)
-    quality = None if truth is None else prediction_quality(id_set, truth, bins=bins, resampling=resampling)
-    judged = quality.judged.of(quality.point.method) if quality else None
-    correct = judged.correct if judged else None
+    quality = prediction_quality(id_set, truth, bins=bins, resampling=resampling)
+    judged, correct = quality.judged, quality.judged.correct if quality.judged else None
     highest = {
         name: highest_possible(name, classes=data.classes, members=data.members, base=settings.base)
         for name in id_set.scores
@@ -266,17 +265,11 @@ def evaluate(
         data=data,
         recommended=recommended,
         rejection=rejection,
-        point=quality.point if quality else None,
         scores=score_qualities(id_set, ood_sets, correct, level=settings.level),
         ood=tuple(detect(id_set, ood_set, resampling, step=step) for ood_set in ood_sets),
-        calibration=quality.calibration if quality else None,
-        selective=quality.selective if quality else None,
-        sets=quality.sets if quality else None,
         mean_set_size=id_set.mean_set_size(),
         thresholds=thresholds,
-        guard=guard_of(
-            id_set, settings, score=recommended.score, point=quality.point.prediction if quality else "intersection"
-        ),
+        guard=guard_of(id_set, settings, score=recommended.score, point=quality.point),
         outcomes=guard_outcomes(id_set, ood_sets, correct, settings, score=recommended.score),
         curves=detection_curves(id_set, ood_sets, recommended.score),
         members_needed=members_needed(
@@ -287,8 +280,8 @@ def evaluate(
         ),
         samples=samples,
         values={scored.name: scored.scores for scored in (id_set, *ood_sets)},
-        judged=judged,
         pictures={(one.set, one.row): pictures[one.set][one.row] for one in samples if one.set in pictures},
+        **vars(quality),
     )
 
 

@@ -54,16 +54,11 @@ class MembersNeeded(Result):
 
     def epistemic_auroc(self) -> dict[str, ByMethod[Trend]]:
         """OOD data set -> AUROC of EU from the second size on: one member alone has no epistemic uncertainty."""
-        if self.auroc is None:
-            return {}
-        epistemic = self.auroc.epistemic
-
-        def tail(trend: Trend) -> Trend:
-            return Trend(trend.mean[1:], trend.std[1:])
-
-        return {
-            name: ByMethod(tail(epistemic.credal[name]), tail(epistemic.averaged[name])) for name in epistemic.credal
+        tails = {
+            method: {name: Trend(trend.mean[1:], trend.std[1:]) for name, trend in trends.items()}
+            for method, trends in (self.auroc.epistemic.items() if self.auroc else ())
         }
+        return {name: ByMethod(trend, tails["averaged"][name]) for name, trend in tails.get("credal", {}).items()}
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, without what is missing."""

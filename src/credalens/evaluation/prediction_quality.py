@@ -131,25 +131,22 @@ class Calibration(ByMethod[PointQuality]):
 
 @dataclass(frozen=True, eq=False)
 class PredictionQuality:
-    """All that needs labels: calibration, accuracy-rejection curves, and set-valued predictions by rule.
+    """The part of an ``Evaluation`` that needs labels; nothing without any."""
 
-    :ivar judged: every input by the point prediction of each method.
-    """
-
-    judged: ByMethod[JudgedRows]
-    point: PointChoice
-    calibration: Calibration
-    selective: ByMeasure[ByMethod[RejectionCurve]]
-    sets: dict[str, SetMetrics]
+    point: PointChoice | None = None
+    calibration: Calibration | None = None
+    selective: ByMeasure[ByMethod[RejectionCurve]] | None = None
+    sets: dict[str, SetMetrics] | None = None
+    judged: JudgedRows | None = None
 
 
 def prediction_quality(
-    scored: ScoredSet, labels: NDArray, /, *, bins: int, resampling: Resampling
+    scored: ScoredSet, labels: NDArray | None, /, *, bins: int, resampling: Resampling
 ) -> PredictionQuality:
-    """Judge the predictions of a data set that was scored with ``labelled``; each uncertainty its own point prediction."""
+    """Judge the predictions of a data set with labels; each uncertainty its own point prediction."""
     points, predicted = scored.points, scored.predicted
-    if points is None or predicted is None:
-        raise ValueError(f"{scored.name} was scored without point predictions.")
+    if labels is None or points is None or predicted is None:
+        return PredictionQuality()
     warn_shifted_labels(labels, predicted.credal, stacklevel=4)
     judged = ByMethod.make(lambda method: JudgedRows.of(points.of(method), labels, predicted.of(method)))
 
@@ -161,10 +158,7 @@ def prediction_quality(
     def rejection(method: str, measure: str) -> RejectionCurve:
         return accuracy_rejection_curve(scored.of(method, measure), judged.of(method).correct, points=POINTS)
 
-    return PredictionQuality(
-        judged,
-        choose_point(judged, bins=bins, resampling=resampling),
-        Calibration.make(quality),
-        ByMeasure.make(lambda measure: ByMethod.make(lambda method: rejection(method, measure))),
-        {rule: set_metrics(sets, labels) for rule, sets in scored.sets.items()},
-    )
+    point = choose_point(judged, bins=bins, resampling=resampling)
+    selective = ByMeasure.make(lambda measure: ByMethod.make(lambda method: rejection(method, measure)))
+    sets = {rule: set_metrics(masks, labels) for rule, masks in scored.sets.items()}
+    return PredictionQuality(point, Calibration.make(quality), selective, sets, judged.of(point.method))

@@ -28,7 +28,7 @@ from credalens.checks.options import (
 )
 from credalens.core.scores import SCORES
 from credalens.evaluation.data_sets import ScoredSet
-from credalens.evaluation.prediction_quality import JudgedRows
+from credalens.evaluation.prediction_quality import JudgedRows, PointChoice
 from credalens.evaluation.results import Interval, Result, Settings
 from credalens.guard import Guard
 from credalens.guard.binomial import alarm_threshold, binomial_interval, least_samples, most_hits
@@ -178,13 +178,14 @@ def alarms(id_set: ScoredSet, ood_sets: Sequence[ScoredSet], settings: Settings,
     return tuple(alarm(rate, name) for rate in sorted({*RATES, settings.false_alarm_rate}) for name in id_set.scores)
 
 
-def guard_of(id_set: ScoredSet, settings: Settings, /, *, score: str, point: str) -> Guard | None:
+def guard_of(id_set: ScoredSet, settings: Settings, /, *, score: str, point: PointChoice | None) -> Guard | None:
     """The guard of the ID data; None where they are too few for the false-alarm rate."""
     members, rows, classes = id_set.source.shape
     if rows < least_samples(settings.false_alarm_rate):
         return None
     signature = Signature(classes, members, 0.0, id_set.source.rounding, settings.base)
-    data = CalibrationData(signature, score, point, id_set.scores[score].astype(np.float64))
+    named_by = point.prediction if point else "intersection"
+    data = CalibrationData(signature, score, named_by, id_set.scores[score].astype(np.float64))
     return Guard.from_calibration(data, false_alarm_rate=settings.false_alarm_rate)
 
 

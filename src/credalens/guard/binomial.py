@@ -47,26 +47,20 @@ def binomial_tail(hits: int, n: int, p: float, /) -> float:
 
 def tail_of(hits: int, n: int, /) -> Callable[[float], float]:
     """p -> P(X <= hits) for X binomial of n with probability p."""
-    k = np.arange(hits + 1)
+    masses = masses_of(hits, n)
+    return lambda p: 1.0 if p <= 0.0 or hits >= n else min(1.0, float(masses(p).sum()))
+
+
+def masses_of(most: int, n: int, /) -> Callable[[float], NDArray[np.float64]]:
+    """p -> P(X = k) for k = 0..most, X binomial of n with probability p."""
+    k = np.arange(most + 1)
     ways = np.concatenate([[0.0], np.cumsum(np.log((n - k[:-1]) / (k[:-1] + 1)))])  # log of n over k
 
-    def probability(p: float) -> float:
-        if p <= 0.0 or hits >= n:
-            return 1.0
-        if p >= 1.0:
-            return 0.0
-        return min(1.0, float(np.exp(ways + k * math.log(p) + (n - k) * math.log1p(-p)).sum()))
+    def masses(p: float) -> NDArray[np.float64]:
+        if p <= 0 or p >= 1:
+            return (k == (0 if p <= 0 else n)).astype(np.float64)
+        return np.exp(ways + k * math.log(p) + (n - k) * math.log1p(-p))
 
-    return probability
-
-
-def binomial_masses(n: int, p: float, /) -> np.ndarray:
-    """P(X = k) for k = 0..n, X binomial of n with probability p."""
-    k = np.arange(n + 1)
-    if p <= 0 or p >= 1:
-        return (k == (0 if p <= 0 else n)).astype(float)
-    ways = np.concatenate([[0.0], np.cumsum(np.log((n - k[:-1]) / (k[:-1] + 1)))])
-    masses: np.ndarray = np.exp(ways + k * math.log(p) + (n - k) * math.log1p(-p))
     return masses
 
 

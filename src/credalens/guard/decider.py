@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any, Final, final
 
@@ -350,15 +350,12 @@ class Guard(Saved):
             errors = int(wrong.sum())
             for promise in self.promises:
                 group = accepted & promise.concerns(named, truth)
-                checks.append(
-                    PromiseCheck(promise.name, promise.max_error, int((group & wrong).sum()), int(group.sum()))
-                )
-            if self.sets is not None:
+                hits, of = int((group & wrong).sum()), int(group.sum())
+                checks.append(PromiseCheck(promise.name, promise.max_error, hits, of))
+            if (sets := self.sets) is not None:
                 masks = to_numpy(decided.set)[0].reshape(rows, -1)
                 misses = int((~masks[np.arange(rows), truth]).sum())
-                checks.append(
-                    PromiseCheck("sets without the true class", self.sets.alpha, misses, rows, self.sets.n_samples)
-                )
+                checks.append(PromiseCheck("sets without the true class", sets.alpha, misses, rows, sets.n_samples))
         offered = int((decided.codes == Reason.SEVERAL).sum())
         return DecisionCounts(rows, unlike, int(accepted.sum()), offered, errors, misses, tuple(checks))
 
@@ -369,26 +366,12 @@ class Guard(Saved):
 
     def saved_fields(self) -> dict[str, Any]:
         """The fields of the file, in their order."""
-        names = (
-            "version",
-            "note",
-            "false_alarm_rate",
-            "threshold",
-            "limit",
-            "promises",
-            "sets",
-            "largest_set",
-            "scores",
-        )
         signature = asdict(self.signature)
-        fields = {"score": self.score, "point": self.point, "base": signature.pop("base"), **signature}
-        return {
-            **fields,
-            **{name: getattr(self, name) for name in names},
-            "promises": {promise.name: asdict(promise) for promise in self.promises},
-            "sets": None if self.sets is None else self.sets.saved_fields(),
-            "n": self.n,
-        }
+        head = {"score": self.score, "point": self.point, "base": signature.pop("base"), **signature}
+        rest = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "signature"}
+        promises = {promise.name: asdict(promise) for promise in self.promises}
+        sets = None if self.sets is None else self.sets.saved_fields()
+        return {**head, **rest, "promises": promises, "sets": sets, "n": self.n}
 
     @classmethod
     def restored(cls, stored: dict[str, Any], /) -> Guard:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.options import count_text
-from credalens.guard.binomial import binomial_interval, binomial_masses, upper_bound
+from credalens.guard.binomial import binomial_interval, masses_of, upper_bound
 from credalens.guard.risk import LATE, Limits, Plan, Promise, Risk, Tested, last_passed, limits_of, plan_of, risks_at
 from credalens.guard.signature import CalibrationData
 
@@ -193,13 +193,15 @@ def refused_share(tested: Tested, plan: Plan, rate: float, /) -> float:
     """The share of calibration data with this error rate at all limits for which every sequence ends where it begins."""
     starts, most = sorted(plan.starts.items()), []
     for place, share in starts:  # the most errors with which a limit passes; -1 where it never does
-        tails = np.cumsum(binomial_masses(tested.accepted_at(place), tested.risk.max_error))
+        accepted = tested.accepted_at(place)
+        tails = np.cumsum(masses_of(accepted, accepted)(tested.risk.max_error))
         level = share * (1 - tested.confidence) * (1 + 1e-12)
         most.append(int(np.searchsorted(tails, level, side="right")) - 1)
     alive, inputs, passed = np.ones(1), 0, 0.0  # chances of each number of errors while nothing has passed
     for (place, _), passing in zip(starts, most, strict=True):
         accepted = tested.accepted_at(place)
-        alive = np.convolve(alive, binomial_masses(accepted - inputs, rate)[: max(most) + 1])[: max(most) + 1]
+        more = accepted - inputs
+        alive = np.convolve(alive, masses_of(more, more)(rate)[: max(most) + 1])[: max(most) + 1]
         passed += float(alive[: passing + 1].sum())
         alive[: passing + 1] = 0.0
         inputs = accepted

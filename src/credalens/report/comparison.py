@@ -17,7 +17,7 @@ from credalens.report.charts.evaluation import X_AXES, draw_roc, gain_row, gains
 from credalens.report.charts.vega import Chart, Spec, by_series, line_rows
 from credalens.report.figures import Figures, stem
 from credalens.report.files import check_apart, older_report, write_report
-from credalens.report.page import Entry, now, render_page
+from credalens.report.page import legend_entry, now, render_page
 from credalens.report.tables import Cell, Column, Table, names, number_4, numbers, percents
 from credalens.storage.atomic import atomic_folder
 from credalens.theme import DASHES, PAGE, Dash, Theme
@@ -68,7 +68,8 @@ def render_comparison(comparison: ModelComparison, /, *, title: str = "", made: 
         curves=[_roc(comparison, one.name) for one in first.ood],
         axes={name: name for name in X_AXES},
         legend=[
-            Entry.of(key, name, PAGE.color(k), _dash(k)) for k, (key, name) in enumerate(_series(comparison).items())
+            legend_entry(key, name, PAGE.color(k), _dash(k))
+            for k, (key, name) in enumerate(_series(comparison).items())
         ],
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from credalens.report.charts import evaluation as charts
 from credalens.report.charts.evaluation import X_AXES
 from credalens.report.charts.one_input import input_charts
 from credalens.report.charts.vega import names_of
-from credalens.report.tables import Table
 from credalens.theme import PAGE, STROKES, css_variables
 
 with needing("jinja2", part="the report", extra="report"):
@@ -83,7 +82,8 @@ def render_html(evaluation: Evaluation, /, *, title: str = "", images: Any = Non
         charts=charts,
         findings=sorted(evaluation.words.detection, key=lambda finding: recommended.ood[finding.name].auroc),
         inputs=[
-            _input(evaluation, sample, uris.get((sample.set, sample.row)), figures) for sample in evaluation.samples
+            _input(sample, data.class_names, uris.get((sample.set, sample.row)), figures)
+            for sample in evaluation.samples
         ],
         rates=alarm_rates(evaluation),
         rate=evaluation.settings.false_alarm_rate,
@@ -170,52 +170,30 @@ def live_texts(evaluation: Evaluation, /) -> list[dict[str, Any]]:
     return lives
 
 
-class Entry(NamedTuple):
-    """A series in a legend."""
-
-    name: str
-    label: str
-    color: str
-    dash: str
-
-    @classmethod
-    def of(cls, name: str, label: str, color: str, dash: Iterable[float]) -> Entry:
-        """With dashes that can be told apart in a short line."""
-        return cls(name, label, color, " ".join(f"{2 * length:g}" for length in dash))
+def legend_entry(name: str, label: str, color: str, dash: Iterable[float]) -> dict[str, str]:
+    """A series in a legend, with dashes that can be told apart in a short line."""
+    return {"name": name, "label": label, "color": color, "dash": " ".join(f"{2 * length:g}" for length in dash)}
 
 
-def _legend(series: Iterable[str]) -> list[Entry]:
+def _legend(series: Iterable[str]) -> list[dict[str, str]]:
     labels = names_of(list(series))
-    return [Entry.of(name, text, STROKES[name].color(PAGE), STROKES[name].dash) for name, text in labels.items()]
+    return [legend_entry(name, text, STROKES[name].color(PAGE), STROKES[name].dash) for name, text in labels.items()]
 
 
-class Input(NamedTuple):
-    """One input of the page."""
-
-    sample: Sample
-    picture: str | None
-    why: str
-    truth: str
-    predicted: str
-    averaged: str
-    numbers: tuple[float, ...]
-    charts: list[str]
-    values: Table
-
-
-def _input(evaluation: Evaluation, sample: Sample, picture: str | None, figures: Figures) -> Input:
-    names, scores = evaluation.data.class_names, sample.scores.credal
-    return Input(
-        sample,
-        picture,
-        ", ".join(GROUPS[group] for group in sample.groups),
-        "–" if sample.label is None else names[sample.label],
-        names[sample.predicted],
-        names[sample.averaged],
-        (scores.total, scores.aleatoric, scores.epistemic, sample.dispute),
-        [figures.add(chart) for chart in input_charts(sample, names)],
-        tables.input_table(sample, names),
-    )
+def _input(sample: Sample, names: list[str], picture: str | None, figures: Figures) -> dict[str, Any]:
+    """One input, as its template reads it."""
+    scores = sample.scores.credal
+    return {
+        "sample": sample,
+        "picture": picture,
+        "why": ", ".join(GROUPS[group] for group in sample.groups),
+        "truth": "–" if sample.label is None else names[sample.label],
+        "predicted": names[sample.predicted],
+        "averaged": names[sample.averaged],
+        "numbers": (scores.total, scores.aleatoric, scores.epistemic, sample.dispute),
+        "charts": [figures.add(chart) for chart in input_charts(sample, names)],
+        "table": tables.input_table(sample, names),
+    }
 
 
 def to_notebook(evaluation: Evaluation, /) -> str:
