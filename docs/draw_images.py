@@ -18,7 +18,7 @@ from credalens.core.scores import SCORES
 from credalens.datasets import cifar10_ensemble
 from credalens.evaluation.single_inputs import CORNERS, Triangle, to_plane
 from credalens.plots import new_figure, plot_simplex, save_figure, themed
-from credalens.plots.simplex import draw_names, draw_polygon, draw_triangle
+from credalens.plots.one_input import draw_names, draw_polygon, draw_triangle
 from credalens_paper.pages.pictures import DotPanel, draw_dots
 from credalens_paper.results.records import FigureResult, Panel, read_result
 
@@ -40,7 +40,7 @@ def draw_entropies() -> None:
     """Entropy over the triangle, the credal set, and where it is highest and lowest."""
     figure = new_figure(size=(5.6, 4.4))
     with themed() as look:
-        ax, triangle = figure.add_subplot(), Triangle.of(RAIN)
+        ax, triangle = figure.add_subplot(), Triangle(RAIN)
         draw_names(ax, triangle, NAMES, look)
         draw_triangle(ax, look)
         draw_polygon(ax, triangle, look)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -44,7 +44,14 @@ def open_sources(id_name: str, members: Any, ood: Mapping[str, Any], /, *, logit
                     f"{source.name} has {source.shape[axis]} {what} and {id_source.name} has {id_source.shape[axis]}; "
                     f"all data sets must be predicted by the same members over the same classes, (members, rows, classes)."
                 )
-        _check_same_kind(id_source, source)
+        for one, other in ((id_source, source), (source, id_source)):  # as far as the first rows tell them apart
+            rows = other.first_rows()
+            are_logits = (rows < 0).any() and not are_distributions(rows).any()
+            if are_logits and are_distributions(one.first_rows()).all():
+                raise ValueError(
+                    f"{other.file or other.name} holds logits, and {one.file or one.name} probabilities; all data sets must "
+                    "hold the same. Save the softmax of the logits over the classes."
+                )
     return id_source, ood_sources
 
 
@@ -64,18 +71,6 @@ def _source(name: str, predictions: Any, logits: bool) -> Source:
     if source.rows < 2:
         raise ValueError(f"{name}: {count_text(source.rows, 'row')} of predictions; an evaluation needs at least 2.")
     return source
-
-
-def _check_same_kind(id_source: Source, source: Source) -> None:
-    """Refuse logits of one data set with probabilities of another, as far as the first rows tell them apart."""
-    for one, other in ((id_source, source), (source, id_source)):
-        rows = other.first_rows()
-        are_logits = (rows < 0).any() and not are_distributions(rows).any()
-        if are_logits and are_distributions(one.first_rows()).all():
-            raise ValueError(
-                f"{other.file or other.name} holds logits, and {one.file or one.name} probabilities; all data sets must hold "
-                "the same. Save the softmax of the logits over the classes."
-            )
 
 
 RULES: Final = ("interval_dominance", "maximality", "e_admissibility")
@@ -161,13 +156,11 @@ def score_source(
             )
             report(len(chunk))
     warn_of_all(open_rows, source.rows, stacklevel=4)
-    return ScoredSet(source, *(_joined([vars(part)[name] for part in parts]) for name in JOINED))
+    arrays = [[array for name, array in vars(part).items() if name != "source"] for part in parts]
+    return ScoredSet(source, *map(_joined, zip(*arrays, strict=True)))
 
 
-JOINED: Final = ("scores", "dispute", "set_size", "points", "predicted", "sets")
-
-
-def _joined(parts: list[Any]) -> Any:
+def _joined(parts: Sequence[Any]) -> Any:
     """Arrays of all chunks one after the other, also those by name or by method."""
     if isinstance(parts[0], dict):
         return {name: _joined([part[name] for part in parts]) for name in parts[0]}

@@ -119,15 +119,15 @@ class Curves(Result):
 def detection_curves(id_set: ScoredSet, ood_sets: list[ScoredSet], recommended: str, /) -> Curves:
     """ROC and PR curves and histograms of the recommended score, and of EU and TU by both methods."""
     names = [*dict.fromkeys((recommended, *DETECTOR_SCORES))] if ood_sets else []
+
+    def lines(name: str, ood_set: ScoredSet) -> DetectionLines:
+        roc, pr = (curve(id_set.scores[name], ood_set.scores[name], points=POINTS) for curve in (roc_curve, pr_curve))
+        return DetectionLines((_short(roc.fpr), _short(roc.tpr)), (_short(pr.recall), _short(pr.precision)))
+
     return Curves(
-        {one.name: {name: _lines(id_set.scores[name], one.scores[name]) for name in names} for one in ood_sets},
+        {one.name: {name: lines(name, one) for name in names} for one in ood_sets},
         {name: _histogram({one.name: one.scores[name] for one in (id_set, *ood_sets)}) for name in names},
     )
-
-
-def _lines(id_scores: NDArray, ood_scores: NDArray) -> DetectionLines:
-    roc, pr = roc_curve(id_scores, ood_scores, points=POINTS), pr_curve(id_scores, ood_scores, points=POINTS)
-    return DetectionLines((_short(roc.fpr), _short(roc.tpr)), (_short(pr.recall), _short(pr.precision)))
 
 
 def _histogram(scores: dict[str, NDArray]) -> Histogram:

@@ -252,7 +252,10 @@ def evaluate(
     rate = settings.false_alarm_rate
     choose = partial(recommend, highest=highest, false_alarm_rate=rate, level=settings.level, seed=seed)
     recommended = choose(id_set.scores, {one.name: one.scores for one in ood_sets})
-    rejection = None if correct is None else choose(*_scores_of_mistakes(id_set.scores, correct))
+    rejection = None
+    if correct is not None:  # wrong predictions are the data set to find, unless there are too few of either
+        right, wrong = ({name: x[rows] for name, x in id_set.scores.items()} for rows in (correct, ~correct))
+        rejection = choose(right, {"wrong predictions": wrong} if 2 <= correct.sum() <= len(correct) - 2 else {})
     thresholds = alarms(id_set, ood_sets, settings)
     samples = worst_samples(id_set, ood_sets, truth)
     if truth is not None:
@@ -285,14 +288,6 @@ def evaluate(
     )
 
 
-def _scores_of_mistakes(
-    scores: Mapping[str, NDArray], correct: NDArray[np.bool_]
-) -> tuple[dict[str, NDArray], dict[str, dict[str, NDArray]]]:
-    """The scores of right predictions, and those of wrong ones as the data set to find; none where there are too few."""
-    right, wrong = ({name: values[rows] for name, values in scores.items()} for rows in (correct, ~correct))
-    return right, ({"wrong predictions": wrong} if 2 <= correct.sum() <= len(correct) - 2 else {})
-
-
 def _counter(what: str, of: int, report: Progress) -> Callable[..., None]:
     """A function to call with how much more is done, one step by default; nothing is said where there is nothing to do."""
     done = 0
@@ -315,14 +310,9 @@ def _data_sets(
         return DataSet(source.name, file, source.rows, labelled)
 
     members, _, classes = id_source.shape
-    names = _class_names(class_names, classes)
-    return DataSets(members, classes, names, data_set(id_source, labelled), tuple(map(data_set, ood_sources)))
-
-
-def _class_names(names: Sequence[str] | None, classes: int) -> list[str]:
-    if names is None:
-        return [str(k) for k in range(classes)]
+    names = [str(k) for k in range(classes)] if class_names is None else class_names
     if isinstance(names, str) or len(names) != classes:
         raise ValueError(f"class_names must be {classes} names, one for each class; got {len(names)}.")
     escaped_names(dict.fromkeys(names), "a class")  # equal names are allowed: ImageNet has two classes "crane"
-    return [escaped(name) for name in names]
+    names = [escaped(name) for name in names]
+    return DataSets(members, classes, names, data_set(id_source, labelled), tuple(map(data_set, ood_sources)))

@@ -15,20 +15,10 @@ from numpy.typing import NDArray
 
 from credalens.arrays import short_repr
 from credalens.checks.arrays import warn_shifted_labels
+from credalens.evaluation import labelled
 from credalens.evaluation.data_sets import ScoredSet
 from credalens.evaluation.intervals import Resampling, compare_means, compare_shares, holm
-from credalens.evaluation.labelled import (
-    NLL_FLOOR,
-    CalibrationMetrics,
-    RejectionCurve,
-    ReliabilityCurve,
-    SetMetrics,
-    accuracy_rejection_curve,
-    calibration_metrics,
-    confidence_bins,
-    reliability_curve,
-    set_metrics,
-)
+from credalens.evaluation.labelled import CalibrationMetrics, RejectionCurve, ReliabilityCurve, SetMetrics
 from credalens.evaluation.results import ByMeasure, ByMethod, Comparison, Result, renamed
 
 NEGLIGIBLE: Final = 1e-3
@@ -51,24 +41,14 @@ class JudgedRows:
     def of(cls, probs: NDArray, labels: NDArray, predicted: NDArray, /) -> JudgedRows:
         """Judge probabilities (rows, classes) and the classes that they name."""
         of_label = probs[np.arange(len(probs)), labels].astype(np.float64)
-        surprise = -np.log(np.maximum(of_label, NLL_FLOOR))
+        surprise = -np.log(np.maximum(of_label, labelled.NLL_FLOOR))
         return cls(labels, predicted == labels, probs.max(axis=-1).astype(np.float64), surprise)
 
 
 def compare_points(a: JudgedRows, b: JudgedRows, /, *, bins: int, resampling: Resampling) -> dict[str, Comparison]:
     """Accuracy, ECE and NLL of a minus those of b, on the same inputs."""
-    level = resampling.level
-    return {
-        "accuracy": compare_shares("accuracy", a.correct, b.correct, level=level),
-        "ece": _compare_ece(a, b, bins, resampling),
-        "nll": compare_means("nll", a.surprise, b.surprise, level=level),
-    }
-
-
-def _compare_ece(a: JudgedRows, b: JudgedRows, bins: int, resampling: Resampling) -> Comparison:
-    """Compare by the paired bootstrap: each replicate draws the same inputs for both."""
     gaps = [rows.confidence - rows.correct for rows in (a, b)]
-    places = [confidence_bins(rows.confidence, bins)[1] for rows in (a, b)]
+    places = [labelled.confidence_bins(rows.confidence, bins)[1] for rows in (a, b)]
     n, generator = len(a.labels), np.random.default_rng(resampling.seed)
 
     def errors(rows: NDArray[np.int64] | slice) -> tuple[float, float]:
@@ -76,9 +56,14 @@ def _compare_ece(a: JudgedRows, b: JudgedRows, bins: int, resampling: Resampling
         of_a, of_b = (float(np.abs(total).sum() / n) for total in sums)
         return of_a, of_b
 
+    # The paired bootstrap: each replicate draws the same inputs for both.
     draws = (errors(generator.integers(n, size=n)) for _ in range(resampling.replicates))
     drawn = np.array([of_a - of_b for of_a, of_b in draws])
-    return resampling.compare("ece", *errors(slice(None)), drawn, n, 0)
+    return {
+        "accuracy": compare_shares("accuracy", a.correct, b.correct, level=resampling.level),
+        "ece": resampling.compare("ece", *errors(slice(None)), drawn, n, 0),
+        "nll": compare_means("nll", a.surprise, b.surprise, level=resampling.level),
+    }
 
 
 @dataclass(frozen=True)
@@ -152,13 +137,14 @@ def prediction_quality(
 
     def quality(method: str) -> PointQuality:
         given: dict[str, Any] = {"bins": bins, "predicted": predicted.of(method)}
-        metrics = calibration_metrics(points.of(method), labels, **given)
-        return PointQuality(**vars(metrics), reliability=reliability_curve(points.of(method), labels, **given))
+        metrics = labelled.calibration_metrics(points.of(method), labels, **given)
+        return PointQuality(**vars(metrics), reliability=labelled.reliability_curve(points.of(method), labels, **given))
 
     def rejection(method: str, measure: str) -> RejectionCurve:
-        return accuracy_rejection_curve(scored.of(method, measure), judged.of(method).correct, points=POINTS)
+        uncertainty, correct = scored.of(method, measure), judged.of(method).correct
+        return labelled.accuracy_rejection_curve(uncertainty, correct, points=POINTS)
 
     point = choose_point(judged, bins=bins, resampling=resampling)
     selective = ByMeasure.make(lambda measure: ByMethod.make(lambda method: rejection(method, measure)))
-    sets = {rule: set_metrics(masks, labels) for rule, masks in scored.sets.items()}
+    sets = {rule: labelled.set_metrics(masks, labels) for rule, masks in scored.sets.items()}
     return PredictionQuality(point, Calibration.make(quality), selective, sets, judged.of(point.method))

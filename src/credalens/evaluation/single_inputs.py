@@ -138,41 +138,19 @@ def level_ends(k: int, value: float, /) -> Array:
     return to_plane(ends)
 
 
-@dataclass(frozen=True, slots=True)
 class Triangle:
-    """The member distributions of one input over three classes, (members, 3), and their bounds."""
+    """The member distributions of one input over three classes, (members, 3), and what is drawn of them.
 
-    members: Array
-    lower: Array
-    upper: Array
+    :ivar polygon: the corners of the credal set in the plane, (v, 2).
+    :ivar hull: those of the convex hull of the members.
+    """
 
-    @classmethod
-    def of(cls, members: Array, /) -> Triangle:
-        """Take the bounds of members that are distributions."""
-        return cls(members, members.min(axis=0), members.max(axis=0))
-
-    @property
-    def averaged(self) -> Array:
-        """The mean of the members."""
-        return self.members.mean(axis=0)
-
-    @property
-    def intersection(self) -> Array:
-        """The intersection probability of the bounds."""
-        return np.asarray(intersection_probability(self.lower, self.upper))
-
-    @property
-    def extent(self) -> float:
-        """The widest interval: the side of the smallest triangle of this shape that holds the credal set."""
-        return float((self.upper - self.lower).max())
-
-    def polygon(self) -> Array:
-        """The corners of the credal set in the plane, (v, 2)."""
-        return to_plane(credal_polygon(self.lower, self.upper))
-
-    def hull(self) -> Array:
-        """The corners of the convex hull of the members in the plane, (v, 2)."""
-        return convex_hull(to_plane(self.members))
+    def __init__(self, members: Array) -> None:
+        self.members, self.averaged = members, members.mean(axis=0)
+        self.lower, self.upper = members.min(axis=0), members.max(axis=0)
+        self.intersection = np.asarray(intersection_probability(self.lower, self.upper))
+        self.polygon = to_plane(credal_polygon(self.lower, self.upper))
+        self.hull = convex_hull(to_plane(members))
 
 
 def credal_polygon(lower: Any, upper: Any, /) -> Array:
@@ -208,14 +186,13 @@ def convex_hull(points: Any, /) -> Array:
 def _chain(points: Array) -> list[Array]:
     chain: list[Array] = []
     for point in points:
-        while len(chain) >= 2 and _turn(chain[-2], chain[-1], point) <= 0:
+        while len(chain) >= 2:
+            (dx, dy), (x, y) = chain[-1] - chain[-2], point - chain[-2]
+            if dx * y - dy * x > 0:  # a turn to the left
+                break
             chain.pop()
         chain.append(point)
     return chain
-
-
-def _turn(a: Array, b: Array, c: Array) -> float:
-    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -25,28 +25,12 @@ from credalens.checks.options import (
     check_trim,
 )
 from credalens.core.scores import DEFAULT, FALLBACK_SCORES, SCORES, highest_possible
-from credalens.guard.binomial import (
-    PValueTable,
-    alarm_threshold,
-    binomial_interval,
-    conformal_rate_range,
-    most_hits,
-    p_values,
-    share_at_top,
-)
+from credalens.guard import binomial
 from credalens.guard.conformal_sets import ConformalSets, of_earlier_version
 from credalens.guard.decisions import DecisionCounts, Decisions, PromiseCheck, Reason
 from credalens.guard.limit_search import promised_limit
 from credalens.guard.risk import Promise, Risk, read_risks
-from credalens.guard.signature import (
-    POINTS,
-    CalibrationData,
-    Signature,
-    Slack,
-    check_prediction,
-    named_class,
-    scores_of,
-)
+from credalens.guard.signature import POINTS, CalibrationData, Signature, Slack, named_class, scores_of
 from credalens.prediction import CredalPrediction
 from credalens.storage.saved import Saved, SavedFormat, checksum, number, numbers, plain_fields
 
@@ -199,7 +183,7 @@ class Guard(Saved):
             )
         if sets is not None and len(sets.thresholds) != (classes := data.signature.classes):
             raise ValueError(f"the sets are for {len(sets.thresholds)} classes and the prediction has {classes}.")
-        threshold = math.inf if rate is None else alarm_threshold(ordered, rate)
+        threshold = math.inf if rate is None else binomial.alarm_threshold(ordered, rate)
         limit, promises = promised_limit(data, ordered, threshold, risks, confidence)
         return cls(
             signature=data.signature,
@@ -250,11 +234,11 @@ class Guard(Saved):
         """
         if self.false_alarm_rate is None:
             return None
-        slack, allowed = self.slack(), most_hits(self.false_alarm_rate, self.n + 1)
+        slack, allowed = self.slack(), binomial.most_hits(self.false_alarm_rate, self.n + 1)
         at_least = int((self.scores >= slack.lowest(self.threshold)).sum())
         if at_least == allowed and (np.diff(self.scores) > 0).all():
-            return conformal_rate_range(self.false_alarm_rate, self.n)
-        return binomial_interval(int((slack.lowest(self.scores) > self.threshold).sum()), self.n)
+            return binomial.conformal_rate_range(self.false_alarm_rate, self.n)
+        return binomial.binomial_interval(int((slack.lowest(self.scores) > self.threshold).sum()), self.n)
 
     @property
     def blindness(self) -> str:
@@ -262,7 +246,7 @@ class Guard(Saved):
         if self.false_alarm_rate is None:
             return ""
         highest = highest_possible(self.score, classes=self.classes, members=self.n_members, base=self.base)
-        share = share_at_top(self.scores, self.false_alarm_rate, highest, self.slack())
+        share = binomial.share_at_top(self.scores, self.false_alarm_rate, highest, self.slack())
         if not share:
             return ""
         others = " or ".join(f"{name!r}" for name in FALLBACK_SCORES if name != self.score)
@@ -291,7 +275,6 @@ class Guard(Saved):
 
     def decide_rows(self, prediction: CredalPrediction, /) -> Decisions:
         """`decide` without the check of the signature, which one part of a table has to pass for all."""
-        check_prediction(prediction)
         scores, rounding = scores_of(prediction, self.score), prediction._rounding
         kind = array_kind_of(prediction.lower)
         if self.sets is None:
@@ -314,11 +297,11 @@ class Guard(Saved):
     def p_values(self, scores: NDArray, rounding: float | None = None, /) -> NDArray[np.float64]:
         """The p-value of each score of being like the calibration data; ``rounding`` is that of its members."""
         lowest = self.slack(rounding).lowest(scores)
-        return p_values(self.scores, lowest) if scores.size < MANY_SCORES else self._table.p_values(lowest)
+        return binomial.p_values(self.scores, lowest) if scores.size < MANY_SCORES else self._table.p_values(lowest)
 
     @cached_property
-    def _table(self) -> PValueTable:
-        return PValueTable.of(self.scores)
+    def _table(self) -> binomial.PValueTable:
+        return binomial.PValueTable.of(self.scores)
 
     def accepts(self, scores: NDArray, rounding: float | None = None, /) -> NDArray[np.bool_]:
         """Whether each score is accepted."""

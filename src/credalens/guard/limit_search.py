@@ -32,27 +32,26 @@ INSTEAD: Final = "Allow more errors, or use another score."
 def shortfall(tested: Sequence[Tested], limits: Limits, plan: Plan | None, score: str, /) -> str:
     """The error message about the risk that is furthest from its promise."""
 
+    given = count_text(limits.of, "calibration input")
+
     def wanted(entry: Tested) -> str:
         return f"{entry.risk.name} of at most {entry.risk.max_error:.3g} with {entry.confidence:.3g} confidence"
 
     if few := [entry for entry in tested if entry.most < entry.fewest()]:
         worst = max(few, key=lambda entry: entry.fewest() - entry.most)
         return (
-            f"{count_text(limits.of, 'calibration input')} cannot promise an {wanted(worst)}: it concerns at most "
+            f"{given} cannot promise an {wanted(worst)}: it concerns at most "
             f"{count_text(worst.most, 'accepted one')}, and at least {worst.fewest():,} are needed, even if none of them is an "
             "error."
         )
     if plan is None:
         return (
-            f"{count_text(limits.of, 'calibration input')} cannot promise all {len(tested)} error rates at once: no limit "
-            "accepts enough inputs of each. Promise fewer of them, or take more data."
+            f"{given} cannot promise all {len(tested)} error rates at once: no limit accepts enough inputs of each. Promise "
+            "fewer of them, or take more data."
         )
     worst = max(tested, key=lambda entry: entry.bound(max(plan.starts)))
-    seen = " and ".join(
-        f"{count_text(worst.errors_at(place), 'error')} in {worst.accepted_at(place):,} (enough for "
-        f"{worst.bound(place, share):.3g})"
-        for place, share in sorted(plan.starts.items())
-    )
+    places = [(*worst.counts(place), worst.bound(place, share)) for place, share in sorted(plan.starts.items())]
+    seen = " and ".join(f"{count_text(k, 'error')} in {m:,} (enough for {rate:.3g})" for k, m, rate in places)
     return (
         f"no limit of {score!r} can promise an {wanted(worst)}: among the most certain of the {limits.of:,} calibration "
         f"inputs there are {seen}. {_advice(tested, limits)}"
@@ -63,7 +62,7 @@ def _advice(tested: Sequence[Tested], limits: Limits) -> str:
     """How many inputs would do; or that none will for so large a share of them, or that the data cannot tell."""
     for entry in tested:
         places = _leading(entry)
-        if all(entry.interval(place)[0] >= entry.risk.max_error for place in places):
+        if all(binomial_interval(*entry.counts(place))[0] >= entry.risk.max_error for place in places):
             rate = _rate_at(entry, places[0])
             return f"{rate}: more inputs like these can promise it for a smaller share of them at most. {INSTEAD}"
     best = [min(_leading(entry), key=entry.p_value) for entry in tested]  # most surely below the allowed rate
@@ -87,7 +86,8 @@ def _advice(tested: Sequence[Tested], limits: Limits) -> str:
 
 
 def _rate_at(tested: Tested, place: int) -> str:
-    accepted, errors, (low, high) = tested.accepted_at(place), tested.errors_at(place), tested.interval(place)
+    errors, accepted = tested.counts(place)
+    low, high = binomial_interval(errors, accepted)
     return (
         f"Among the {accepted:,} most certain the {tested.risk.name} is {errors / accepted:.3g} "
         f"({count_text(errors, 'error')}, 95 % interval {low:.3g} to {high:.3g})"
@@ -145,9 +145,8 @@ def _smooth_errors(tested: Tested, level: float | None) -> NDArray[np.float64]:
     """The errors at every limit on the largest convex curve below those at the leading ones: their rate grows along it."""
     corners = [(0, 0.0)]
     for place in _leading(tested):
-        accepted, errors = tested.accepted_at(place), float(tested.errors_at(place))
-        if level is not None:
-            errors = accepted * upper_bound(int(errors), accepted, level=level)
+        count, accepted = tested.counts(place)
+        errors = float(count) if level is None else accepted * upper_bound(count, accepted, level=level)
         while len(corners) > 1:  # drop the last corner where the rate from it on is no higher than that up to it
             (a, of_a), (b, of_b) = corners[-2:]
             if (errors - of_b) * (b - a) > (of_b - of_a) * (accepted - b):
@@ -171,7 +170,7 @@ def promised_limit(
         raise ValueError(shortfall(tested, limits, plan, data.score))
     promises = []
     for entry in tested:
-        accepted, errors = entry.accepted_at(place), entry.errors_at(place)
+        errors, accepted = entry.counts(place)
         highest = binomial_interval(errors, accepted)[1]
         promises.append(
             Promise(
@@ -193,16 +192,15 @@ def refused_share(tested: Tested, plan: Plan, rate: float, /) -> float:
     """The share of calibration data with this error rate at all limits for which every sequence ends where it begins."""
     starts, most = sorted(plan.starts.items()), []
     for place, share in starts:  # the most errors with which a limit passes; -1 where it never does
-        accepted = tested.accepted_at(place)
+        accepted = int(tested.accepted[place])
         tails = np.cumsum(masses_of(accepted, accepted)(tested.risk.max_error))
         level = share * (1 - tested.confidence) * (1 + 1e-12)
         most.append(int(np.searchsorted(tails, level, side="right")) - 1)
     alive, inputs, passed = np.ones(1), 0, 0.0  # chances of each number of errors while nothing has passed
     for (place, _), passing in zip(starts, most, strict=True):
-        accepted = tested.accepted_at(place)
-        more = accepted - inputs
+        more = int(tested.accepted[place]) - inputs
         alive = np.convolve(alive, masses_of(more, more)(rate)[: max(most) + 1])[: max(most) + 1]
         passed += float(alive[: passing + 1].sum())
         alive[: passing + 1] = 0.0
-        inputs = accepted
+        inputs += more
     return min(1.0, max(0.0, 1.0 - passed))

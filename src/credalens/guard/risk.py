@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.options import check_choice, check_count, check_fraction
-from credalens.guard.binomial import binomial_interval, binomial_tail, upper_bound
+from credalens.guard.binomial import binomial_tail, upper_bound
 from credalens.guard.signature import EXACT, CalibrationData, Slack
 
 CLASS_BY: Final = ("true", "predicted")
@@ -140,26 +140,17 @@ class Tested:
         """How many inputs it concerns at the loosest limit."""
         return int(self.accepted.max(initial=0))
 
-    def accepted_at(self, place: int, /) -> int:
-        """How many accepted inputs it concerns at one limit."""
-        return int(self.accepted[place])
-
-    def errors_at(self, place: int, /) -> int:
-        """How many of these are errors."""
-        return int(self.errors[place])
+    def counts(self, place: int, /) -> tuple[int, int]:
+        """Errors at one limit, and how many accepted inputs it concerns there."""
+        return int(self.errors[place]), int(self.accepted[place])
 
     def p_value(self, place: int, /) -> float:
         """Of "the error rate is above the one that is allowed"."""
-        return binomial_tail(self.errors_at(place), self.accepted_at(place), self.risk.max_error)
-
-    def interval(self, place: int, /) -> tuple[float, float]:
-        """Of the error rate, with a confidence of 95 %."""
-        return binomial_interval(self.errors_at(place), self.accepted_at(place))
+        return binomial_tail(*self.counts(place), self.risk.max_error)
 
     def bound(self, place: int, share: float = 1.0, /) -> float:
         """The error rate that would be promised if this limit alone were tested, at a share of the probability of error."""
-        level = 1 - share * (1 - self.confidence)
-        return upper_bound(self.errors_at(place), self.accepted_at(place), level=level)
+        return upper_bound(*self.counts(place), level=1 - share * (1 - self.confidence))
 
 
 @dataclass(frozen=True)

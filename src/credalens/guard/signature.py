@@ -184,7 +184,8 @@ def read_score(prediction: CredalPrediction, name: str, /) -> Any:
 
 
 def scores_of(prediction: CredalPrediction, name: str, /) -> NDArray[np.float64]:
-    """One score of every input in float64, in the shape of the batch; NaN is refused."""
+    """One score of every input in float64, in the shape of the batch; NaN is refused, as are predictions of maps."""
+    check_prediction(prediction)
     values = to_numpy(read_score(prediction, name))[0].astype(np.float64, copy=False)
     if np.isnan(values.sum()):  # one pass over numbers that are never NaN as wrap makes them
         refuse_values(np.isnan(values), values, "scores", "NaN", "A missing score has no rank: find its cause.")

@@ -11,9 +11,8 @@ from credalens.theme import Theme
 
 with needing("matplotlib", part="credalens.plots", extra="report"):
     from credalens.plots.axes import new_figure, render_figure, save_figure, themed
-    from credalens.plots.member_bars import plot_member_bars
+    from credalens.plots.one_input import merge_to_three, plot_member_bars, plot_simplex, plot_simplex_panel
     from credalens.plots.series import plot_against_severity, plot_pia, plot_uncertainty_histograms
-    from credalens.plots.simplex import merge_to_three, plot_simplex, plot_simplex_panel
 
 __all__ = [
     "Theme",

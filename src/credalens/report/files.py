@@ -57,15 +57,17 @@ def write_report(
 
 def older_report(folder: Path, /) -> list[str]:
     """The files of the report in a folder, which a new one takes the place of; an error where one of them is another's."""
-    owned = {PAGE: _is_page, RESULT: _is_result, GUARD: _is_guard}
-    for name, is_ours in owned.items():
-        if (folder / name).exists() and not is_ours(folder / name):
+    stored = _stored(folder / RESULT)
+    is_result = str(stored.get("format", "")).startswith("credalens-report-") or {"baseline", "models"} <= stored.keys()
+    is_page, is_guard = "Made by credalens " in _text(folder / PAGE), _is_guard(folder / GUARD)
+    for name, is_ours in zip(NAMES, (is_page, is_result, is_guard), strict=True):
+        if (folder / name).exists() and not is_ours:
             raise ValueError(_foreign(folder, name))
     # Pictures say that they are of a report; those as PNG lie beside them.
     marked = [path for path in sorted((folder / FIGURES).glob("*.svg")) if path.read_bytes().endswith(MARK)]
     pictures = [pair.relative_to(folder).as_posix() for path in marked for pair in (path, path.with_suffix(".png"))]
-    names = [name for name in (*owned, *pictures) if (folder / name).is_file()]
-    models, used = _stored(folder / RESULT).get("models"), set[str]()  # of a comparison, each in a folder of its own
+    names = [name for name in (*NAMES, *pictures) if (folder / name).is_file()]
+    models, used = stored.get("models"), set[str]()  # of a comparison, each in a folder of its own
     folders = [stem(name, used) for name in models] if isinstance(models, dict) else []
     return [*names, *(f"{sub}/{name}" for sub in folders for name in older_report(folder / sub))]
 
@@ -83,15 +85,6 @@ def _foreign(folder: Path, name: str) -> str:
         f"cannot write the report into {folder}: {folder / name} is there and belongs to no report; name another folder, or "
         "move it."
     )
-
-
-def _is_page(page: Path) -> bool:
-    return "Made by credalens " in _text(page)
-
-
-def _is_result(result: Path) -> bool:
-    stored = _stored(result)
-    return str(stored.get("format", "")).startswith("credalens-report-") or {"baseline", "models"} <= stored.keys()
 
 
 def _is_guard(guard: Path) -> bool:

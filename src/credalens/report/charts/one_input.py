@@ -74,9 +74,9 @@ def _bars(theme: Theme) -> Spec:
 
 def simplex_chart(three: ThreeClasses, names: list[str], title: str = "Three classes", /) -> Chart:
     """The triangle of three classes with members, intervals, credal set, convex hull and both point predictions."""
-    triangle = Triangle.of(three.members)
+    triangle = Triangle(three.members)
     corners = ["others" if k is None else names[k] for k in three.classes]
-    rows = _outline("edge", CORNERS) + _outline("set", triangle.polygon()) + _outline("hull", triangle.hull())
+    rows = _outline("edge", CORNERS) + _outline("set", triangle.polygon) + _outline("hull", triangle.hull)
     for k in range(3):
         for bound in (triangle.lower, triangle.upper):
             rows += [_at("bound", p, part=f"{k} {bound[k]}") for p in level_ends(k, float(bound[k]))]

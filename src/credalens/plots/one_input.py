@@ -1,4 +1,4 @@
-"""Three classes in the triangle: members, intervals, credal set, convex hull and the two point predictions."""
+"""One input: what every member says class by class, and three classes in the triangle."""
 
 from __future__ import annotations
 
@@ -9,12 +9,89 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
+from matplotlib.container import Container
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
+from numpy.typing import NDArray
 
+from credalens.evaluation import single_inputs
 from credalens.evaluation.single_inputs import CORNERS, Array, Triangle, level_ends, to_plane, two_and_rest
 from credalens.plots import axes
 from credalens.theme import Theme
+
+BAND = 0.8
+
+
+def plot_member_bars(
+    members: Any, /, *, class_names: Sequence[str], true_class: int | None = None, max_classes: int = 12,
+    title: str | None = None, theme: str | Theme = "light", ax: Axes | None = None,
+) -> Axes:  # fmt: skip
+    """Each member's probability of each class, the bounds, and both point predictions (paper, Figure ProbabilityPlot).
+
+    Members, (members, classes), are thin bars, or dots when there are many. The filled marker of a point prediction
+    is the class it predicts. With more than ``max_classes`` classes those of highest upper probability are shown, most
+    probable first, and the last row adds up the rest.
+
+    >>> weather = [[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]]
+    >>> ax = plot_member_bars(weather, class_names=("sun", "rain", "snow"), true_class=1)
+    """
+    array = axes.as_members(members)
+    names = axes.as_names(class_names, array.shape[1], "class_names")
+    if true_class is not None:
+        if not 0 <= true_class < len(names):
+            raise ValueError(f"true_class must be an index from 0 to {len(names) - 1}, got {true_class}.")
+        names[true_class] += " (true)"
+    if max_classes < 4:
+        raise ValueError(f"max_classes must be at least 4, got {max_classes}.")
+    view = single_inputs.view_members(array, true_class, most=max_classes, by_probability=True)
+    rows, known = view.entry_names(names), len(view.classes)
+    with axes.open_axes(ax, theme=theme, size=(5.2, 1.3 + 0.34 * len(rows))) as (ax, look):
+        entries: dict[str, Artist | Container] = {"Members": _draw_members(ax, look, view.members)}
+        entries["Interval"] = ax.barh(
+            np.arange(len(rows)),
+            view.upper - view.lower,
+            left=view.lower,
+            height=BAND,
+            facecolor=to_rgba(look.credal, 0.16),
+            edgecolor=look.credal,
+            linewidth=0.9,
+            zorder=2,
+        )
+        # Both predictions are a little apart in every row, so that neither hides the other.
+        entries["Averaged"] = _draw_point(ax, look, view.mean, known, "D", look.averaged, -0.17)
+        entries["Intersection"] = _draw_point(ax, look, view.probability, known, "o", look.intersection, 0.17)
+        ax.set_yticks(range(len(rows)), rows)
+        for text in ax.get_yticklabels():
+            axes.plain(text).set_color(look.text)
+        ax.tick_params(axis="y", length=0)
+        ax.grid(visible=False, axis="y")
+        ax.set_ylim(len(rows) - 0.45, -0.55)
+        ax.set_xlim(-0.015, 1.015)
+        axes.name_axes(ax, look, xlabel="Probability (filled marker: predicted class)", title=title, pad=axes.ABOVE)
+        axes.add_legend_above(ax, entries, look)
+    return ax
+
+
+def _draw_members(ax: Axes, look: Theme, members: NDArray[np.float64]) -> Artist | Container:
+    count, rows = members.shape
+    offsets = (np.arange(count) - (count - 1) / 2) / count * BAND * 0.9
+    places = np.arange(rows) + offsets[:, None]
+    if count <= single_inputs.MOST_BARS:
+        height, ink = 0.62 * BAND / count, to_rgba(look.text, 0.45)
+        return ax.barh(places.ravel(), members.ravel(), height=height, color=ink, zorder=3)
+    return ax.scatter(members, places, s=7, color=to_rgba(look.text, 0.5), linewidth=0, zorder=3)
+
+
+def _draw_point(
+    ax: Axes, look: Theme, values: NDArray[np.float64], classes: int, shape: str, color: str, offset: float
+) -> Artist:
+    faces = [look.background] * len(values)
+    faces[int(values[:classes].argmax())] = color
+    size = 30 if shape == "D" else 40
+    places = np.arange(len(values)) + offset
+    ax.scatter(values, places, s=size, marker=shape, facecolor=faces, edgecolor=color, linewidth=1.3, zorder=5)
+    return ax.scatter([], [], s=size, marker=shape, facecolor=color, edgecolor=color)
+
 
 Entries = list[tuple[str, Artist]]
 FRAME: Final = ((-0.04, -0.19), (1.04, CORNERS[2, 1] + 0.17))
@@ -60,16 +137,17 @@ def draw_intervals(ax: Axes, triangle: Triangle, theme: Theme, /) -> Entries:
 
 def draw_polygon(ax: Axes, triangle: Triangle, theme: Theme, /) -> Entries:
     """The credal set: every distribution within the intervals."""
-    fill, edge = to_rgba(theme.credal, 0.18), theme.credal
-    shape: dict[str, Any] = {"linewidth": 1.2, "joinstyle": "round", "zorder": 1}
-    return [("Credal set", ax.add_patch(Polygon(triangle.polygon(), facecolor=fill, edgecolor=edge, **shape)))]
+    return [("Credal set", _draw_shape(ax, triangle.polygon, theme.credal, 0.18, zorder=1))]
 
 
 def draw_hull(ax: Axes, triangle: Triangle, theme: Theme, /) -> Entries:
     """The convex hull of the members, which lies within the credal set."""
-    fill, edge = to_rgba(theme.hull, 0.07), theme.hull
-    shape: dict[str, Any] = {"linewidth": 1.2, "linestyle": axes.dash(1), "joinstyle": "round", "zorder": 3}
-    return [("Convex hull", ax.add_patch(Polygon(triangle.hull(), facecolor=fill, edgecolor=edge, **shape)))]
+    return [("Convex hull", _draw_shape(ax, triangle.hull, theme.hull, 0.07, linestyle=axes.dash(1), zorder=3))]
+
+
+def _draw_shape(ax: Axes, corners: Array, color: str, opacity: float, **style: Any) -> Artist:
+    fill = to_rgba(color, opacity)
+    return ax.add_patch(Polygon(corners, facecolor=fill, edgecolor=color, linewidth=1.2, joinstyle="round", **style))
 
 
 def draw_members(ax: Axes, triangle: Triangle, groups: Sequence[str], theme: Theme, /) -> Entries:
@@ -95,8 +173,8 @@ def draw_points(ax: Axes, triangle: Triangle, theme: Theme, /) -> Entries:
 
 def frame_zoom(ax: Axes, inset: Axes, triangle: Triangle, theme: Theme, /) -> None:
     """Aim the inset at the credal set and tie it to its place in the triangle."""
-    center = triangle.polygon().mean(axis=0)
-    half = max(0.65 * triangle.extent, 0.005)
+    center = triangle.polygon.mean(axis=0)
+    half = max(0.65 * _extent(triangle), 0.005)
     inset.set(xlim=(center[0] - half, center[0] + half), ylim=(center[1] - half, center[1] + half))
     inset.set_aspect("equal", adjustable="box", anchor="NW")
     inset.set(xticks=[], yticks=[], facecolor=theme.background)
@@ -199,7 +277,12 @@ def _triangle(members: Any) -> Triangle:
             f"a triangle shows 3 classes, got {array.shape[1]}. Keep two of them and add up the rest with "
             "merge_to_three(members, classes=(i, j))."
         )
-    return Triangle.of(array)
+    return Triangle(array)
+
+
+def _extent(triangle: Triangle) -> float:
+    """The widest interval: the side of the smallest triangle of this shape that holds the credal set."""
+    return float((triangle.upper - triangle.lower).max())
 
 
 def _draw(
@@ -207,7 +290,7 @@ def _draw(
 ) -> Entries:
     draw_names(ax, triangle, names, look)
     entries = _draw_layers(ax, triangle, kinds, look, shown)
-    if shown["zoom"] and triangle.extent < READABLE:
+    if shown["zoom"] and _extent(triangle) < READABLE:
         inset = ax.inset_axes((0.0, 0.62, 0.28, 0.34))
         _draw_layers(inset, triangle, kinds, look, shown)
         frame_zoom(ax, inset, triangle, look)
