@@ -68,13 +68,7 @@ class Theme:
         return [next(others) if role is None else self.palette[ROLES.index(role)] for role in roles]
 
 
-NAMED: Final = {
-    "averaged": "averaged",
-    "averaging": "averaged",
-    "classical": "averaged",
-    "intersection": "intersection",
-    "credal": "credal",
-}
+NAMED: Final = {role: role for role in ROLES[:3]} | dict.fromkeys(("averaging", "classical"), "averaged")
 """The first word of a series -> the role whose colour it has."""
 LIGHT: Final = Theme(
     name="light",

@@ -35,11 +35,6 @@ class IntervalArray:
     of_members: float = 0.0
 
     @property
-    def tolerance(self) -> float:
-        """How far sums of bounds may be on the wrong side of one."""
-        return max(map(row_tolerance, self.dtypes))
-
-    @property
     def rounding(self) -> float:
         """The relative rounding of the narrower of the two dtypes, and of members that were narrower."""
         return max(self.of_members, *map(rounding, self.dtypes))
@@ -105,7 +100,7 @@ def _checked(lower: Any, upper: Any, dtype: type | None, reachable: bool) -> Int
 def _check(intervals: IntervalArray, rows: slice, reachable: bool) -> None:
     """Refuse bounds that are out of order, empty, or not reached."""
     low, high = (x[rows].astype(np.float64, copy=False) for x in (intervals.lower, intervals.upper))
-    tolerance, batch = intervals.tolerance, intervals.batch
+    tolerance, batch = max(map(row_tolerance, intervals.dtypes)), intervals.batch  # of sums on the wrong side of one
     good = (low >= 0) & (high <= 1 + tolerance) & (low <= high)  # NaN compares false
     if not good.all():
         row, k = index_in(int(good.argmin()), good.shape)

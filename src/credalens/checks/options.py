@@ -123,12 +123,9 @@ def check_strings(values: Any, name: str, item: str, /, *, example: str) -> tupl
 
 def check_base(base: float, /) -> float:
     """The logarithm's base as a float: finite and above 1."""
-    number = check_real(base, "base", "a number above 1, such as 2 (bits) or math.e (nats)")
-    if not 1 < number < math.inf:
-        raise ValueError(
-            f"base must be finite and above 1, such as 2 (bits) or math.e (nats); got {number_text(base)}."
-        )
-    return number
+    such_as = "such as 2 (bits) or math.e (nats)"
+    number = check_real(base, "base", f"a number above 1, {such_as}")
+    return _within(1 < number < math.inf, number, base, f"base must be finite and above 1, {such_as}")
 
 
 def check_same_base(base: float, fitted: float, what: str, /) -> None:
@@ -148,10 +145,9 @@ def check_count(value: Any, name: str, /, *, least: int = 1, most: int = LARGEST
     """An integer from ``least`` to ``most``, by default what kernels can count to."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer of at least {least}; got {value!r}.")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}; got {number_text(value)}.")
-    if value > most:
-        raise ValueError(f"{name} must be at most {most}; got {number_text(value)}.")
+    if not least <= value <= most:
+        bound = f"least {least}" if value < least else f"most {most}"
+        raise ValueError(f"{name} must be at {bound}; got {number_text(value)}.")
     return int(value)
 
 
@@ -163,26 +159,25 @@ def check_bins(bins: Any, /) -> int:
 def check_fraction(value: Any, name: str, /) -> float:
     """A number strictly between 0 and 1."""
     number = check_real(value, name, "a number")
-    if not 0 < number < 1:
-        raise ValueError(f"{name} must lie strictly between 0 and 1; got {number_text(value)}.")
-    return number
+    return _within(0 < number < 1, number, value, f"{name} must lie strictly between 0 and 1")
 
 
 def check_trim(trim: float, /) -> float:
     """A share of the members to leave out at each end: at least 0 and below one half."""
     number = check_real(trim, "trim", "a share of the members, from 0 to below 0.5")
-    if not 0 <= number < 0.5:
-        raise ValueError(
-            f"trim is the share of members left out at each end, from 0 to below 0.5; got {number_text(trim)}."
-        )
-    return number
+    rule = "trim is the share of members left out at each end, from 0 to below 0.5"
+    return _within(0 <= number < 0.5, number, trim, rule)
 
 
 def check_tolerance(tolerance: float, /) -> float:
     """A finite tolerance of at least zero."""
     number = check_real(tolerance, "tolerance", "a number of bits, at least 0")
-    if not 0 <= number < math.inf:
-        raise ValueError(f"tolerance must be finite and at least 0; got {number_text(tolerance)}.")
+    return _within(0 <= number < math.inf, number, tolerance, "tolerance must be finite and at least 0")
+
+
+def _within(inside: bool, number: float, value: Any, rule: str) -> float:
+    if not inside:
+        raise ValueError(f"{rule}; got {number_text(value)}.")
     return number
 
 

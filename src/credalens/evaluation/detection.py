@@ -163,13 +163,10 @@ def score_qualities(
     id_set: ScoredSet, ood_sets: Sequence[ScoredSet], correct: NDArray[np.bool_] | None, /, *, level: float
 ) -> tuple[ScoreQuality, ...]:
     """All scores, in the order of the catalogue."""
-    return tuple(
-        ScoreQuality(
-            name,
-            SCORES[name].label,
-            SCORES[name].averaged,
-            {one.name: ood_metrics(id_scores, one.scores[name], confidence=level) for one in ood_sets},
-            None if correct is None else selective_metrics(id_scores, correct),
-        )
-        for name, id_scores in id_set.scores.items()
-    )
+
+    def quality(name: str, id_scores: NDArray) -> ScoreQuality:
+        ood = {one.name: ood_metrics(id_scores, one.scores[name], confidence=level) for one in ood_sets}
+        selective = None if correct is None else selective_metrics(id_scores, correct)
+        return ScoreQuality(name, SCORES[name].label, SCORES[name].averaged, ood, selective)
+
+    return tuple(quality(*item) for item in id_set.scores.items())

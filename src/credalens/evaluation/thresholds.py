@@ -16,16 +16,9 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.checks import options
 from credalens.checks.arrays import read_sample_scores, read_scores
-from credalens.checks.options import (
-    check_base,
-    check_choice,
-    check_count,
-    check_fraction,
-    check_same_base,
-    count_text,
-    escaped_names,
-)
+from credalens.checks.options import check_fraction, count_text, escaped_names
 from credalens.core.scores import SCORES
 from credalens.evaluation.data_sets import ScoredSet
 from credalens.evaluation.prediction_quality import JudgedRows, PointChoice
@@ -84,7 +77,7 @@ class Threshold(Result):
                     "this threshold does not know the base of its scores; pass it, select_threshold(..., base=2) for bits, or "
                     "pass the scores themselves."
                 )
-            check_same_base(prediction.base, self.base, "this threshold is for scores")
+            options.check_same_base(prediction.base, self.base, "this threshold is for scores")
         return prediction.score(self.name)
 
     def save(self, path: str | os.PathLike[str], /) -> None:
@@ -105,10 +98,10 @@ class Threshold(Result):
                 value=float(read_scores(float(stored["value"]), "value")),
                 false_alarm_rate=check_fraction(stored["false_alarm_rate"], "false_alarm_rate"),
                 achieved_rate=float(stored["achieved_rate"]),
-                n_id=check_count(stored["n_id"], "n_id"),
+                n_id=options.check_count(stored["n_id"], "n_id"),
                 guarantee=str(stored["guarantee"]),
                 name=str(stored["name"]),
-                base=None if stored.get("base") is None else check_base(stored["base"]),
+                base=None if stored.get("base") is None else options.check_base(stored["base"]),
             )
 
 
@@ -136,7 +129,7 @@ def select_threshold(
     >>> threshold.value, threshold.achieved_rate, threshold.flags([0.4, 0.41]).tolist()
     (0.4, 0.2, [False, True])
     """
-    check_choice(guarantee, ("sample", "new"), "guarantee")
+    options.check_choice(guarantee, ("sample", "new"), "guarantee")
     ordered = np.sort(read_sample_scores(id_scores, "id_scores"))
     rate, n, unseen = check_fraction(false_alarm_rate, "false_alarm_rate"), len(ordered), int(guarantee == "new")
     alarms = most_hits(rate, n + unseen) - unseen
@@ -321,16 +314,12 @@ def break_down(
     wanted = flagged[[alarm.threshold.false_alarm_rate for alarm in alarms].index(settings.false_alarm_rate)]
     right = None if judged is None else sums(judged.correct)
     confidence = None if judged is None else sums(judged.confidence) / count
-    groups = [
-        Group(
-            names[k],
-            n,
-            None if right is None else share(right[k], n),
-            None if confidence is None else float(confidence[k]),
-            share(wanted[k], n),
-            (flagged[:, k] / n).tolist(),
-        )
-        for k, n in enumerate(count.tolist())
-    ]
+
+    def group(k: int, n: int) -> Group:
+        accuracy = None if right is None else share(right[k], n)
+        sure = None if confidence is None else float(confidence[k])
+        return Group(names[k], n, accuracy, sure, share(wanted[k], n), (flagged[:, k] / n).tolist())
+
+    groups = [group(k, n) for k, n in enumerate(count.tolist())]
     worst_first = sorted(groups, key=lambda g: (g.accuracy.value if g.accuracy else -g.false_alarms.value, g.name))
     return Breakdown(column, tuple(worst_first))

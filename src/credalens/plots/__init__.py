@@ -15,16 +15,6 @@ with needing("matplotlib", part="credalens.plots", extra="report"):
     from credalens.plots.series import plot_against_severity, plot_pia, plot_uncertainty_histograms
 
 __all__ = [
-    "Theme",
-    "merge_to_three",
-    "new_figure",
-    "plot_against_severity",
-    "plot_member_bars",
-    "plot_pia",
-    "plot_simplex",
-    "plot_simplex_panel",
-    "plot_uncertainty_histograms",
-    "render_figure",
-    "save_figure",
-    "themed",
-]
+    "Theme", "merge_to_three", "new_figure", "plot_against_severity", "plot_member_bars", "plot_pia", "plot_simplex",
+    "plot_simplex_panel", "plot_uncertainty_histograms", "render_figure", "save_figure", "themed",
+]  # fmt: skip

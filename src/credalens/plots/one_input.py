@@ -47,16 +47,9 @@ def plot_member_bars(
     rows, known = view.entry_names(names), len(view.classes)
     with axes.open_axes(ax, theme=theme, size=(5.2, 1.3 + 0.34 * len(rows))) as (ax, look):
         entries: dict[str, Artist | Container] = {"Members": _draw_members(ax, look, view.members)}
-        entries["Interval"] = ax.barh(
-            np.arange(len(rows)),
-            view.upper - view.lower,
-            left=view.lower,
-            height=BAND,
-            facecolor=to_rgba(look.credal, 0.16),
-            edgecolor=look.credal,
-            linewidth=0.9,
-            zorder=2,
-        )
+        style: dict[str, Any] = {"facecolor": to_rgba(look.credal, 0.16), "edgecolor": look.credal, "linewidth": 0.9}
+        places, widths = np.arange(len(rows)), view.upper - view.lower
+        entries["Interval"] = ax.barh(places, widths, left=view.lower, height=BAND, zorder=2, **style)
         # Both predictions are a little apart in every row, so that neither hides the other.
         entries["Averaged"] = _draw_point(ax, look, view.mean, known, "D", look.averaged, -0.17)
         entries["Intersection"] = _draw_point(ax, look, view.probability, known, "o", look.intersection, 0.17)

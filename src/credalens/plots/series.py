@@ -89,14 +89,7 @@ def plot_pia(
             color, shape = look.color(order), axes.marker(order)
             ax.vlines(x, quantiles[0], quantiles[4], color=color, linewidth=1.0, zorder=2)
             ax.vlines(x, quantiles[1], quantiles[3], color=to_rgba(color, 0.4), linewidth=5.0, zorder=3)
-            style: dict[str, Any] = {
-                "linestyle": "none",
-                "marker": shape,
-                "markersize": 6.0,
-                "color": color,
-                "zorder": 4,
-            }
-            (entries[name],) = ax.plot(x, quantiles[2], **style)
+            (entries[name],) = ax.plot(x, quantiles[2], shape, markersize=6.0, color=color, zorder=4)
         ax.set_xticks(range(len(table)), list(table))
         ax.grid(visible=False, axis="x")
         ax.set_xlim(-0.6, len(table) - 0.4)

@@ -128,19 +128,17 @@ def _histogram(theme: Theme) -> Spec:
         "y": vega.percent_axis("y", "share of inputs (root scale)", **root) | {"stack": None},
         "color": vega.by_series(names, [theme.muted, theme.hull], theme),
     }
-    wanted = {"transform": [{"filter": "datum.score == score"}]}
-    area: Spec = {
-        "params": [vega.ZOOM | {"select": vega.ZOOM["select"] | {"encodings": ["x"]}}],
-        "mark": {"type": "area", "interpolate": "step-after", "opacity": 0.25, "clip": True},
-        "encoding": place,
-    }
-    edge = {
-        "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.6, "clip": True},
-        "encoding": place | {"strokeDash": vega.by_series(names, [[1, 0], [5, 2]], theme)},
-    }
+    wanted, zoom = [{"filter": "datum.score == score"}], vega.ZOOM["select"] | {"encodings": ["x"]}
+    area = {"type": "area", "interpolate": "step-after", "opacity": 0.25, "clip": True}
+    edge = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.6, "clip": True}
+    dashes = vega.by_series(names, [[1, 0], [5, 2]], theme)
     return vega.frame(
         theme,
-        [area | wanted, edge | wanted, vega.rule("threshold", theme)],
+        [
+            {"params": [vega.ZOOM | {"select": zoom}], **vega.layer(area, transform=wanted, **place)},
+            vega.layer(edge, transform=wanted, **place, strokeDash=dashes),
+            vega.rule("threshold", theme),
+        ],
         height=vega.SQUARE,
         readout={"kind": "bin", "x": "", "y": "%", "at": "score", "names": names},
         params=[{"name": name, "value": None} for name in ("score", "threshold")],
@@ -185,17 +183,15 @@ def _gains(title: str, theme: Theme) -> Spec:
     signs = {"domain": ["better", "worse", "undecided"], "range": ["triangle-up", "triangle-down", "square"]}
     color = vega.strokes(list(STROKES), theme)["color"] | {"legend": None}
     x = {"type": "quantitative", "title": title, "axis": {"tickCount": 5}}
-    interval = {"y": y, "x": {"field": "low", **x}, "x2": {"field": "high"}, "color": color}
     shape = {"field": "sign", "legend": None, "scale": signs}
-    mark = {"type": "point", "filled": True, "size": 90, "opacity": 1}
+    bar, mark = (
+        {"type": "rule", "strokeWidth": 3, "opacity": 0.6},
+        {"type": "point", "filled": True, "size": 90, "opacity": 1},
+    )
     layers = [
         vega.rule("0", theme),
-        {"transform": vega.VISIBLE, "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.6}, "encoding": interval},
-        {
-            "transform": vega.VISIBLE,
-            "mark": mark,
-            "encoding": {"y": y, "x": {"field": "x", **x}, "color": color, "shape": shape},
-        },
+        vega.layer(bar, y=y, x={"field": "low", **x}, x2={"field": "high"}, color=color),
+        vega.layer(mark, y=y, x={"field": "x", **x}, color=color, shape=shape),
     ]
     return vega.frame(theme, layers, readout={"kind": "items", "names": {}}, params=[vega.HIDDEN])
 
@@ -232,38 +228,24 @@ def _reliability(theme: Theme) -> Spec:
         "x": vega.percent_axis("x", "mean confidence", domain=[0, 1]),
         "y": vega.percent_axis("y", "accuracy", domain=[0, 1]),
     }
-    dots = {
+    line = vega.layer({"type": "line"}, transform=[*vega.VISIBLE, {"filter": "datum.joined"}], **place, **look)
+    dots = vega.layer(
+        {"type": "point", "filled": True, "stroke": None},
         **place,
-        "color": look["color"],
-        "size": {"field": "inputs", "type": "quantitative", "legend": None, "scale": {"range": [20, 260]}},
-        "fillOpacity": {"condition": {"test": "datum.firm", "value": 1}, "value": 0},
-    }
-    line = {
-        "transform": [*vega.VISIBLE, {"filter": "datum.joined"}],
-        "mark": {"type": "line"},
-        "encoding": place | look,
-    }
-    return vega.frame(
-        theme,
-        [
-            vega.guide(theme, (0, 0), (1, 1)),
-            {"params": [vega.ZOOM], **line},
-            {"transform": vega.VISIBLE, "mark": {"type": "point", "filled": True, "stroke": None}, "encoding": dots},
-        ],
-        height=vega.SQUARE,
-        readout={"kind": "items", "names": vega.POINT_NAMES},
-        params=[vega.HIDDEN],
+        color=look["color"],
+        size={"field": "inputs", "type": "quantitative", "legend": None, "scale": {"range": [20, 260]}},
+        fillOpacity={"condition": {"test": "datum.firm", "value": 1}, "value": 0},
     )
+    layers = [vega.guide(theme, (0, 0), (1, 1)), {"params": [vega.ZOOM], **line}, dots]
+    readout = {"kind": "items", "names": vega.POINT_NAMES}
+    return vega.frame(theme, layers, height=vega.SQUARE, readout=readout, params=[vega.HIDDEN])
 
 
 def rejection_chart(selective: ByMeasure[ByMethod[RejectionCurve]], /) -> Chart:
     """Accuracy on the inputs kept as more of the most uncertain are turned away."""
     drawn = {score_name(method, m): curve for m, by in selective.items() for method, curve in by.items()}
-    values = [
-        row
-        for name, curve in drawn.items()
-        for row in vega.line_rows(name, curve.rejected.tolist(), curve.accuracy.tolist())
-    ]
+    lines = {name: (curve.rejected.tolist(), curve.accuracy.tolist()) for name, curve in drawn.items()}
+    values = [row for name, line in lines.items() for row in vega.line_rows(name, *line)]
     names = vega.names_of(list(drawn))
     areas = "; ".join(f"{names[name]} {percent(curve.area, 2)}" for name, curve in drawn.items())
     label = f"Accuracy-rejection curves. Mean accuracy: {areas}."
@@ -315,17 +297,7 @@ def _members(series: Sequence[str], sizes: list[int], theme: Theme) -> Spec:
     }
     mean, low = (vega.percent_axis(field, None, zero=False, padding=8) for field in ("y", "low"))
     look = vega.strokes(series, theme)
-    band = {"x": x, "y": low, "y2": {"field": "high"}, "color": look["color"]}
-    return vega.frame(
-        theme,
-        [
-            {"transform": vega.VISIBLE, "mark": {"type": "area", "opacity": 0.16}, "encoding": band},
-            {
-                "transform": vega.VISIBLE,
-                "mark": {"type": "line", "point": {"size": 40}},
-                "encoding": {"x": x, "y": mean, **look},
-            },
-        ],
-        readout={"kind": "line", "whole": True, "x": "", "y": "%", "at": "members", "names": vega.names_of(series)},
-        params=[vega.HIDDEN],
-    )
+    band = vega.layer({"type": "area", "opacity": 0.16}, x=x, y=low, y2={"field": "high"}, color=look["color"])
+    line = vega.layer({"type": "line", "point": {"size": 40}}, x=x, y=mean, **look)
+    readout = {"kind": "line", "whole": True, "x": "", "y": "%", "at": "members", "names": vega.names_of(series)}
+    return vega.frame(theme, [band, line], readout=readout, params=[vega.HIDDEN])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.evaluation.single_inputs import CORNERS, MemberView, Sample, ThreeClasses, Triangle, level_ends, to_plane
-from credalens.report.charts.vega import LINE, Chart, Row, Spec, frame, name_axis, percent_axis, row_name
+from credalens.report.charts.vega import LINE, Chart, Row, Spec, frame, layer, name_axis, percent_axis, row_name
 from credalens.theme import Theme
 
 VISIBLE_FROM = 0.01
@@ -45,7 +45,7 @@ def _class_rows(view: MemberView, place: int, name: str) -> list[Row]:
 
 
 def _layer(kind: str, mark: Spec, **encoding: Spec) -> Spec:
-    return {"transform": [{"filter": f"datum.kind == '{kind}'"}], "mark": mark, "encoding": encoding}
+    return layer(mark, transform=[{"filter": f"datum.kind == '{kind}'"}], **encoding)
 
 
 def _bars(theme: Theme) -> Spec:
@@ -109,8 +109,8 @@ def _simplex(theme: Theme) -> Spec:
 
     def corner(number: int, align: str, dx: int, dy: int) -> Spec:
         mark = {"type": "text", "align": align, "dx": dx, "dy": dy, "lineBreak": "\n", "lineHeight": 13}
-        layer = _layer("corner", mark, **place, text={"field": "name"})
-        return layer | {"transform": [{"filter": f"datum.kind == 'corner' && datum.place == {number}"}]}
+        only = [{"filter": f"datum.kind == 'corner' && datum.place == {number}"}]
+        return layer(mark, transform=only, **place, text={"field": "name"})
 
     dot = {"type": "point", "filled": True, "opacity": 1}
     bound = {"type": "line", "color": theme.muted, "strokeDash": [2, 3], "strokeWidth": 1}

@@ -114,14 +114,15 @@ def line_rows(series: str, x: Sequence[float], y: Sequence[float], /, **more: An
     return [{"series": series, **more, "x": at, "y": value} for at, value in zip(x, y, strict=True)]
 
 
+def layer(mark: Spec, /, *, transform: Sequence[Spec] = VISIBLE, **encoding: Spec) -> Spec:
+    """A mark for each row that is left, by default those of series that the reader did not switch off."""
+    return {"transform": transform, "mark": mark, "encoding": encoding}
+
+
 def curves(x: Spec, y: Spec, look: Spec, /, **mark: Any) -> Spec:
     """Curves through their points in order, which zoom and can be switched off."""
-    return {
-        "params": [ZOOM],
-        "transform": VISIBLE,
-        "mark": {"type": "line", "clip": True, "strokeWidth": 2, **mark},
-        "encoding": {"x": x, "y": y, "order": {"field": "n"}, **look},
-    }
+    line = {"type": "line", "clip": True, "strokeWidth": 2, **mark}
+    return {"params": [ZOOM], **layer(line, x=x, y=y, order={"field": "n"}, **look)}
 
 
 def strokes(names: Sequence[str], theme: Theme, /) -> Spec:
