@@ -98,6 +98,11 @@ PAGE: Final = Theme(
 THEMES: Final[dict[str, Theme]] = {theme.name: theme for theme in (LIGHT, DARK)}
 
 
+def dash_of(order: int, /) -> Dash:
+    """The dashes of the series at place ``order``."""
+    return DASHES[order % len(DASHES)]
+
+
 def get_theme(theme: str | Theme, /) -> Theme:
     """The theme of that name; a ``Theme`` is handed back as it is.
 

@@ -143,21 +143,15 @@ def score_source(
                 warn_of_members(prediction)
             sets = {rule: prediction.predict_set(rule) for rule in RULES}
             points = ByMethod(prediction.probability, prediction.mean)
-            parts.append(
-                ScoredSet(
-                    source,
-                    {name: read_score(prediction, name) for name in names},
-                    np.maximum(1 - prediction.lower.sum(axis=-1), 0),
-                    {rule: chosen.sum(axis=-1) for rule, chosen in sets.items()},
-                    points if labelled else None,
-                    ByMethod(prediction.predict(), prediction.mean.argmax(axis=-1)) if labelled else None,
-                    sets if labelled else {},
-                )
-            )
+            scores = {name: read_score(prediction, name) for name in names}
+            dispute = np.maximum(1 - prediction.lower.sum(axis=-1), 0)
+            sizes = {rule: chosen.sum(axis=-1) for rule, chosen in sets.items()}
+            predicted = ByMethod(prediction.predict(), prediction.mean.argmax(axis=-1)) if labelled else None
+            of_labels = (points, predicted, sets) if labelled else (None, None, {})
+            parts.append((scores, dispute, sizes, *of_labels))
             report(len(chunk))
     warn_of_all(open_rows, source.rows, stacklevel=4)
-    arrays = [[array for name, array in vars(part).items() if name != "source"] for part in parts]
-    return ScoredSet(source, *map(_joined, zip(*arrays, strict=True)))
+    return ScoredSet(source, *map(_joined, zip(*parts, strict=True)))
 
 
 def _joined(parts: Sequence[Any]) -> Any:

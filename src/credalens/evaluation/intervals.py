@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from credalens.checks.arrays import read_paired_scores, read_sample_scores
 from credalens.checks.options import check_count, check_fraction
-from credalens.evaluation.ood import METRICS, encode, quantile, two_sided
+from credalens.evaluation.ood import METRICS, Choice, encode, quantile, two_sided
 from credalens.evaluation.results import Comparison, Interval
 from credalens.guard.binomial import binomial_interval, binomial_tail
 
 Scores = NDArray[np.float64]
 Metric = Literal["auroc", "auprc", "auprc_id", "fpr95", "fpr95_id"] | Callable[[Scores, Scores], float]
 Seed = int | np.random.Generator
-Choice = NDArray[np.int64] | slice
 
 
 def bootstrap_interval(
@@ -159,7 +158,7 @@ def _measure(
     coded = encode(id_scores, ood_scores)
 
     def measure(i: Choice, j: Choice) -> list[float]:
-        counts = coded.count(coded.id_codes[i]), coded.count(coded.ood_codes[j])
+        counts = coded.counts(i, j)
         return [
             float(metric(id_scores[i], ood_scores[j])) if callable(metric) else METRICS[metric](*counts)
             for metric in metrics

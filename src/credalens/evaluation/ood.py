@@ -31,6 +31,7 @@ from credalens.checks.options import check_count, check_fraction
 from credalens.evaluation.results import TOO_FEW, Comparison, Interval, Result
 
 Counts = NDArray[np.int64]
+Choice = NDArray[np.int64] | slice
 METHOD: Final = "delong with extremes"
 LEAST: Final = 30
 """With fewer samples of a kind two AUROCs are not compared: the interval would cover less than it says."""
@@ -44,13 +45,12 @@ class Coded:
     id_codes: NDArray[np.intp]
     ood_codes: NDArray[np.intp]
 
-    def counts(self) -> tuple[Counts, Counts]:
-        """How many ID and how many OOD samples have each value."""
-        return self.count(self.id_codes), self.count(self.ood_codes)
-
-    def count(self, codes: NDArray[np.intp]) -> Counts:
-        """How often each value occurs among ``codes``."""
-        return np.bincount(codes, minlength=len(self.values))
+    def counts(self, i: Choice = slice(None), j: Choice = slice(None), /) -> tuple[Counts, Counts]:
+        """How many of the chosen ID samples ``i`` and OOD samples ``j`` have each value; by default of all."""
+        id_counts, ood_counts = (
+            np.bincount(x, minlength=len(self.values)) for x in (self.id_codes[i], self.ood_codes[j])
+        )
+        return id_counts, ood_counts
 
 
 def encode(id_scores: NDArray[np.float64], ood_scores: NDArray[np.float64], /) -> Coded:
@@ -228,8 +228,8 @@ def thin(x: NDArray[np.float64], y: NDArray[np.float64], points: int | None, /) 
 class Wins(NamedTuple):
     """Twice the rightly ordered pairs of each sample: integers, so that equal shares have no variance."""
 
-    of_id: NDArray[np.int64]
-    of_ood: NDArray[np.int64]
+    of_id: Counts
+    of_ood: Counts
 
     def mean(self) -> float:
         """The AUROC, from exact integer counts."""
@@ -283,12 +283,10 @@ def compare_auroc(id_a: Any, ood_a: Any, id_b: Any, ood_b: Any, /, *, level: flo
 
 
 def compare_wins(a: Sequence[Wins], b: Sequence[Wins], /, *, level: float) -> Comparison:
-    """Do two scores have the same AUROC, or the same mean AUROC over several OOD data sets with the same ID samples?
+    """`compare_auroc`, also of the mean AUROC over several OOD data sets with the same ID samples.
 
-    The variance is that of V_a - V_b, sample by sample, so what both scores find easy or hard cancels. Two samples are added to
-    each kind, with plus and minus the largest difference among them. With fewer than 30 samples of a kind nothing is
-    claimed: the interval is [-1, 1] and the p-value 1. Differences that are too rare to be among the samples are beyond any
-    interval; where every sample has V_a = V_b it is [0, 0].
+    The variance is that of V_a - V_b, sample by sample. Two samples are added to each kind, with plus and minus the largest
+    difference among them. Differences that are too rare to be among the samples are beyond any interval.
     """
     gains = [Wins(one.of_id - other.of_id, one.of_ood - other.of_ood) for one, other in zip(a, b, strict=True)]
     mean_a, mean_b, difference = (float(np.mean([part.mean() for part in parts])) for parts in (a, b, gains))

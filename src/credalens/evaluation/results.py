@@ -50,8 +50,7 @@ class _ByName(Result, Generic[T]):
 
     def of(self, name: str, /) -> T:
         """The value of one name."""
-        value: T = getattr(self, name)
-        return value
+        return getattr(self, name)
 
     def items(self) -> list[tuple[str, T]]:
         """Every name with its value."""

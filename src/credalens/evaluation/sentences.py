@@ -68,16 +68,9 @@ def summary(evaluation: Evaluation, /) -> Summary:
             f"{100 * _mean_auroc(evaluation):.0f} of 100 cases; 50 would be guessing."
         )
     findings = tuple(_finding(evaluation, detection) for detection in evaluation.ood)
-    return Summary(
-        headline=headline,
-        plainly=plainly,
-        detection=findings,
-        remarks=_remarks(evaluation, findings),
-        prediction=_prediction(evaluation),
-        rejection=_rejection(evaluation),
-        threshold=alarm_sentence(evaluation, evaluation.alarm),
-        members=_members(evaluation),
-    )
+    threshold = alarm_sentence(evaluation, evaluation.alarm)
+    said = _prediction(evaluation), _rejection(evaluation), threshold, _members(evaluation)
+    return Summary(headline, plainly, findings, _remarks(evaluation, findings), *said)
 
 
 def _capital(text: str) -> str:
@@ -235,7 +228,7 @@ def _tied(recommended: Recommendation) -> str:
 
 
 def _prediction(evaluation: Evaluation) -> str | None:
-    if evaluation.calibration is None:
+    if evaluation.calibration is None or evaluation.point is None:
         return None
     credal, averaged = evaluation.calibration.credal, evaluation.calibration.averaged
     if evaluation.data.members == 1:
@@ -243,36 +236,24 @@ def _prediction(evaluation: Evaluation) -> str | None:
             f"On {evaluation.data.id.name} data the right class is named for {percent(averaged.accuracy)} of the inputs; the "
             f"calibration error (ECE) is {percent(averaged.ece, 2)}, the NLL {number(averaged.nll)}."
         )
-    gains = {
-        "accuracy": credal.accuracy - averaged.accuracy,
-        "ECE": averaged.ece - credal.ece,
-        "NLL": averaged.nll - credal.nll,
-    }
-    gains = {name: gain if name == "accuracy" or abs(gain) >= NEGLIGIBLE else 0.0 for name, gain in gains.items()}
+    losses = {"ECE": credal.ece - averaged.ece, "NLL": credal.nll - averaged.nll}
+    gains = {"accuracy": credal.accuracy - averaged.accuracy}
+    gains |= {name: -loss if abs(loss) >= NEGLIGIBLE else 0.0 for name, loss in losses.items()}
     sides = {
         "the credal prediction is ahead in": [name for name, gain in gains.items() if gain > 0],
         "the averaged prediction is ahead in": [name for name, gain in gains.items() if gain < 0],
         "they are equal in": [name for name, gain in gains.items() if gain == 0],
     }
     ahead = _capital("; ".join(f"{side} {joined(names)}" for side, names in sides.items() if names))
+    choice = "The averaged probability is not clearly better calibrated: use the intersection probability"
+    if evaluation.point.method == "averaged":
+        where = joined(one.metric.upper() for one in evaluation.point.clear)
+        choice = f"The averaged probability is clearly better in {where}: use it"
     return (
         f"On {evaluation.data.id.name} data the intersection probability names the right class for "
         f"{percent(credal.accuracy)} of the inputs, the averaged probability for {percent(averaged.accuracy)}; the calibration "
         f"error (ECE) is {percent(credal.ece, 2)} against {percent(averaged.ece, 2)}, the NLL {number(credal.nll)} against "
-        f"{number(averaged.nll)}. {ahead}. {_which_point(evaluation)}"
-    )
-
-
-def _which_point(evaluation: Evaluation) -> str:
-    choice = evaluation.point
-    if choice is None:
-        return ""
-    if choice.method == "averaged":
-        where = joined(one.metric.upper() for one in choice.clear)
-        return f"The averaged probability is clearly better in {where}: use it as the point prediction."
-    return (
-        "The averaged probability is not clearly better calibrated: use the intersection probability as the point "
-        "prediction."
+        f"{number(averaged.nll)}. {ahead}. {choice} as the point prediction."
     )
 
 

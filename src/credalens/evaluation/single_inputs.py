@@ -232,28 +232,23 @@ def worst_samples(id_set: ScoredSet, ood_sets: list[ScoredSet], labels: NDArray 
             worst["wrong"] = wrong[np.argsort(total[wrong], kind="stable")]
         elif scored is not id_set:
             worst["missed"] = np.argsort(scored.of("credal", "epistemic"), kind="stable")
-        samples += _samples(scored, {group: rows[:count].tolist() for group, rows in worst.items()}, truth)
+        groups: dict[int, list[str]] = {}
+        for group, rows in worst.items():
+            for row in rows[:count].tolist():
+                groups.setdefault(row, []).append(group)
+        samples += _samples(scored, groups, truth)
     return tuple(samples)
 
 
-def _samples(scored: ScoredSet, worst: dict[str, list[int]], labels: NDArray | None) -> list[Sample]:
-    groups: dict[int, list[str]] = {}
-    for group, rows in worst.items():
-        for row in rows:
-            groups.setdefault(row, []).append(group)
+def _samples(scored: ScoredSet, groups: dict[int, list[str]], labels: NDArray | None) -> list[Sample]:
     rows = sorted(groups)
     read = read_logits if scored.source.logits else read_distributions
     members = dict(zip(rows, np.moveaxis(read(scored.source.take(np.array(rows))).array, 1, 0), strict=True))
 
     def sample(row: int) -> Sample:
         view = view_members(members[row], None if labels is None else int(labels[row]))
-        return Sample(
-            **vars(view),
-            set=scored.name,
-            row=row,
-            groups=groups[row],
-            dispute=float(scored.dispute[row]),
-            scores=ByMethod.make(lambda method: ByMeasure.make(lambda name: float(scored.of(method, name)[row]))),
-        )
+        scores = ByMethod.make(lambda method: ByMeasure.make(lambda name: float(scored.of(method, name)[row])))
+        why: dict[str, Any] = {"groups": groups[row], "dispute": float(scored.dispute[row]), "scores": scores}
+        return Sample(**vars(view), set=scored.name, row=row, **why)
 
     return [sample(row) for row in groups]

@@ -63,9 +63,8 @@ class Threshold(Result):
 
         ``x`` is a ``CredalPrediction``, whose score is computed here and whose base is checked, or an array of scores.
         """
-        return read_scores(self._score_of(x) if isinstance(x, CredalPrediction) else x, "scores") > self.value
-
-    def _score_of(self, prediction: CredalPrediction) -> Any:
+        if not isinstance(x, CredalPrediction):
+            return read_scores(x, "scores") > self.value
         if self.name not in SCORES:
             raise ValueError(
                 f"this threshold is for {self.name or 'an unnamed score'!r}, which is not a score of the catalogue "
@@ -77,8 +76,8 @@ class Threshold(Result):
                     "this threshold does not know the base of its scores; pass it, select_threshold(..., base=2) for bits, or "
                     "pass the scores themselves."
                 )
-            options.check_same_base(prediction.base, self.base, "this threshold is for scores")
-        return prediction.score(self.name)
+            options.check_same_base(x.base, self.base, "this threshold is for scores")
+        return read_scores(x.score(self.name), "scores") > self.value
 
     def save(self, path: str | os.PathLike[str], /) -> None:
         """Write as JSON; the file appears whole or not at all."""

@@ -333,15 +333,8 @@ def compare_sets(
             masks, scores = sets.masks(test).reshape(len(truth), -1), sets.score.of(test)
             covered, sizes = masks[rows, truth], masks.sum(axis=1)
             threshold = np.sort(scores[rows, truth])[len(rows) - 1 - most_hits(alpha, len(rows))]
-            qualities.append(
-                SetQuality(
-                    method=method,
-                    alpha=sets.alpha,
-                    coverage=float(covered.mean()),
-                    mean_size=float(sizes.mean()),
-                    single=float((sizes == 1).mean()),
-                    worst_class_coverage=min(float(covered[truth == k].mean()) for k in np.unique(truth)),
-                    equal_size=float((scores <= threshold).sum(axis=1).mean()),
-                )
-            )
+            worst = min(float(covered[truth == k].mean()) for k in np.unique(truth))
+            equal = (scores <= threshold).sum(axis=1)
+            coverage, size, single, equal_size = (float(x.mean()) for x in (covered, sizes, sizes == 1, equal))
+            qualities.append(SetQuality(method, sets.alpha, coverage, size, single, worst, equal_size))
     return tuple(qualities)

@@ -141,15 +141,10 @@ class Guard(Saved):
         array(['unlike the calibration data'], dtype='<U41')
         """
         data = CalibrationData.of(prediction, labels, score=score, point=point)
-        guard = cls.from_calibration(
-            data,
-            false_alarm_rate=false_alarm_rate,
-            risks=read_risks(max_error, max_class_error, class_by, data.signature.classes),
-            confidence=confidence,
-            sets=sets,
-            largest_set=largest_set,
-            note=note or members,
-        )
+        risks = read_risks(max_error, max_class_error, class_by, data.signature.classes)
+        options: dict[str, Any] = {"confidence": confidence, "sets": sets, "largest_set": largest_set}
+        note = note or members
+        guard = cls.from_calibration(data, false_alarm_rate=false_alarm_rate, risks=risks, note=note, **options)
         if members:
             warnings.warn("members= of Guard.fit is called note= now.", DeprecationWarning, stacklevel=2)
         if guard.blindness:

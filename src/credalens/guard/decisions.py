@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, Final, Protocol
@@ -189,13 +189,11 @@ class DecisionCounts:
     checks: tuple[PromiseCheck, ...] = ()
 
     def __add__(self, other: DecisionCounts) -> DecisionCounts:
+        def total(name: str) -> Any:
+            own, more = getattr(self, name), getattr(other, name)
+            return None if own is None or more is None else own + more
+
         pairs = zip(self.checks, other.checks, strict=True)
-        return DecisionCounts(
-            self.rows + other.rows,
-            self.unlike + other.unlike,
-            self.accepted + other.accepted,
-            self.offered + other.offered,
-            None if self.errors is None or other.errors is None else self.errors + other.errors,
-            None if self.misses is None or other.misses is None else self.misses + other.misses,
-            tuple(replace(own, hits=own.hits + more.hits, n=own.n + more.n) for own, more in pairs),
-        )
+        checks = tuple(replace(own, hits=own.hits + more.hits, n=own.n + more.n) for own, more in pairs)
+        counts = (total(part.name) for part in fields(self) if part.name != "checks")
+        return DecisionCounts(*counts, checks=checks)

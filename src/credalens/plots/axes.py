@@ -27,7 +27,7 @@ from credalens.checks.arrays import as_array, refuse_values
 from credalens.checks.options import count_text, escaped
 from credalens.core.members import read_distributions
 from credalens.storage import atomic_file
-from credalens.theme import DASHES, MARKERS, Theme, get_theme
+from credalens.theme import MARKERS, Theme, dash_of, get_theme
 
 
 def as_numbers(values: Any, what: str, /) -> NDArray[np.float64]:
@@ -79,8 +79,7 @@ LineStyle = str | tuple[float, tuple[float, ...]]
 
 def dash(order: int, /) -> LineStyle:
     """The line style of the series at place ``order``."""
-    lengths = DASHES[order % len(DASHES)]
-    return (0.0, lengths) if lengths else "solid"
+    return (0.0, lengths) if (lengths := dash_of(order)) else "solid"
 
 
 def marker(order: int, /) -> str:

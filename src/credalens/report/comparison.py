@@ -20,7 +20,7 @@ from credalens.report.files import check_apart, older_report, write_report
 from credalens.report.page import legend_entry, now, render_page
 from credalens.report.tables import Cell, Column, Table, names, number_4, numbers, percents
 from credalens.storage.atomic import atomic_folder
-from credalens.theme import DASHES, PAGE, Dash, Theme
+from credalens.theme import PAGE, Theme, dash_of
 
 
 def write_comparison(
@@ -67,10 +67,7 @@ def render_comparison(comparison: ModelComparison, /, *, title: str = "", made: 
         differences=differences_table(comparison),
         curves=[_roc(comparison, one.name) for one in first.ood],
         axes={name: name for name in X_AXES},
-        legend=[
-            legend_entry(key, name, PAGE.color(k), _dash(k))
-            for k, (key, name) in enumerate(_series(comparison).items())
-        ],
+        legend=[legend_entry(f"model {k}", name, PAGE.color(k), dash_of(k)) for k, name in enumerate(evaluations)],
     )
 
 
@@ -136,9 +133,8 @@ def differences_table(comparison: ModelComparison, /) -> Table:
         cells = [(getattr(gain, side), number_4 if gain.metric == "nll" else percents(2)) for *_, gain in gains]
         return Column(title), [Cell(write(value), value) for value, write in cells]
 
-    changes = [
-        Cell(_written(gain)(gain.difference), gain.difference, gain_text(gain, _written(gain))) for *_, gain in gains
-    ]
+    writers = [(gain, _written(gain)) for *_, gain in gains]
+    changes = [Cell(write(gain.difference), gain.difference, gain_text(gain, write)) for gain, write in writers]
     verdicts = [Cell(f"{SIGNS[gain.verdict]} {gain.verdict}", gain.verdict) for *_, gain in gains]
     return Table.of(
         "Differences in percentage points, of the NLL in nats",
@@ -167,25 +163,16 @@ def _gains(comparison: ModelComparison) -> Chart:
     )
 
 
-def _series(comparison: ModelComparison) -> dict[str, str]:
-    return {f"model {k}": name for k, name in enumerate(comparison.evaluations)}
-
-
-def _dash(order: int) -> Dash:
-    return DASHES[order % len(DASHES)]
-
-
 def _roc(comparison: ModelComparison, ood_name: str) -> Chart:
-    values = [
-        row
-        for key, evaluation in zip(_series(comparison), comparison.evaluations.values(), strict=True)
-        for row in line_rows(key, *evaluation.curves.detection[ood_name][evaluation.recommended.score].roc)
-    ]
+    series = {f"model {k}": name for k, name in enumerate(comparison.evaluations)}
+    models = zip(series, comparison.evaluations.values(), strict=True)
+    lines = {key: one.curves.detection[ood_name][one.recommended.score].roc for key, one in models}
+    values = [row for key, line in lines.items() for row in line_rows(key, *line)]
     label = f"ROC curves of {joined(comparison.evaluations)} for {ood_name}."
-    return Chart("roc by model", ood_name, label, values, partial(_draw_roc, _series(comparison)))
+    return Chart("roc by model", ood_name, label, values, partial(_draw_roc, series))
 
 
 def _draw_roc(series: dict[str, str], theme: Theme) -> Spec:
-    colors, dashes = ([of(k) for k in range(len(series))] for of in (theme.color, lambda k: list(_dash(k)) or [1, 0]))
+    colors, dashes = ([of(k) for k in range(len(series))] for of in (theme.color, lambda k: list(dash_of(k)) or [1, 0]))
     look = {"color": by_series(series, colors, theme), "strokeDash": by_series(series, dashes, theme)}
     return draw_roc(series, theme, look)
