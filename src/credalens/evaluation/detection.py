@@ -121,7 +121,8 @@ def detection_curves(id_set: ScoredSet, ood_sets: list[ScoredSet], recommended: 
     names = [*dict.fromkeys((recommended, *DETECTOR_SCORES))] if ood_sets else []
 
     def lines(name: str, ood_set: ScoredSet) -> DetectionLines:
-        roc, pr = (curve(id_set.scores[name], ood_set.scores[name], points=POINTS) for curve in (roc_curve, pr_curve))
+        pair = id_set.scores[name], ood_set.scores[name]
+        roc, pr = roc_curve(*pair, points=POINTS), pr_curve(*pair, points=POINTS)
         return DetectionLines((_short(roc.fpr), _short(roc.tpr)), (_short(pr.recall), _short(pr.precision)))
 
     return Curves(

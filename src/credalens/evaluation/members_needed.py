@@ -113,9 +113,7 @@ def members_needed(
         subsets=[len(of_size) for of_size in measured.values()],
         rows=counts,
         auroc=ByDetector.make(auroc) if ood_sources else None,
-        accuracy=quality("accuracy"),
-        ece=quality("ece"),
-        nll=quality("nll"),
+        **{name: quality(name) for name in ("accuracy", "ece", "nll")},
     )
 
 

@@ -126,8 +126,7 @@ def to_plane(probabilities: Any, /) -> Array:
     >>> to_plane([0.5, 0.5, 0.0])
     array([0.5, 0. ])
     """
-    points: Array = np.asarray(probabilities, dtype=np.float64) @ CORNERS
-    return points
+    return np.asarray(probabilities, dtype=np.float64) @ CORNERS
 
 
 def level_ends(k: int, value: float, /) -> Array:

@@ -195,5 +195,5 @@ class DecisionCounts:
 
         pairs = zip(self.checks, other.checks, strict=True)
         checks = tuple(replace(own, hits=own.hits + more.hits, n=own.n + more.n) for own, more in pairs)
-        counts = (total(part.name) for part in fields(self) if part.name != "checks")
-        return DecisionCounts(*counts, checks=checks)
+        counts = {part.name: total(part.name) for part in fields(self) if part.name != "checks"}
+        return DecisionCounts(**counts, checks=checks)

@@ -38,14 +38,12 @@ MARK: Final = b"\n<!-- of a credalens report -->\n"
 
 def to_svg(chart: Chart, theme: Theme = LIGHT, /) -> str:
     """A chart as SVG, with words for those who cannot see it."""
-    svg: str = vl_convert.vegalite_to_svg(_titled(chart, theme))
-    return svg
+    return vl_convert.vegalite_to_svg(_titled(chart, theme))
 
 
 def to_png(chart: Chart, theme: Theme = LIGHT, /) -> bytes:
     """A chart as PNG."""
-    png: bytes = vl_convert.vegalite_to_png(_titled(chart, theme), scale=PIXELS)
-    return png
+    return vl_convert.vegalite_to_png(_titled(chart, theme), scale=PIXELS)
 
 
 def _titled(chart: Chart, theme: Theme) -> dict[str, Any]:

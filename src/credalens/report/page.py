@@ -146,8 +146,7 @@ def _asset(name: str) -> Markup:
 @cache
 def glossary() -> dict[str, str]:
     """Every word that needs one, with its meaning in one sentence."""
-    words: dict[str, str] = json.loads(_asset("glossary.json"))
-    return words
+    return json.loads(_asset("glossary.json"))
 
 
 def alarm_rates(evaluation: Evaluation, /) -> list[float]:

@@ -325,9 +325,7 @@ def _committee_of_ensemble(model: Any, votes: bool) -> Committee:
     members = []
     for n, (part, columns) in enumerate(zip(model.estimators_, features, strict=True)):
         name, positions = f"estimators_[{n}] ({type(part).__name__})", np.asarray(part.classes_)
-        if len(positions) == len(
-            classes
-        ):  # positions in those of the ensemble; if there are as many, they are in order
+        if len(positions) == len(classes):  # if there are as many as the ensemble has, they are in its order
             positions = np.arange(len(classes))
         if not np.isin(positions, np.arange(len(classes))).all():
             raise ValueError(

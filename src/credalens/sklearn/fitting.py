@@ -103,9 +103,7 @@ def fit_members(
         )
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n_members)
     models = Parallel(n_jobs=n_jobs)(delayed(_fit_member)(estimator, data, resample, seed) for seed in seeds)
-    if (
-        resample == "bootstrap"
-    ):  # a member refuses bad values in rows that none drew: a failure must not depend on the seed
+    if resample == "bootstrap":  # a member refuses bad values in rows that none drew: no failure depends on the seed
         undrawn = np.ones(len(data.y), dtype=bool)
         for seed in seeds:
             undrawn[data.bootstrap(np.random.RandomState(seed))] = False

@@ -135,8 +135,8 @@ def _histogram(theme: Theme) -> Spec:
     return vega.frame(
         theme,
         [
-            {"params": [vega.ZOOM | {"select": zoom}], **vega.layer(area, transform=wanted, **place)},
-            vega.layer(edge, transform=wanted, **place, strokeDash=dashes),
+            {"params": [vega.ZOOM | {"select": zoom}], **vega.layer(area, wanted, **place)},
+            vega.layer(edge, wanted, **place, strokeDash=dashes),
             vega.rule("threshold", theme),
         ],
         height=vega.SQUARE,
@@ -228,7 +228,7 @@ def _reliability(theme: Theme) -> Spec:
         "x": vega.percent_axis("x", "mean confidence", domain=[0, 1]),
         "y": vega.percent_axis("y", "accuracy", domain=[0, 1]),
     }
-    line = vega.layer({"type": "line"}, transform=[*vega.VISIBLE, {"filter": "datum.joined"}], **place, **look)
+    line = vega.layer({"type": "line"}, [*vega.VISIBLE, {"filter": "datum.joined"}], **place, **look)
     dots = vega.layer(
         {"type": "point", "filled": True, "stroke": None},
         **place,

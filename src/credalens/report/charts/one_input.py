@@ -45,7 +45,7 @@ def _class_rows(view: MemberView, place: int, name: str) -> list[Row]:
 
 
 def _layer(kind: str, mark: Spec, **encoding: Spec) -> Spec:
-    return layer(mark, transform=[{"filter": f"datum.kind == '{kind}'"}], **encoding)
+    return layer(mark, [{"filter": f"datum.kind == '{kind}'"}], **encoding)
 
 
 def _bars(theme: Theme) -> Spec:
@@ -110,7 +110,7 @@ def _simplex(theme: Theme) -> Spec:
     def corner(number: int, align: str, dx: int, dy: int) -> Spec:
         mark = {"type": "text", "align": align, "dx": dx, "dy": dy, "lineBreak": "\n", "lineHeight": 13}
         only = [{"filter": f"datum.kind == 'corner' && datum.place == {number}"}]
-        return layer(mark, transform=only, **place, text={"field": "name"})
+        return layer(mark, only, **place, text={"field": "name"})
 
     dot = {"type": "point", "filled": True, "opacity": 1}
     bound = {"type": "line", "color": theme.muted, "strokeDash": [2, 3], "strokeWidth": 1}

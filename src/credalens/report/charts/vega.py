@@ -114,7 +114,7 @@ def line_rows(series: str, x: Sequence[float], y: Sequence[float], /, **more: An
     return [{"series": series, **more, "x": at, "y": value} for at, value in zip(x, y, strict=True)]
 
 
-def layer(mark: Spec, /, *, transform: Sequence[Spec] = VISIBLE, **encoding: Spec) -> Spec:
+def layer(mark: Spec, transform: Sequence[Spec] = VISIBLE, /, **encoding: Spec) -> Spec:
     """A mark for each row that is left, by default those of series that the reader did not switch off."""
     return {"transform": transform, "mark": mark, "encoding": encoding}
 
