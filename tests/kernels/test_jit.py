@@ -1,4 +1,4 @@
-"""How kernels are compiled: few functions, without entries that nobody uses, and without counting references."""
+"""How kernels are compiled: once for all processes, without entries that nobody uses, and without counting references."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from credalens.kernels.simd.jit import OPTIONS, kernel
 from tests.kernels.test_cache import run
 
 
-def test_the_first_call_compiles_few_functions_and_a_second_process_none(tmp_path):
-    """Counted, since time depends on the machine; other numbers of classes have nothing to compile."""
+def test_neither_a_second_process_nor_another_number_of_classes_compiles_anything():
+    """In the folder that all processes share, so that nothing is compiled for this test alone."""
     code = """
 import numpy as np, numba.core.event as event
 import credalens
@@ -25,11 +25,9 @@ for members in (few, p):
         credalens.wrap(members, threads=1)
     print(sum(one.is_start for _, one in recorder.buffer))
 """
-    first, second = (map(int, run(code, CREDALENS_KERNEL_CACHE=tmp_path).split()) for _ in range(2))
-    compiled, more = first
-    assert 0 < compiled < 80  # measured: 66
-    assert more == 0
-    assert [*second] == [0, 0]
+    first, second = ([*map(int, run(code).split())] for _ in range(2))
+    assert first[1] == 0
+    assert second == [0, 0]
 
 
 @pytest.mark.parametrize("name", ["hartley", "hull"])

@@ -270,7 +270,7 @@ def test_images_that_do_not_fit(found, images, message):
         render_html(found, images=images)
 
 
-@pytest.mark.parametrize("name", ["a\x1b[31m", "a\0b", "a\ud800", "a\uffff", "a\nb"])
+@pytest.mark.parametrize("name", ["a\x1b[31m\0b\nc", "a\ud800\uffff"])
 def test_names_that_no_drawing_takes_are_written_out(name, tmp_path):
     known, other = batch_of("peaked", 3, 30, 3), {f"o{name}": batch_of("flat", 3, 30, 3)}
     groups = {f"g{name}": [f"v{name}", "w"] * 15}
