@@ -285,15 +285,13 @@ class Refusing(Closed):
 
 @pytest.mark.parametrize("function", READERS.values(), ids=READERS)
 def test_arrays_of_a_library_without_the_protocol_for_their_values(function):
-    with pytest.raises(TypeError, match=r"must be an array of numbers; got Closed.*__dlpack__.*Give a dense array"):
+    with pytest.raises(TypeError, match=r"Closed.*__dlpack__.*Give a dense array"):
         function(Closed())
 
 
 @pytest.mark.parametrize("name", sorted(READERS.keys() - {"update"}))  # which computes in the library of its members
 def test_arrays_that_cannot_share_their_values(name):
-    with pytest.raises(
-        TypeError, match=r"must be an array of numbers; got Refusing.*cannot be shared.*Give a dense array"
-    ):
+    with pytest.raises(TypeError, match=r"Refusing.*cannot be shared.*Give a dense array"):
         READERS[name](Refusing())
 
 

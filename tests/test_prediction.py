@@ -368,9 +368,7 @@ def test_an_archive_that_python_cannot_open_is_no_prediction(tmp_path):
         for mark in re.finditer(rb"PK\x01\x02", content):
             changed[mark.start() + field] = what
         path.write_bytes(changed)
-        with pytest.raises(
-            ValueError, match=r"prediction\.npz is not a saved prediction \(credalens-prediction-1\): ."
-        ):
+        with pytest.raises(ValueError, match=r"prediction\.npz .*credalens-prediction-1"):
             CredalPrediction.load(path)
 
 

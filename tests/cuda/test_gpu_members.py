@@ -130,7 +130,7 @@ def test_without_a_compiler_the_cpu_path_answers_and_says_why(gpu):
 
     gpu.setattr(self_check, "decompose", decompose)
     p = torch.tensor([[[0.2, 0.8]], [[0.5, 0.5]]])
-    with pytest.warns(UserWarning, match="computed on the CPU, because Triton cannot compile for it: Failed to find C"):
+    with pytest.warns(UserWarning, match="on the CPU, because Triton cannot compile for it"):
         found = wrap(p)
     assert found.total.item() == 1.0
 

@@ -110,7 +110,7 @@ def test_a_cluster_that_lets_nobody_in_is_an_error_that_names_the_token(ray, kin
 
     ray.init = refuse
     with (
-        pytest.raises(ConnectionError, match=r"at head:6379 \(Version mismatch: other Python\).*RAY_AUTH_MODE=token"),
+        pytest.raises(ConnectionError, match=r"head:6379 .*other Python\).*RAY_AUTH_MODE=token"),
         clusters.ray_cluster("head:6379"),
     ):
         pass

@@ -216,7 +216,7 @@ def test_a_wrong_address_is_an_error_at_once(tmp_path, monkeypatch, address, mes
 
 def test_more_threads_than_any_machine_has_are_refused_at_once(tmp_path, machine):
     write_table(tmp_path / "in", VALUES, SIZES)
-    with pytest.raises(ValueError, match=r"no machine of the cluster has 99 CPUs for --threads; the largest has 1\."):
+    with pytest.raises(ValueError, match=r" 99 CPUs for --threads; the largest has 1\."):
         score_folder_on_ray(tmp_path / "in", tmp_path / "out", threads=99)
     assert not (tmp_path / "out").exists()
 

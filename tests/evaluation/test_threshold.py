@@ -36,7 +36,7 @@ def test_threshold_for_new_data_holds_when_each_sample_is_the_new_one(samples, r
 def test_new_data_needs_enough_samples():
     enough = select_threshold(np.arange(19), false_alarm_rate=0.05, guarantee="new")
     assert (enough.value, enough.achieved_rate) == (18.0, 0.0)
-    with pytest.raises(ValueError, match=r"18 samples cannot promise.*0.05 on new data; at least 19 are needed"):
+    with pytest.raises(ValueError, match=r"18 samples cannot promise.*at least 19 "):
         select_threshold(np.arange(18), false_alarm_rate=0.05, guarantee="new")
 
 

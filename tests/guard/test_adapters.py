@@ -91,9 +91,7 @@ def test_a_path_is_no_guard():
     torch = pytest.importorskip("torch")
     from credalens.torch import CredalWrapper
 
-    with pytest.raises(
-        ValueError, match=r"pass guard=Guard.fit\(prediction, labels\), or Guard.load\(path\); got 'guard.json'"
-    ):
+    with pytest.raises(ValueError, match=r"guard=Guard.fit\(.*got 'guard.json'"):
         CredalWrapper([torch.nn.Linear(4, 3)], guard="guard.json")
 
 
@@ -107,7 +105,7 @@ def test_training_again_makes_a_guard_one_of_other_members():
     y = (X[:, 0] + rng.normal(0, 0.3, 200) > 0).astype(int)
     model = CredalClassifier(LogisticRegression(), n_members=3, random_state=0).fit(X, y)
     model.guard = Guard.fit(model.credal_predict(X), score="mean_total")
-    with pytest.warns(UserWarning, match=r"the guard was fitted before these members were trained.*Fit it again"):
+    with pytest.warns(UserWarning, match=r"before these members were trained.*Fit it again"):
         model.fit(X, y)
 
 

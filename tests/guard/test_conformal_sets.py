@@ -135,9 +135,7 @@ def test_an_input_has_the_same_set_in_every_batch_and_after_loading(method, tmp_
 
 def test_an_infinite_threshold_can_be_saved(tmp_path):
     prediction, labels = labelled(20, 3, seed=6)
-    with pytest.warns(
-        UserWarning, match="got 20 samples, fewer than the 99 that a coverage of 0.99 needs: every class"
-    ):
+    with pytest.warns(UserWarning, match=r"got 20 samples, fewer than the 99 "):
         sets = ConformalSets.fit(prediction, labels, alpha=0.01)
     sets.save(tmp_path / "sets.json")
     assert ConformalSets.load(tmp_path / "sets.json").predict_set(prediction).all()
@@ -146,9 +144,7 @@ def test_an_infinite_threshold_can_be_saved(tmp_path):
 def test_a_class_with_too_few_samples_is_in_every_set():
     prediction, labels = labelled(300, 3, seed=7)
     rare = np.where(labels == 1, 0, labels)
-    with pytest.warns(
-        UserWarning, match="classes 1 have fewer than the 9 that a coverage of 0.9 needs: they are in every"
-    ):
+    with pytest.warns(UserWarning, match=r"classes 1 have fewer than the 9 "):
         sets = ConformalSets.fit(prediction, rare, by_class=True)
     assert sets.predict_set(prediction)[:, 1].all()
     assert not sets.predict_set(prediction)[:, 0].all()
@@ -367,7 +363,7 @@ def test_arrays_and_other_members_are_refused():
     with pytest.raises(ValueError, match="fitted with 4 members and the prediction has 1"):
         ConformalSets.fit(prediction, labels).predict_set(wrap(prediction.mean[None]))
     trimmed = wrap(np.random.default_rng(0).dirichlet([1, 1, 1], (4, 30)), trim=0.25)
-    with pytest.raises(ValueError, match=r"fitted with trim=0 and the prediction has trim=0\.25; use wrap"):
+    with pytest.raises(ValueError, match=r"trim=0 and the prediction has trim=0\.25; use wrap"):
         ConformalSets.fit(prediction, labels).predict_set(trimmed)
 
 

@@ -52,16 +52,14 @@ def test_p_values_are_super_uniform_when_each_sample_is_the_new_one(sample, rate
 def test_the_threshold_flags_exactly_the_small_p_values(calibration, new, rate):
     ordered = np.sort(calibration)
     if rate * (len(ordered) + 1) < 1 - 1e-9:
-        with pytest.raises(ValueError, match=r"cannot promise a false-alarm rate of .* at least \d+ are needed"):
+        with pytest.raises(ValueError, match=r"cannot promise .* at least \d+ are needed"):
             alarm_threshold(ordered, rate)
     else:
         np.testing.assert_array_equal(new > alarm_threshold(ordered, rate), p_values(ordered, new) <= rate)
 
 
 def test_how_many_samples_are_needed_is_enough_and_not_too_many():
-    with pytest.raises(
-        ValueError, match=r"18 samples cannot promise a false-alarm rate of 0.05 .* at least 19 are needed"
-    ):
+    with pytest.raises(ValueError, match=r"18 samples cannot promise .* at least 19 "):
         alarm_threshold(np.arange(18.0), 0.05)
     assert alarm_threshold(np.arange(19.0), 0.05) == 18.0
 

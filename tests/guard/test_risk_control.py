@@ -313,9 +313,7 @@ def test_bad_risks_are_refused(arguments, message):
 
 
 def test_too_few_inputs_say_how_many_are_needed():
-    with pytest.raises(
-        ValueError, match=r"100 calibration inputs cannot promise .* at most 100 accepted .* at least 149"
-    ):
+    with pytest.raises(ValueError, match=r"100 calibration inputs cannot promise .* at least 149"):
         fit(np.arange(100.0), np.zeros(100, bool), Risk(0.02))
     guard = fit(np.arange(149.0), np.zeros(149, bool), Risk(0.02))
     assert guard.promises[0].accepted == 149
@@ -346,8 +344,7 @@ def needed_by(message):
 def test_too_many_errors_say_how_far_it_is():
     with pytest.raises(
         ValueError,
-        match=r"can promise an error rate of at most 0.05 with 0.95 confidence: among the most certain of the 500 calibration "
-        r"inputs there are 2 errors in 60 \(enough for 0.\d+\) and 7 errors in 300 .* about",
+        match=r"2 errors in 60 \(enough for 0.\d+\) and 7 errors in 300 .* about",
     ) as e:
         fit(np.arange(500.0), np.arange(500) % 45 == 0, Risk(0.05))
     needed, cautious = needed_by(str(e.value))
@@ -412,8 +409,7 @@ def test_if_errors_are_as_frequent_as_here_every_second_case_is_promised():
 def test_what_more_inputs_can_promise_for_a_smaller_share_only_is_said_with_its_interval():
     with pytest.raises(
         ValueError,
-        match=r"Among the 150 most certain the error rate is 0.1 \(15 errors, 95 % interval 0.0\d+ to 0.16\): more inputs like "
-        "these can promise it for a smaller share of them at most. Allow more errors",
+        match=r"the 150 most certain .* 0\.1 \(15 errors, 95 % interval 0.0\d+ to 0.16\).*Allow more errors",
     ):
         fit(np.arange(1000.0), np.arange(1000) % 10 == 0, Risk(0.03))
 

@@ -40,9 +40,7 @@ def test_a_guard_is_blind_exactly_where_its_threshold_is_the_highest_value_there
 
 def test_members_that_disagree_on_two_classes_make_the_default_blind_and_it_says_so():
     prediction = wrap(binary(1000, 1.0))
-    with pytest.warns(
-        UserWarning, match=rf"% of the calibration inputs have the highest 'total' there can be, 1, .*{REMEDY}"
-    ):
+    with pytest.warns(UserWarning, match=rf"% of the calibration inputs .*'total'.*{REMEDY}"):
         guard = Guard.fit(prediction)
     assert guard.decide(prediction).accepted.all()
     assert guard.decide(wrap(np.full((5, 3, 2), 0.5))).accepted.all()
@@ -72,7 +70,7 @@ def test_a_tie_below_the_highest_value_does_not_make_blind():
 
 def test_the_score_in_use_is_not_its_own_remedy():
     flat = np.full((3, 40, 2), 0.5)
-    with pytest.warns(UserWarning, match=r"highest value less often: 'mean_least_confidence' \(score=, --score\)"):
+    with pytest.warns(UserWarning, match=r"'mean_least_confidence' \(score=, --score\)"):
         Guard.fit(wrap(flat), score="mean_total")
 
 

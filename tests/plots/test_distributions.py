@@ -40,9 +40,9 @@ def test_scores_that_differ_by_rounding_only_count_as_constant():
 
 
 def test_histograms_refuse_what_they_cannot_show():
-    with pytest.raises(ValueError, match=r"1 of 2 id_scores are not finite, the first at index \(1,\): nan"):
+    with pytest.raises(ValueError, match=r"1 of 2 id_scores .* index \(1,\): nan"):
         plot_uncertainty_histograms([0.0, np.nan], {"a": [1.0]})
-    with pytest.raises(ValueError, match=r"scores of 'a' must have shape \(n,\) with n >= 1, got shape \(0,\)"):
+    with pytest.raises(ValueError, match=r"'a' must have shape \(n,\) .*got shape \(0,\)"):
         plot_uncertainty_histograms([0.0], {"a": []})
     with pytest.raises(ValueError, match="names both"):
         plot_uncertainty_histograms([0.0], {"In distribution": [1.0]})

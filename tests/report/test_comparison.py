@@ -102,9 +102,7 @@ def test_models_with_other_labels_are_refused():
     labels = LABELS.copy()
     labels[[7, 30]] = (labels[[7, 30]] + 1) % 3
     models = {"a": model(2, labels=LABELS), "b": model(2, labels=labels)}
-    with pytest.raises(
-        ValueError, match=r"2 of 120 labels differ: the first in row 7 .*1 for 'a' and 2 for 'b' \(--model\)"
-    ):
+    with pytest.raises(ValueError, match=r"2 of 120 labels differ.* row 7 .*\(--model\)"):
         compare_models(models)
 
 

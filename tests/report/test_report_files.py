@@ -126,7 +126,7 @@ def test_what_belongs_to_no_report_is_refused_and_nothing_changes(found, undrawn
     other = Guard.from_calibration(CALIBRATION)
     other.save(folder / "guard.json") if place == "guard.json" else (folder / place).write_bytes(b"mine")
     before = files_of(folder)
-    with pytest.raises(ValueError, match=rf"cannot write the report .*{place} is there and belongs to no report"):
+    with pytest.raises(ValueError, match=rf"{place} is there and belongs to no report"):
         write_report(found, folder, figures=True)
     assert files_of(folder) == before
 

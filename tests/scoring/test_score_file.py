@@ -127,7 +127,7 @@ def test_a_label_that_is_no_class_is_named_by_its_row(tmp_path):
     labels = np.arange(50) % 5
     labels[37] = 5
     save_predictions(tmp_path / "in.npz", batch_of("mixed", 4, 50, 5), labels)
-    with pytest.raises(ValueError, match=r"in\.npz: 1 of 10 labels are out of range, the first is 5 in row 37"):
+    with pytest.raises(ValueError, match=r"in\.npz: 1 of 10 labels .* 5 in row 37"):
         score_file(tmp_path / "in.npz", tmp_path / "out.npz", chunk_rows=10)
     assert names(tmp_path) == ["in.npz"]
 

@@ -92,7 +92,7 @@ def test_an_input_that_changes_under_the_run_is_noticed(tmp_path, source):
     def touch(what, done, rows):
         os.utime(source, ns=(0, done))
 
-    with pytest.raises(ValueError, match=r"in\.npy was changed while it was being scored; nothing was written"):
+    with pytest.raises(ValueError, match=r"in\.npy was changed .*nothing was written"):
         score_file(source, tmp_path / "out.parquet", chunk_rows=10, progress=touch)
     assert names(tmp_path) == ["in.npy"]
 
@@ -104,7 +104,7 @@ def test_two_runs_do_not_write_one_output(tmp_path, source, suffix):
     def second(*news):
         with pytest.raises(
             ValueError,
-            match=rf"another run is writing into .*{out.name} right now: process {os.getpid()} on .*, since 2",
+            match=rf"{out.name} right now: process {os.getpid()} on ",
         ):
             score_file(source, out, base=10)
 

@@ -73,7 +73,7 @@ def test_the_first_part_may_be_the_bad_one(tmp_path, source):
 def test_nothing_but_bad_parts_is_an_error(tmp_path, source):
     for path in parts(source):
         spoil(path)
-    with pytest.raises(ValueError, match=r"nothing was scored, 3 parts left out; the first: .*part-0.parquet: row 11"):
+    with pytest.raises(ValueError, match=r"3 parts left out; .*part-0.parquet: row 11"):
         score_folder(source, tmp_path / "out", on_error="skip")
     for path in parts(source):
         truncate(path)
@@ -83,7 +83,7 @@ def test_nothing_but_bad_parts_is_an_error(tmp_path, source):
 
 def test_a_part_of_another_shape_is_a_bad_part(tmp_path, source):
     write_part(source / "part-2.parquet", batch_of("flat", 2, 5, 4).transpose(1, 0, 2))
-    with pytest.raises(ValueError, match=r"part-2.parquet: holds 2 members of 4 classes.*holds 3 members of 4 classes"):
+    with pytest.raises(ValueError, match=r"part-2.parquet: .*2 members of 4 classes.*3 members of 4 classes"):
         score_folder(source, tmp_path / "out")
 
 
@@ -104,7 +104,7 @@ def test_a_full_disk_is_no_fault_of_a_part(tmp_path, source, monkeypatch):
     score_folder(source, tmp_path / "out")
     (tmp_path / "out" / "part-1.parquet").unlink()
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=r"No space left on device .scoring .*part-1.parquet.*2 of 3 parts are kept"):
+    with pytest.raises(OSError, match=r"No space left on device .*part-1.parquet.*2 of 3 parts are kept"):
         score_folder(source, tmp_path / "out", on_error="skip")
 
 

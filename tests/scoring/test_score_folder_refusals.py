@@ -60,7 +60,7 @@ def test_an_output_that_links_of_the_input_lead_to_is_refused(tmp_path, source):
 def test_a_part_whose_name_is_not_utf_8_is_named(tmp_path, source, on_error):
     bad = source / os.fsdecode(b"p\xff.parquet")
     shutil.copy(next(source.glob("*.parquet")), bad)
-    with pytest.raises(ValueError, match=r"in/p\\udcff\.parquet: its name is not UTF-8, which Arrow needs; rename it"):
+    with pytest.raises(ValueError, match=r"in/p\\udcff\.parquet: .*; rename it"):
         score_folder(source, tmp_path / "out", on_error=on_error)
     with pytest.raises(ValueError, match=r"p\\udcff\.parquet: its name is not UTF-8"):
         score_folder(bad, tmp_path / "out")
@@ -76,17 +76,15 @@ def test_bad_sources_are_refused(tmp_path):
         score_folder(tmp_path / "absent", tmp_path / "out")
     with pytest.raises(ValueError, match="holds no Parquet files"):
         score_folder(tmp_path / "in", tmp_path / "out")
-    with pytest.raises(ValueError, match=r"must be a folder of Parquet files.*as one file, without Ray: numpy\.stack"):
+    with pytest.raises(ValueError, match=r"must be a folder of Parquet files.*numpy\.stack"):
         score_folder(tmp_path / "in.npy", tmp_path / "out")
     with pytest.raises(ValueError, match="name at least one folder"):
         score_folder([], tmp_path / "out")
     pq.write_table(pa.table({"x": [1.0]}), tmp_path / "in" / "a.parquet")
-    with pytest.raises(
-        ValueError, match=r"a.parquet: predictions are looked for under 'probs', or in the only array; found none"
-    ):
+    with pytest.raises(ValueError, match=r"a.parquet: .*'probs', or in the only array"):
         score_folder(tmp_path / "in", tmp_path / "out")
     pq.write_table(pa.table({"image": ["a"], "probs": [[0.5, 0.5]]}), tmp_path / "in" / "a.parquet")
-    with pytest.raises(ValueError, match=r"a.parquet: probs .*list<.*double>.*fixed-size.*column\.cast\(pa\.list_"):
+    with pytest.raises(ValueError, match=r"a.parquet: probs .*fixed-size.*column\.cast\(pa\.list_"):
         score_folder(tmp_path / "in", tmp_path / "out", id_column="image")
     assert not (tmp_path / "out").exists()
 

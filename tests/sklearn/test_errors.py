@@ -88,28 +88,26 @@ def test_members_with_other_classes_are_refused_by_name_with_both_lists():
 
 def test_as_many_other_classes_are_refused_too():
     shifted = GaussianNB().fit(X, Y + 1)
-    with pytest.raises(ValueError, match=r"models\[1\] \(GaussianNB\) knows the classes \[1, 2, 3\]"):
+    with pytest.raises(ValueError, match=r"models\[1\] \(GaussianNB\) .*\[1, 2, 3\]"):
         CredalClassifier.from_fitted([BAYES, shifted])
 
 
 def test_numbers_and_words_as_classes_are_not_joined():
     words = GaussianNB().fit(X, np.array(["a", "b", "c"])[Y])
-    with pytest.raises(
-        ValueError, match=r"models\[0\] \(GaussianNB\) has numbers as classes, \[0, 1, 2\], and models\[1\]"
-    ):
+    with pytest.raises(ValueError, match=r"models\[0\] \(GaussianNB\) .*\[0, 1, 2\].*models\[1\]"):
         CredalClassifier.from_fitted([BAYES, words], align=True)
 
 
 def test_a_frozen_voter_of_other_classes_is_refused():
     pair = GaussianNB().fit(X[Y > 0], Y[Y > 0] * 10)
     model = VotingClassifier([("one", GaussianNB()), ("two", FrozenEstimator(pair))]).fit(X, Y)
-    with pytest.raises(ValueError, match=r"estimators_\[1\] \(FrozenEstimator\) knows the classes \[10, 20\]"):
+    with pytest.raises(ValueError, match=r"estimators_\[1\] \(FrozenEstimator\) .*\[10, 20\]"):
         CredalClassifier.from_fitted(model)
 
 
 def test_members_of_other_features_are_refused():
     narrow = GaussianNB().fit(X[:, :2], Y)
-    with pytest.raises(ValueError, match=r"models\[1\] \(GaussianNB\) has n_features_in_ = 2 and models\[0\] .* has 4"):
+    with pytest.raises(ValueError, match=r"models\[1\] .* n_features_in_ = 2 and models\[0\] .* 4"):
         CredalClassifier.from_fitted([BAYES, narrow])
 
 
@@ -134,9 +132,7 @@ def test_a_vote_for_an_unknown_class_is_refused():
         def predict(self, X):
             return np.full(len(X), 7)
 
-    with pytest.raises(
-        ValueError, match=r"models\[0\] \(Stray\) predicts .*7.* at row 0, which is not in its classes_"
-    ):
+    with pytest.raises(ValueError, match=r"models\[0\] \(Stray\) .*7.* at row 0.*classes_"):
         CredalClassifier.from_fitted([Stray().fit(X, Y), BAYES], votes=True).predict(X)
 
 
@@ -153,7 +149,7 @@ def test_a_vote_for_an_unknown_class_is_refused():
 )
 def test_groups_out_of_range(groups, error, expected):
     model = RandomForestClassifier(5).fit(X, Y)
-    with pytest.raises(error, match=rf"groups of 5 models \('auto', None or a number\) must be {expected}"):
+    with pytest.raises(error, match=rf"groups of 5 models .* must be {expected}"):
         CredalClassifier.from_fitted(model, groups=groups)
 
 
@@ -201,7 +197,7 @@ def test_other_fit_parameters_are_refused():
 
 @pytest.mark.parametrize("y", [np.c_[Y, Y], np.eye(3)[Y]])
 def test_several_outputs_are_refused(y):
-    with pytest.raises(ValueError, match=r"predicts one label for each row; y is multi.* with shape \(150, "):
+    with pytest.raises(ValueError, match=r"one label for each row; .* shape \(150, "):
         CredalClassifier().fit(X, y)
 
 
@@ -232,9 +228,9 @@ def test_labels_of_another_kind_are_named_and_the_forest_is_proposed():
     names = np.array(["setosa", "versicolor", "virginica"])[Y]
     forest = RandomForestClassifier(10, random_state=0).fit(X, names)
     trees = CredalClassifier.from_fitted(list(forest.estimators_))
-    with pytest.raises(ValueError, match=r"labels are text, such as setosa.*numbers, such as 0\.0.*wrap the forest"):
+    with pytest.raises(ValueError, match=r"such as setosa.*such as 0\.0.*wrap the forest"):
         trees.score(X, names)
-    with pytest.raises(ValueError, match=r"labels are numbers, such as 0.*text, such as setosa.*classes_\[labels\]"):
+    with pytest.raises(ValueError, match=r"such as 0.*such as setosa.*classes_\[labels\]"):
         CredalClassifier.from_fitted(forest).score(X, list(Y))
     assert trees.score(X, Y, Y + 1) == pytest.approx(np.average(trees.predict(X) == Y, weights=Y + 1))
     assert CredalClassifier.from_fitted(forest).score(X, names) > 0.9

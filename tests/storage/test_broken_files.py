@@ -76,7 +76,7 @@ def test_what_no_memory_can_hold_is_refused_by_name(tmp_path, monkeypatch):
         raise pa.ArrowMemoryError("malloc of size 2147483648 failed")
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", iter_batches)
-    with pytest.raises(OSError, match=r"m\.parquet: needs more memory than there is \(malloc of size 21.*fewer rows"):
+    with pytest.raises(OSError, match=r"m\.parquet: .* memory .*size 21.*fewer rows"):
         open_predictions(tmp_path / "m.parquet").read()
 
 
@@ -141,7 +141,7 @@ def test_arrays_of_another_kind_are_refused_on_both_ways(tmp_path, values, messa
 def test_files_that_are_no_files(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"absent.npy: no such file"):
         open_predictions(tmp_path / "absent.npy")
-    with pytest.raises(ValueError, match=r"unknown format '.pkl'; the name must end in .npy, .npz, .parquet or .saf"):
+    with pytest.raises(ValueError, match=r"unknown format '.pkl'; .* \.npy, \.npz, \.parquet or "):
         open_predictions(tmp_path / "members.pkl")
     with pytest.raises(ValueError, match="no suffix"):
         open_predictions(tmp_path)
@@ -156,9 +156,7 @@ def test_files_that_are_no_files(tmp_path):
 
 def test_which_array_is_meant_must_be_clear(tmp_path):
     np.savez(tmp_path / "two.npz", a=VALUES, b=VALUES)
-    with pytest.raises(
-        ValueError, match=r"looked for under 'probs', or in the only array; found 'a', 'b'.*save_predictions"
-    ):
+    with pytest.raises(ValueError, match=r"'probs'.* found 'a', 'b'.*save_predictions"):
         open_predictions(tmp_path / "two.npz")
     np.savez(tmp_path / "labels.npz", labels=np.arange(3))
     with pytest.raises(ValueError, match="found 'labels'"):
@@ -199,7 +197,7 @@ LISTS = pa.list_(pa.list_(pa.float64()))
 )
 def test_lists_of_variable_size_are_named_with_the_line_that_converts_them(tmp_path, columns, named):
     path = parquet_columns(tmp_path / "variable.parquet", **columns)
-    with pytest.raises(ValueError, match=rf"variable\.parquet: array '{named}'.*list<.*double.*fixed-size") as raised:
+    with pytest.raises(ValueError, match=rf"variable\.parquet: array '{named}'.*fixed-size") as raised:
         open_predictions(path)
     line = re.search(r"column\.cast\(.*\)(?= converts)", str(raised.value)).group()
     names = {"pa": pa, "MEMBERS": len(VALUES), "CLASSES": VALUES.shape[2]}
@@ -214,7 +212,7 @@ def test_lists_of_variable_size_are_named_with_the_line_that_converts_them(tmp_p
 def test_lists_inside_other_types_are_not_told_to_be_cast(tmp_path):
     kind = pa.struct({"values": pa.list_(pa.float64())})
     path = parquet_columns(tmp_path / "struct.parquet", member_0=pa.array([{"values": [0.5, 0.5]}], kind))
-    with pytest.raises(ValueError, match=r"struct\.parquet: array 'member_.*must hold one of float16.*got struct<"):
+    with pytest.raises(ValueError, match=r"struct\.parquet: array 'member_.*float16.*got struct<"):
         open_predictions(path)
 
 

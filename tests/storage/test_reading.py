@@ -225,9 +225,7 @@ def test_wrap_does_not_copy_a_memory_map(tmp_path, dtype):
 def test_rows_first_is_read_with_member_axis_1(tmp_path, suffix):
     values = np.random.default_rng(0).dirichlet(np.ones(4), (3, 20))
     save_predictions(tmp_path / f"m{suffix}", values.swapaxes(0, 1))
-    with pytest.warns(
-        UserWarning, match=r"20 members, more than its 3 rows, .*--member-axis 1.*member_axis=0 confirms"
-    ):
+    with pytest.warns(UserWarning, match=r"20 members, .* 3 rows, .*--member-axis 1.*member_axis=0 confirms"):
         open_predictions(tmp_path / f"m{suffix}")
     assert open_predictions(tmp_path / f"m{suffix}", member_axis=0).shape == (20, 3, 4)
     predictions = open_predictions(tmp_path / f"m{suffix}", member_axis=1)
@@ -240,26 +238,22 @@ def test_rows_first_is_read_with_member_axis_1(tmp_path, suffix):
 def test_rows_of_parquet_are_rows(tmp_path):
     save_predictions(tmp_path / "m.parquet", np.full((20, 3, 4), 0.25))
     assert open_predictions(tmp_path / "m.parquet").shape == (20, 3, 4)
-    with pytest.raises(ValueError, match=r"for Parquet leave it out, since its rows are the inputs. Got member_axis=1"):
+    with pytest.raises(ValueError, match=r"leave it out, .*member_axis=1"):
         open_predictions(tmp_path / "m.parquet", member_axis=1)
 
 
 def test_a_file_of_probabilities_is_not_read_as_logits(tmp_path):
     save_predictions(tmp_path / "m.npz", np.full((2, 3, 4), 0.25))
-    with pytest.raises(
-        ValueError, match=r"m\.npz: holds probabilities, not logits; leave out logits=True \(--logits\)"
-    ):
+    with pytest.raises(ValueError, match=r"m\.npz: .*leave out logits=True \(--logits\)"):
         open_predictions(tmp_path / "m.npz", logits=True)
 
 
 def test_maps_are_not_told_to_become_rows(tmp_path):
     """Pixels are no samples, unless somebody says that they are."""
     np.save(tmp_path / "maps.npy", np.full((3, 5, 8, 8, 4), 0.25))
-    with pytest.raises(
-        ValueError, match=r"got \(3, 5, 8, 8, 4\)\. Rows are samples .* pixels of an image are not"
-    ) as e:
+    with pytest.raises(ValueError, match=r"got \(3, 5, 8, 8, 4\)\. .* pixels of an image are not") as e:
         open_predictions(tmp_path / "maps.npy")
     assert "if every entry really is a sample of its own" in str(e.value)
     np.save(tmp_path / "one.npy", np.full((5, 4), 0.25))
-    with pytest.raises(ValueError, match=r"got \(5, 4\)\. For a single member save array\[None\]\.$"):
+    with pytest.raises(ValueError, match=r"got \(5, 4\)\. .*array\[None\]\.$"):
         open_predictions(tmp_path / "one.npy")

@@ -43,16 +43,14 @@ def test_the_same_settings_go_on(run):
     begin(run, SETTINGS, parts=["part-1", "part-2"])
     assert run.parts() == ["part-1"]
     write(run, "part-2")
-    with pytest.raises(ValueError, match=r"holds 1 part that the input no longer has, such as part-2.*--restart"):
+    with pytest.raises(ValueError, match=r"1 part .* such as part-2.*--restart"):
         begin(run, SETTINGS, parts=["part-1"])
     assert (run.path / "part-1").read_bytes() == b"done"
 
 
 def test_other_settings_are_named(run):
     begin(run, SETTINGS)
-    with pytest.raises(
-        ValueError, match=r"other settings: schedule.epochs was 4 and is now 5; seed was 1 and is now 2\. "
-    ):
+    with pytest.raises(ValueError, match=r"schedule.epochs was 4 and is now 5; seed was 1 and is now 2\. "):
         begin(run, {**SETTINGS, "seed": 2, "schedule": {"epochs": 5}})
     with pytest.raises(ValueError, match=r"other settings: the seed has changed\. .*--restart"):
         begin(run, {**SETTINGS, "seed": 2}, phrases={"seed": "the seed has changed"})
@@ -101,7 +99,7 @@ def test_a_restart_opens_nothing_to_others(tmp_path, kept):
 def test_a_manifest_of_someone_else_names_nothing(run, text):
     write(run, "manifest.json", text.encode())
     write(run, "part-0", b"precious")
-    with pytest.raises(ValueError, match="was not written by this version of credalens, so nothing is deleted"):
+    with pytest.raises(ValueError, match=r"not written by this version .*nothing is deleted"):
         begin(run, {"seed": 2}, restart=True)
     assert (run.path / "part-0").read_bytes() == b"precious"
 

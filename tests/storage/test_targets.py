@@ -59,8 +59,6 @@ def test_what_is_read_is_not_replaced_under_any_name(tmp_path):
     (tmp_path / "same").hardlink_to(tmp_path / "in")
     inputs = [None, tmp_path / "missing", tmp_path / "in"]
     for name in ("in", "link", "same"):
-        with pytest.raises(
-            ValueError, match=rf"cannot write .*{name}: it is the file that is being read, .*in; choose"
-        ):
+        with pytest.raises(ValueError, match=rf"cannot write .*{name}: .*in; choose"):
             check_no_input([tmp_path / "new", tmp_path / name], inputs)
     check_no_input([tmp_path / "new", tmp_path / "other"], inputs)

@@ -127,7 +127,7 @@ def test_a_member_in_the_wrong_mode_is_named_with_its_layer_and_the_remedy(layer
     members[1][0].eval()
     members[2].eval()
     wrapper = CredalWrapper(members)
-    with pytest.raises(ValueError, match=rf"member 1 \(Sequential\) .* its layer '1\.0' \({name}\) .*Call \.eval\(\)"):
+    with pytest.raises(ValueError, match=rf"member 1 .* layer '1\.0' \({name}\) .*Call \.eval\(\)"):
         wrapper(X)
     assert wrapper.eval()(X).n_members == 3
 
@@ -170,9 +170,7 @@ def test_recurrent_dropout_in_training_mode_is_seen():
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_a_deterministic_module_asked_for_many_samples_warns_once(options):
     wrapper = CredalWrapper(linear(), samples=5, **options)
-    with pytest.warns(
-        UserWarning, match=r"all 5 samples of member 0 \(Linear\) are identical.*uncertainty will be zero"
-    ):
+    with pytest.warns(UserWarning, match=r"5 samples of member 0 \(Linear\) are identical"):
         prediction = wrapper(X)
     assert not prediction.epistemic.any()
     with warnings.catch_warnings():

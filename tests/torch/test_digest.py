@@ -188,7 +188,7 @@ def test_what_cannot_be_read_is_refused_wherever_it_stands(value):
 
 
 def test_a_refusal_says_where():
-    with pytest.raises(TypeError, match=r"^inputs\[0\]\['meta'\]\.ids, of type tests\..*Opaque, cannot be digested"):
+    with pytest.raises(TypeError, match=r"^inputs\[0\]\['meta'\]\.ids, .*Opaque, "):
         digest(({"meta": Batch(X, Opaque())},), "inputs")
     with pytest.raises(TypeError, match=r"as a name, of type .*Opaque, cannot be digested"):
         digest({Opaque(): 1})
@@ -216,7 +216,7 @@ def test_other_values_in_a_dataclass_are_refused(wrapper, tmp_path):
 def test_inputs_that_cannot_be_digested_need_a_key(wrapper, tmp_path):
     opaque = Opaque()
     opaque.images = X
-    with pytest.raises(TypeError, match=r"inputs\[0\], of type .*Opaque, cannot be digested.* Give key=lambda batch: "):
+    with pytest.raises(TypeError, match=r"inputs\[0\], .*Opaque, .* Give key=lambda batch: "):
         run(wrapper, tmp_path, opaque)
     first = run(wrapper, tmp_path, opaque, key=lambda batch: 7)
     assert_same(run(wrapper, tmp_path, opaque, key=lambda batch: 7), first, atol=0)
@@ -231,7 +231,7 @@ def test_weights_that_cannot_be_digested_are_refused(tmp_path):
             return Opaque()
 
     model = Stateful(3, 2)
-    with pytest.raises(TypeError, match=r"state_dict\(\)\['members\.0\._extra_state'\].* as a plain callable"):
+    with pytest.raises(TypeError, match=r"\['members\.0\._extra_state'\].* as a plain callable"):
         CredalWrapper([model]).predict(X, output=tmp_path, progress=False)
     assert not list(tmp_path.iterdir())
     CredalWrapper([lambda x: model(x)]).predict(X, output=tmp_path, progress=False)
@@ -242,5 +242,5 @@ def test_a_folder_with_digests_of_an_earlier_version_is_refused(wrapper, tmp_pat
     manifest = json.loads((tmp_path / "predictions.json").read_text())
     del manifest["settings"]["digest"]
     (tmp_path / "predictions.json").write_text(json.dumps(manifest))
-    with pytest.raises(ValueError, match=r"another version of credalens digested .*\. Give a new folder"):
+    with pytest.raises(ValueError, match=r"another version .*Give a new folder"):
         run(wrapper, tmp_path, Batch(X))

@@ -51,7 +51,7 @@ def test_a_bad_member_is_still_named(ahead, options):
     bad = members(3)
     with torch.no_grad():
         bad[1].bias[2] = float("nan")
-    with pytest.raises(ValueError, match=r"2 of 2 rows of the logits of member 1 \(Linear\) .* class 2 is nan"):
+    with pytest.raises(ValueError, match=r"2 of 2 rows .* member 1 \(Linear\) .* class 2 is nan"):
         CredalWrapper(bad, **options)(torch.randn(2, 6))
 
 
@@ -80,7 +80,7 @@ def test_a_vectorised_pass_runs_all_at_once_so_all_are_looked_at_before(ahead, m
 def test_a_member_in_the_wrong_mode_is_refused_however_deep_its_layer(ahead):
     bad = [nn.Sequential(m, nn.Sequential(nn.Identity(), nn.Dropout())).eval() for m in members(2)]
     bad[1][1][1].train()
-    with pytest.raises(ValueError, match=r"member 1 \(Sequential\) is in the wrong mode: its layer '1.1' \(Dropout\)"):
+    with pytest.raises(ValueError, match=r"member 1 .* layer '1\.1' \(Dropout\)"):
         CredalWrapper(bad)(torch.randn(2, 6))
 
 

@@ -208,7 +208,7 @@ def test_a_run_interrupted_between_batches_resumes(wrapper, tmp_path):
         "predictions.json",
     ]
     assert_same(load_prediction(tmp_path / "run", partial=True), wrapper(X[:6]))
-    with pytest.raises(ValueError, match=r"unfinished run, 2 batches so far; repeat the call of predict"):
+    with pytest.raises(ValueError, match=r"2 batches so far; repeat the call of predict"):
         load_prediction(tmp_path / "run")
     passes.clear()
     resumed = wrapper.predict(loader(), output=tmp_path / "run", progress=False)
@@ -303,11 +303,9 @@ def test_other_weights_or_settings_are_refused(wrapper, tmp_path):
     wrapper.predict(loader(), output=tmp_path, progress=False)
     with torch.no_grad():
         wrapper.members[2][0].bias[0] += 1e-6
-    with pytest.raises(ValueError, match=r"made with other settings: the members' weights differ\. Give a new folder"):
+    with pytest.raises(ValueError, match=r"the members' weights differ\. Give a new folder"):
         wrapper.predict(loader(), output=tmp_path, progress=False)
-    with pytest.raises(
-        ValueError, match=r"base was 2\.0 and is now 10.0; n_members was 3 and is now 1; the members' weights"
-    ):
+    with pytest.raises(ValueError, match=r"base was 2\.0 and is now 10.0; n_members was 3 and is now 1"):
         CredalWrapper([network()], base=10).predict(loader(), output=tmp_path, progress=False)
     with pytest.raises(ValueError, match=r"autocast was None and is now 'torch.bfloat16'"):
         wrapper.predict(loader(), output=tmp_path, progress=False, autocast=torch.bfloat16)
@@ -321,7 +319,7 @@ def test_a_folder_from_before_there_was_a_budget_goes_on_with_the_one_of_then(wr
     (tmp_path / "predictions.json").write_text(json.dumps({**manifest, "batches": None}))
     (tmp_path / "part-000002.npz").unlink()
     other = CredalWrapper(wrapper.each_member, max_nodes=7)
-    with pytest.raises(ValueError, match=r"other settings: max_nodes was 20000 and is now 7\. Give"):
+    with pytest.raises(ValueError, match=r"max_nodes was 20000 and is now 7\. Give"):
         other.predict(loader(), output=tmp_path, progress=False)
     of_then = CredalWrapper(wrapper.each_member, max_nodes=20_000)
     assert_same(of_then.predict(loader(), output=tmp_path, progress=False), wrapper(X))
@@ -330,9 +328,7 @@ def test_a_folder_from_before_there_was_a_budget_goes_on_with_the_one_of_then(wr
 
 def test_other_inputs_are_refused(wrapper, tmp_path):
     wrapper.predict(loader(), output=tmp_path, progress=False)
-    with pytest.raises(
-        ValueError, match=r"part-000001.npz was made from other inputs than batch 1.*turn off shuffling"
-    ):
+    with pytest.raises(ValueError, match=r"part-000001.npz .* batch 1.*turn off shuffling"):
         wrapper.predict([X[:3], X[3:6] + 1e-6, X[6:]], output=tmp_path, progress=False)
     with pytest.raises(ValueError, match="contains results of more batches than the 2"):
         wrapper.predict([X[:3], X[3:6]], output=tmp_path, progress=False)
@@ -357,9 +353,7 @@ def test_a_file_in_place_of_the_folder_is_refused(wrapper, tmp_path):
 
 def test_a_folder_with_other_files_is_refused(wrapper, tmp_path):
     (tmp_path / "thesis.txt").write_text("do not touch")
-    with pytest.raises(
-        ValueError, match=r"contains other files \(thesis.txt\) and no predictions\.json; name a new or empty folder"
-    ):
+    with pytest.raises(ValueError, match=r"thesis.txt.* name a new or empty folder"):
         wrapper.predict(loader(), output=tmp_path, progress=False)
     with pytest.raises(ValueError, match="holds no predictions"):
         load_prediction(tmp_path)

@@ -91,7 +91,7 @@ def test_a_row_that_its_own_precision_does_not_allow_is_refused_among_others():
     rows[1][3, 0] = 0.52
     for options in ({}, {"hull": True}, {"gradients": True}):
         wrapper = CredalWrapper([lambda x, p=p: p for p in rows], outputs="probabilities", **options)
-        with pytest.raises(ValueError, match=r"1 of 4 rows of the probabilities of member 1 .* index \(3,\)"):
+        with pytest.raises(ValueError, match=r"1 of 4 rows .* member 1 .* index \(3,\)"):
             wrapper(rows[0])
 
 
@@ -236,7 +236,7 @@ def test_a_hugging_face_ensemble(tmp_path):
     assert_same(wrapper(**batch), expected)
     assert_same(wrapper(transformers.BatchEncoding(batch)), expected)
     assert_same(wrapper.predict([batch, batch], progress=False, returns="torch"), _twice(expected))
-    with pytest.raises(ValueError, match=r"member 0 \(DistilBert\w+\) is in the wrong mode: its layer '[\w.]+dropout'"):
+    with pytest.raises(ValueError, match=r"member 0 \(DistilBert\w+\) .* layer '[\w.]+dropout'"):
         CredalWrapper([model.train() for model in models])(batch)
 
 

@@ -206,7 +206,7 @@ def test_a_body_with_missing_weights_is_refused(stored, tmp_path):
     gone = next(key for key in weights if not key.startswith("classifier") and key.endswith("weight"))
     kept = {key: value for key, value in weights.items() if key != gone}
     save_file(kept, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ValueError, match=rf"lacks 1 weight of {name} in the shape that it needs, the first: {gone}"):
+    with pytest.raises(ValueError, match=rf"lacks 1 weight of {name} .*: {gone}"):
         narrow(name, pretrained=tmp_path)
 
 
@@ -236,7 +236,7 @@ def test_weights_are_checked_without_torch():
 
 
 def test_an_unknown_name_lists_the_names():
-    with pytest.raises(ValueError, match=r"unknown backbone 'vgg19'; there are vgg16, resnet18, resnet50"):
+    with pytest.raises(ValueError, match=r"'vgg19'; there are vgg16, resnet18, resnet50"):
         build_backbone("vgg19", classes=10)
 
 

@@ -93,12 +93,12 @@ def test_members_share_the_body_and_differ_in_the_head(folder):
 
 
 def test_weights_of_another_width_or_with_one_missing_are_refused(folder):
-    with pytest.raises(ValueError, match=r"does not fit efficientnet_lite0: _conv_stem.weight has the shape \(3, 3"):
+    with pytest.raises(ValueError, match=r"efficientnet_lite0: _conv_stem.weight .*\(3, 3"):
         lite(pretrained=folder, width=0.2)
     stored = torch.load(folder / "weights.pth", weights_only=True)
     del stored["_blocks.3._bn1.bias"]
     torch.save(stored, folder / "weights.pth")
-    with pytest.raises(ValueError, match=r"weights.pth does not fit efficientnet_lite0: it has no _blocks.3._bn1.bias"):
+    with pytest.raises(ValueError, match=r"weights.pth .*efficientnet_lite0: .*_blocks.3._bn1.bias"):
         lite(pretrained=folder)
 
 

@@ -37,7 +37,7 @@ def test_the_small_sets_can_be_corrupted_too(corruption):
 
 
 def test_missing_corrupted_files_are_told(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no CIFAR-100-C with fog.npy .*Zenodo.*corruptions\.corrupt"):
+    with pytest.raises(FileNotFoundError, match=r"fog.npy .*Zenodo.*corruptions\.corrupt"):
         load_corrupted("cifar100-c", tmp_path, "fog", 1)
 
 

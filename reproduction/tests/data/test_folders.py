@@ -30,7 +30,7 @@ def test_a_folder_a_class_is_read_in_the_order_of_the_names(tmp_path):
 
 def test_an_incomplete_copy_is_refused(tmp_path):
     write_class_folders(tmp_path / "train", ["cat", "dog"], some_images(2))
-    with pytest.raises(ValueError, match=r"2 folders with images, but CIFAR-10 has 10 classes; is the copy complete"):
+    with pytest.raises(ValueError, match=r"2 folders .*CIFAR-10 has 10 classes; is the copy complete"):
         load_images("cifar10", tmp_path, split="train")
 
 

@@ -54,7 +54,7 @@ def test_the_larger_of_two_packed_sizes_is_taken(tmp_path):
 def test_a_missing_shard_is_noticed(tmp_path):
     for shard in (0, 2):
         write_packed(tmp_path / f"cifar10_train.{shard}.npz", some_images(6), range(6))
-    with pytest.raises(ValueError, match=r"cifar10_train.0.npz, cifar10_train.2.npz: a shard is missing"):
+    with pytest.raises(ValueError, match="a shard is missing"):
         load_images("cifar10", tmp_path, split="train")
 
 

@@ -54,7 +54,7 @@ def test_a_pickle_that_runs_code_is_refused_and_not_run(tmp_path, protocol):
 )
 def test_every_other_name_is_refused(tmp_path, body):
     (tmp_path / "file").write_bytes(body)
-    with pytest.raises(ValueError, match=r"was not read: it asks for [\w.]+, which plain arrays do not need"):
+    with pytest.raises(ValueError, match=r"was not read: it asks for [\w.]+"):
         read_pickle(tmp_path / "file")
 
 

@@ -47,7 +47,7 @@ def test_the_fifteen_ensembles_of_five_use_every_one_of_fifteen_members_five_tim
 
 
 def test_more_members_than_were_trained_are_refused():
-    with pytest.raises(ValueError, match="an ensemble of N = 5 needs at least 5 trained members, there are 3"):
+    with pytest.raises(ValueError, match=r"N = 5 needs at least 5 trained members, there are 3"):
         distinct_combinations(range(3), 5, 15)
 
 

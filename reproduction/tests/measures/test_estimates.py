@@ -57,7 +57,7 @@ def test_shares_stay_between_none_and_all():
 
 
 def test_people_s_answers_come_from_their_file_or_the_reason_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no cifar10h_counts\.npy in .*; download cifar10h-counts\.npy"):
+    with pytest.raises(FileNotFoundError, match=r"download cifar10h-counts\.npy"):
         load_human_counts("cifar10", tmp_path)
     np.save(tmp_path / "cifar10h_counts.npy", np.ones((5, 10), np.int16))
     with pytest.raises(ValueError, match=r"10,000 images, got int16 of shape \(5, 10\)"):

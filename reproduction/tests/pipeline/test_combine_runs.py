@@ -90,14 +90,14 @@ def test_each_group_of_runs_keeps_its_networks_and_provenance(results):
 
 @pytest.mark.parametrize("label", [TABLE, CURVES])
 def test_a_run_that_both_have_is_refused(results, label):
-    with pytest.raises(ValueError, match=r"N = \d, with the seeds \[\d.*\] is in both results and would count twice"):
+    with pytest.raises(ValueError, match=r"N = \d, .*\[\d.*\] is in both results"):
         combine(results["whole"][label], results["later"][label])
 
 
 def test_other_networks_in_the_same_place_are_not_pooled(results):
     later = results["later"][TABLE]
     other = replace(later, cells=tuple(replace(cell, substitutes={"backbone": "resnet18"}) for cell in later.cells))
-    with pytest.raises(ValueError, match=r"a part \(vgg16, .*\) is measured in both in other ways, .*'resnet18'"):
+    with pytest.raises(ValueError, match=r"\(vgg16, .*'resnet18'"):
         combine(results["first"][TABLE], other)
 
 

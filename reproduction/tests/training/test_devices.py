@@ -21,7 +21,7 @@ def test_devices_and_precisions():
     for name in ("foo", "", "cuda:-1"):
         with pytest.raises(ValueError, match=f"device must be 'cpu', 'cuda', .* got '{name}'"):
             find_device(name)
-    with pytest.raises(ValueError, match="device='meta' was asked for and this torch cannot compute there"):
+    with pytest.raises(ValueError, match=r"device='meta' was asked for"):
         find_device("meta")
 
 

@@ -124,9 +124,7 @@ def explosive(name, **options):
 
 def test_nan_names_the_member_and_the_step_and_nothing_is_lost(alone, tmp_path):
     bad = member(seed=1)
-    with pytest.raises(
-        DivergedError, match=r"seed1-\w+ diverged: the loss is not a number at step 5 of 8.*seed"
-    ) as error:
+    with pytest.raises(DivergedError, match=r"seed1-\w+ diverged: .* step 5 of 8.*seed") as error:
         train([SPEC, bad], tmp_path, build=explosive, side_by_side=2, checkpoint_every=0)
     assert f"While training {bad.key}" in error.value.__notes__[0]
     assert read_note(tmp_path / bad.key / "checkpoint.safetensors")["state"]["step"] == 5
@@ -151,7 +149,7 @@ def test_weights_that_are_no_numbers_are_not_stored(tmp_path):
         network[-1].bias.register_hook(lambda gradient: gradient * math.inf)
         return network
 
-    with pytest.raises(DivergedError, match=r"the weights '8.bias' are no longer numbers after step 1"):
+    with pytest.raises(DivergedError, match=r"'8.bias' .* after step 1"):
         train([SPEC], tmp_path, build=infinite, checkpoint_every=0)
     assert files(tmp_path, SPEC) == {"spec.json"}
 

@@ -63,7 +63,5 @@ def test_only_the_parts_that_are_asked_for_are_compared(tmp_path):
     train_models([SPEC], blobs(), tmp_path, build=build, device="cpu", progress=False)
     path = tmp_path / SPEC.key / "model.safetensors"
     check_configuration(path, {"spec": SPEC.as_dict()})
-    with pytest.raises(
-        ValueError, match=r"other settings: data.digest was .*delete that of the network to begin again"
-    ):
+    with pytest.raises(ValueError, match=r"data.digest was .*delete that of the network"):
         check_configuration(path, {"spec": SPEC.as_dict(), "data": blobs(seed=1).fingerprint()})
