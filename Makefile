@@ -6,7 +6,7 @@ BIN := $(VENV)/$(SCRIPTS)
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test check format bench attack oldest newest wheel tag workflows clean
+.PHONY: help setup demo docs test test-fast check format bench attack oldest newest wheel tag workflows clean
 
 help:  ## show this list
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,8 +23,14 @@ demo: setup  ## run the main job on an embedded example
 
 # Some hundred processes import the same modules: byte code is kept, also where the environment says otherwise.
 # Three workers on two cores: one of them mostly waits for Ray, servers and other processes.
-test: setup  ## run the tests
+test: setup  ## run all tests
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal
+
+# What changes of the numbers and of their promises break: no adapter, no file, no server.
+FAST_TESTS := tests/core tests/kernels tests/checks tests/guard tests/evaluation
+
+test-fast: setup  ## run the tests of the numbers alone, which start no processes: within a minute
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not processes' $(FAST_TESTS)
 
 check: setup  ## lint, formatting, types
 	$(BIN)/ruff check .

@@ -35,6 +35,11 @@ LONG = (
 )  # fmt: skip
 
 
+def pytest_configure(config):
+    """Name the marker of what `make test-fast` leaves out."""
+    config.addinivalue_line("markers", "processes: starts other processes")
+
+
 def pytest_collection_finish():
     """From here on the garbage collector works, and leaves alone what was imported."""
     gc.freeze()

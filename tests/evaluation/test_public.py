@@ -38,6 +38,7 @@ def test_results_are_frozen():
         metrics.auroc = 0.0
 
 
+@pytest.mark.processes
 def test_import_is_light():
     code = "import sys, credalens.evaluation; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()

@@ -44,6 +44,7 @@ def run(code, **environment):
     return result.stdout.strip()
 
 
+@pytest.mark.processes
 def test_entry_points_are_kept_for_the_next_process_and_helpers_are_not(tmp_path):
     """In the folder that ours or Numba's variable names, and ours goes first."""
     ours, numbas = tmp_path / "ours", tmp_path / "numbas"
@@ -54,6 +55,7 @@ def test_entry_points_are_kept_for_the_next_process_and_helpers_are_not(tmp_path
     assert file.name.startswith("members.intersect_rows.")
 
 
+@pytest.mark.processes
 def test_a_folder_that_cannot_be_written_is_read(tmp_path):
     """Also by another user on another machine, as the folder holds nothing of either; and other processors find nothing."""
     assert run(NOT_WRITABLE + INTERSECT, CREDALENS_KERNEL_CACHE=tmp_path) == COMPILED

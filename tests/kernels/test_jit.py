@@ -13,6 +13,7 @@ from credalens.kernels.simd.jit import OPTIONS, kernel
 from tests.kernels.test_cache import run
 
 
+@pytest.mark.processes
 def test_neither_a_second_process_nor_another_number_of_classes_compiles_anything():
     """In the folder that all processes share, so that nothing is compiled for this test alone."""
     code = """

@@ -241,6 +241,7 @@ for dtype in (np.float64, np.float32):
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the system for memory that must not be touched")
 def test_nothing_is_read_or_written_next_to_an_array():
     """Members, results and scratch memory at the very beginning and end of pages: a lane too far would end the process."""
@@ -251,6 +252,7 @@ def test_nothing_is_read_or_written_next_to_an_array():
     assert result.returncode == 0, (result.returncode, result.stderr)
 
 
+@pytest.mark.processes
 def test_memory_that_is_not_cleared_does_not_show():
     """Fresh memory filled with another byte by the system's allocator: the same numbers."""
     code = """
