@@ -3,6 +3,7 @@
 import json
 import math
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ scores = st.lists(st.one_of(st.integers(0, 3).map(float), st.floats(allow_nan=Fa
 TOLERANCE = 2.0**-17
 
 
+@cache
 def cell(score, half):
     """The cell of a score, four tolerances wide; cells of the other grid are half a cell further."""
     place = math.copysign(math.log1p(abs(score)), score) / (4 * TOLERANCE)
@@ -203,9 +205,7 @@ def test_p_values_of_scores_as_dense_as_the_tolerance_keep_their_level(method, s
 
 def test_scores_of_a_small_scale_ask_for_a_tolerance():
     scores = 1e-6 * np.random.default_rng(13).normal(size=500)
-    with pytest.warns(
-        UserWarning, match=r"scores differ by .* at most, and differences of 7.63e-06 count as rounding: give tol"
-    ):
+    with pytest.warns(UserWarning, match=r"differences of 7.63e-06 .* give tol"):
         DriftAlarm(scores)
     alarm = DriftAlarm(scores, tolerance=1e-12)
     alarm.update(scores[:100] + 3e-6)
@@ -223,7 +223,7 @@ def test_some_scores_of_a_stream_may_be_rougher_than_the_rest():
     assert not alarm.alarm
     alarm.update(scores[300:] + 3e-3)
     assert alarm.alarm_at > 300
-    with pytest.raises(ValueError, match=r"an online alarm compares all scores on one grid.*tolerance=0\.004"):
+    with pytest.raises(ValueError, match=r"an online alarm .*tolerance=0\.004"):
         DriftAlarm(scores).update(scores, tolerance=4e-3)
 
 
