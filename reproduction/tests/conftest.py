@@ -47,6 +47,10 @@ def _reproduce_everything(folder):
 
     from credalens_paper.pipeline.engines import TorchEngine
     from credalens_paper.pipeline.measure_entries import reproduce
+    from credalens_paper.results import drawing
+
+    def draw_first_panel(panels, *options, draw_grid=drawing._draw_grid):
+        return draw_grid(panels[:1], *options)
 
     options = {"preset": TINY, "out": folder, "measures": ["GH"], "paper_solver": True, "threads": 1}
     threads = torch.get_num_threads()
@@ -54,6 +58,7 @@ def _reproduce_everything(folder):
     try:
         with pytest.MonkeyPatch.context() as patch:
             _hurry(patch)
+            patch.setattr(drawing, "_draw_grid", draw_first_panel)
             outcome = reproduce(["all"], engine=TorchEngine(device="cpu"), **options)
     finally:
         torch.set_num_threads(threads)
