@@ -204,14 +204,14 @@ def test_guards_that_decide_differently_have_different_digests():
 )
 def test_fields_that_make_no_guard_are_refused(tmp_path, changes, message):
     path = tmp_path / "guard.json"
-    SavedFormat("guard", 3).write(path, {**GUARD.saved_fields(), **changes})
+    SavedFormat("guard", 4).write(path, {**GUARD.saved_fields(), **changes})
     with pytest.raises(ValueError, match=rf"guard.json .*credalens-guard-4.*{re.escape(message)}"):
         Guard.load(path)
 
 
 def test_a_newer_file_says_so(tmp_path):
-    SavedFormat("guard", 4).write(tmp_path / "guard.json", GUARD.saved_fields())
-    with pytest.raises(ValueError, match=r"credalens-guard-4.* Update credalens"):
+    SavedFormat("guard", 5).write(tmp_path / "guard.json", GUARD.saved_fields())
+    with pytest.raises(ValueError, match=r"credalens-guard-5.* Update credalens"):
         Guard.load(tmp_path / "guard.json")
 
 
