@@ -171,6 +171,8 @@ def test_earlier_names_still_read_with_a_warning(found):
         assert found.calibration.intersection is found.calibration.credal
     with pytest.warns(DeprecationWarning, match="ByMethod.classical is now .averaged"):
         assert found.selective.total.of("classical") is found.selective.total.averaged
+    with pytest.warns(DeprecationWarning, match="ScoreQuality.averaging is now .averaged"):
+        assert found.scores[0].averaging is found.scores[0].averaged
 
 
 def test_nats_scale_uncertainty_and_leave_ranks(data, found):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from credalens.evaluation.data_sets import ScoredSet, score_name
 from credalens.evaluation.intervals import Resampling, resample
 from credalens.evaluation.labelled import SelectiveMetrics, selective_metrics
 from credalens.evaluation.ood import OODMetrics, compare_auroc, ood_metrics, pr_curve, roc_curve
-from credalens.evaluation.results import DETECTORS, METHODS, ByMethod, Comparison, Interval, Result
+from credalens.evaluation.results import DETECTORS, METHODS, ByMethod, Comparison, Interval, Result, renamed
 
 POINTS, BINS = 160, 40
 SPREAD_OUT: Final = 0.995
@@ -158,6 +158,7 @@ class ScoreQuality(Result):
     averaged: bool
     ood: dict[str, OODMetrics]
     selective: SelectiveMetrics | None
+    averaging: ClassVar[Any] = renamed("averaging", "averaged")
 
 
 def score_qualities(
