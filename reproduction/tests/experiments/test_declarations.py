@@ -9,7 +9,7 @@ import pytest
 
 from credalens_paper.experiments.cell_keys import CellKey, better_side
 from credalens_paper.experiments.ensembles import ensembles, evaluation_sets
-from credalens_paper.experiments.figures import FIGURES, ConceptFigure, SeverityFigure, SimplexFigure
+from credalens_paper.experiments.figures import FIGURES, ModelFigure, SeverityFigure
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
 from credalens_paper.experiments.presets import PRESETS, get_preset
 from credalens_paper.experiments.tables import TABLES
@@ -56,11 +56,7 @@ def test_the_baseline_of_a_hartley_cell_is_mutual_information_without_reduction(
 def cells_of(figure):
     if isinstance(figure, SeverityFigure):
         return [cell for panel in figure.panels for _, cell in panel.series]
-    if isinstance(figure, SimplexFigure):
-        return list(figure.models)
-    if isinstance(figure, ConceptFigure):
-        return []
-    return list(figure.models) if hasattr(figure, "models") else [figure.model]
+    return list(figure.models) if isinstance(figure, ModelFigure) else []
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -21,9 +21,9 @@ __all__ = ["reproduce"]
 NOTHING_MEASURED, TIME_IS_UP = 1, 3
 
 
-def _option(text: str, metavar: str | None = None, /, *names: str, panel: str | None = None, **more: Any) -> Any:
+def _option(text: str, metavar: str | None = None, /, *names: str) -> Any:
     """An option without a default to show."""
-    return typer.Option(*names, metavar=metavar, help=text, show_default=False, rich_help_panel=panel, **more)
+    return typer.Option(*names, metavar=metavar, help=text, show_default=False)
 
 
 def _size(text: str, *, least: int = 1) -> Any:
@@ -117,7 +117,6 @@ def reproduce(
     from credalens_paper.experiments.index import check_labels
     from credalens_paper.experiments.presets import get_preset
     from credalens_paper.pages.result_page import render_result
-    from credalens_paper.pipeline import measure_entries as pipeline
     from credalens_paper.results.records import read_repeated, read_results
 
     on_ray = check_engine(engine, address=address, cpus=cpus, gpus=gpus)
@@ -154,38 +153,41 @@ def reproduce(
         raise typer.BadParameter(
             "--side-by-side is for --engine local; on Ray, --gpus 0.2 puts five networks on a GPU."
         )
-    options: dict[str, Any] = {
-        "data_folder": data_folder,
-        "pretrained": pretrained,
-        "measures": measure or [],
-        "stop_after": "train" if only_train else "predict" if only_predict else None,
-        "time_limit": time_limit,
-        "threads": threads,
-    }
-    pipeline.check_options(**options)
-    check_folder(out)
-    try:
-        with ExitStack() as cluster:
-            from credalens.engines.cluster import ray_cluster
-            from credalens_paper.pipeline.engines import RayPool, TorchEngine
 
-            machine: dict[str, Any] = {"device": device, "compile": compiled}
-            pool: dict[str, Any] = {}
-            if on_ray:  # connected to the cluster while the block lasts
-                cluster.enter_context(ray_cluster(address))
-                pool = {"pool": RayPool(**machine, cpus=cpus, gpus=gpus)}
-            trainer = TorchEngine(**machine, side_by_side=side_by_side, **pool)
-            options |= {"preset": size, "out": out, "engine": trainer, "paper_solver": paper_solver, "dtype": dtype}
-            outcome = pipeline.reproduce(wanted, **options, log=_log, finished=show)
+    from credalens.engines.cluster import ray_cluster
+    from credalens_paper.pipeline import measure_entries
+    from credalens_paper.pipeline.engines import RayPool, TorchEngine
+    from credalens_paper.pipeline.plan import LEFT_OUT
+
+    check_folder(out)
+    stop_after = "train" if only_train else "predict" if only_predict else None
+    machine: dict[str, Any] = {"device": device, "compile": compiled}
+    try:
+        with ray_cluster(address) if on_ray else nullcontext():
+            pool: dict[str, Any] = {"pool": RayPool(**machine, cpus=cpus, gpus=gpus)} if on_ray else {}
+            outcome = measure_entries.reproduce(
+                wanted,
+                preset=size,
+                data_folder=data_folder,
+                out=out,
+                engine=TorchEngine(**machine, side_by_side=side_by_side, **pool),
+                pretrained=pretrained,
+                measures=measure or [],
+                paper_solver=paper_solver,
+                stop_after=stop_after,
+                time_limit=time_limit,
+                dtype=dtype,
+                threads=threads,
+                log=_log,
+                finished=show,
+            )
     except KeyboardInterrupt:
         _log("interrupted; the same command goes on from here when it is given again.")
         raise typer.Exit(130) from None
     _write(outcome.results, outcome.unfinished, markdown, as_json=as_json)
     if outcome.timed_out:
         raise typer.Exit(TIME_IS_UP)
-    if options["stop_after"] is None and all(result.status == "not measured" for result in outcome.results):
-        from credalens_paper.pipeline.plan import LEFT_OUT
-
+    if stop_after is None and all(result.status == "not measured" for result in outcome.results):
         reasons = [part.reason for result in outcome.results for part in result.parts if part.reason is not None]
         first = next((reason for reason in reasons if LEFT_OUT not in reason), reasons[0])  # out of focus comes last
         _log(f"nothing was measured: {first}.")

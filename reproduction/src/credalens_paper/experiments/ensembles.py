@@ -18,6 +18,7 @@ from credalens_paper.data import DATA_SETS
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.preparations import EVERY, SEVEREST, TRAINED
 from credalens_paper.experiments.presets import Preset
+from credalens_paper.experiments.tables import OOD
 from credalens_paper.training.spec import TrainSpec
 
 TRAINED_AS: Final = {"DE": "snn", "BNNR": "bnnr", "BNNF": "bnnf", "EDD": "edd", "EDD-Fair": "edd_fair"}
@@ -67,6 +68,11 @@ def evaluation_sets(
     return tuple(
         EvaluationSet(substitute, kind, level, preparation) for kind in preset.corruptions for level in severities
     )
+
+
+def ood_sets(preset: Preset, /) -> tuple[EvaluationSet, ...]:
+    """The sets behind those that the paper's OOD detection is about."""
+    return tuple(images for name in OOD for images in evaluation_sets(name, preset))
 
 
 @dataclass(frozen=True)

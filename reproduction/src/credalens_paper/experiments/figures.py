@@ -38,37 +38,18 @@ class SeverityFigure:
 
 
 @dataclass(frozen=True)
-class DensityFigure:
-    """Densities of EU and TU inside and outside the distribution, classical and credal."""
+class ModelFigure:
+    """Predictions of some models.
+
+    :ivar shows: "densities" of EU and TU inside and outside the distribution, classical and credal; "pia", credal EU and TU
+        for several numbers of classes that it keeps; "simplex", a right, a wrong and an OOD prediction of two ensemble sizes in
+        the triangle; "bars", all members' probabilities of one test image and of its corrupted version.
+    """
 
     label: str
-    models: tuple[CellKey, ...]
-
-
-@dataclass(frozen=True)
-class PiaFigure:
-    """Credal EU and TU for several numbers of classes that PIA keeps."""
-
-    label: str
-    model: CellKey
-    kept: tuple[int, ...] = REDUCED
-
-
-@dataclass(frozen=True)
-class SimplexFigure:
-    """A right, a wrong and an OOD prediction of two ensemble sizes in the triangle."""
-
-    label: str
+    shows: str
     models: tuple[CellKey, ...]
     many: bool = False
-
-
-@dataclass(frozen=True)
-class BarsFigure:
-    """All members' probabilities of one test image and of its corrupted version."""
-
-    label: str
-    model: CellKey
 
 
 @dataclass(frozen=True)
@@ -79,7 +60,7 @@ class ConceptFigure:
     panels: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-Figure = SeverityFigure | DensityFigure | PiaFigure | SimplexFigure | BarsFigure | ConceptFigure
+Figure = SeverityFigure | ModelFigure | ConceptFigure
 
 
 def _model(backbone: str, method: str = "DE", N: int | None = 5, id_set: str = C10) -> CellKey:
@@ -127,9 +108,9 @@ _IN_ORDER: Final[tuple[Figure, ...]] = (
     SeverityFigure("ece_cifar10_full", _small(("ECE",))),
     SeverityFigure("OODEUTUDEFull", _large(DETECTION, "EU")),
     SeverityFigure("ece_cifar10_100_de", _large(("ECE",))),
-    SimplexFigure("OODEUTUDEFullRebuttal", (_model("resnet50", N=5), _model("resnet50", N=25)), many=True),
-    SimplexFigure("OODEUTUBNNFullRebuttal", (_model("vgg16", "BNNR", 10), _model("vgg16", "BNNR", 50))),
-    BarsFigure("ProbabilityPlot", _model("resnet18")),
+    ModelFigure("OODEUTUDEFullRebuttal", "simplex", (_model("resnet50", N=5), _model("resnet50", N=25)), many=True),
+    ModelFigure("OODEUTUBNNFullRebuttal", "simplex", (_model("vgg16", "BNNR", 10), _model("vgg16", "BNNR", 50))),
+    ModelFigure("ProbabilityPlot", "bars", (_model("resnet18"),)),
     SeverityFigure(
         "AblationStudyEnsemble",
         tuple(_panel(f"N = {N}", _model("resnet50", N=N), "ECE") for N in SIZES),
@@ -137,11 +118,11 @@ _IN_ORDER: Final[tuple[Figure, ...]] = (
     ),
     SeverityFigure("OODTUVggRes", _small(DETECTION, "TU")),
     SeverityFigure("OODTUDEFull", _large(DETECTION, "TU")),
-    DensityFigure("entropy_plots_cifar10", tuple(_model(backbone) for backbone in LARGE)),
-    DensityFigure("entropy_plots_cifar100", tuple(_model(backbone, id_set=C100) for backbone in LARGE)),
+    ModelFigure("entropy_plots_cifar10", "densities", tuple(_model(backbone) for backbone in LARGE)),
+    ModelFigure("entropy_plots_cifar100", "densities", tuple(_model(backbone, id_set=C100) for backbone in LARGE)),
     SeverityFigure("nll_cifar10_full", _small(("NLL",))),
     SeverityFigure("nll_cifar10_100_de", _large(("NLL",))),
-    PiaFigure("PIA", _model("resnet50", id_set=C100)),
+    ModelFigure("PIA", "pia", tuple(replace(_model("resnet50", id_set=C100), J=J) for J in REDUCED)),
     ConceptFigure(
         "Concept comparisons",
         (("Credal wrapper: probability intervals", ("intervals", "polygon")), ("Convex hull", ("hull",))),

@@ -20,7 +20,7 @@ from credalens.evaluation.which_score import mean_ranks
 from credalens.plots import new_figure, themed
 from credalens.plots.axes import add_legend, dash, marker, name_axes, open_axes
 from credalens_paper.experiments.cell_keys import display_name
-from credalens_paper.experiments.own_tables import UNCERTAINTIES
+from credalens_paper.experiments.own_entries import UNCERTAINTIES
 from credalens_paper.measures.guarding import RATE
 from credalens_paper.pages.comparisons import DATA, DISTANCES, catalogue, ranking
 from credalens_paper.pages.lookup import means_of, numbers_of

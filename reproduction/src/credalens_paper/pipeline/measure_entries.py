@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from credalens.checks.options import check_threads
 from credalens_paper.backbones import find_pretrained, open_pretrained
@@ -18,10 +18,15 @@ from credalens_paper.experiments.index import ENTRIES, check_labels
 from credalens_paper.experiments.own_entries import Exactness
 from credalens_paper.experiments.presets import Preset, get_preset
 from credalens_paper.experiments.tables import Table
-
-if TYPE_CHECKING:
-    from credalens_paper.pipeline.plan import Workbench
-    from credalens_paper.results.records import Result
+from credalens_paper.pipeline import engines
+from credalens_paper.pipeline.fill.exactness import exactness_result
+from credalens_paper.pipeline.fill.figure import figure_result
+from credalens_paper.pipeline.fill.table import table_result
+from credalens_paper.pipeline.job import Deadline, Job, TimeIsUp
+from credalens_paper.pipeline.plan import StopHere, Workbench
+from credalens_paper.pipeline.runs import Evaluator
+from credalens_paper.results.records import Result
+from credalens_paper.results.store import Store
 
 MEASURES: Final = ("GH",)
 STAGES: Final = ("train", "predict")
@@ -60,26 +65,21 @@ def reproduce(
     work; the same call goes on. `measures` adds other credal measures ("GH") to the tables of OOD detection, and
     `paper_solver` the paper's local solver on a subsample. `pretrained` is the folder of weights for the entries that start
     from some: ResNet-50 on ImageNet, EfficientNet-Lite0. `engine` trains and predicts (by default with torch).
-    `finished` is called with every result.
+    `finished` is called with every result. Options that would fail it later are refused at once.
     """
-    from credalens_paper.pipeline.engines import TorchEngine
-    from credalens_paper.pipeline.job import Deadline, Job, TimeIsUp
-    from credalens_paper.pipeline.plan import StopHere, Workbench
-    from credalens_paper.pipeline.runs import Evaluator
-    from credalens_paper.results.store import Store
-
     wanted, size = check_labels(labels), get_preset(preset)
-    check_options(
-        data_folder=data_folder,
-        pretrained=pretrained,
-        measures=measures,
-        stop_after=stop_after,
-        time_limit=time_limit,
-        threads=threads,
-    )
-    store = Store(Path(out) / size.name, dtype=dtype)
-    job = Job(store, size, data_folder, engine or TorchEngine(), threads, Deadline(time_limit), log)
+    check_threads(threads)
+    if unknown := sorted(set(measures) - set(MEASURES)):
+        raise ValueError(f"no other measure {unknown[0]!r}; there is {', '.join(MEASURES)}")
+    if stop_after is not None and stop_after not in STAGES:
+        raise ValueError(f"one can stop after {' or '.join(STAGES)}, got {stop_after!r}")
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"the time limit is a positive number of seconds, got {time_limit!r}")
+    if data_folder is not None and not Path(data_folder).is_dir():
+        raise NotADirectoryError(f"the data folder {data_folder} does not exist; name the one that holds the data sets")
     weights = None if pretrained is None else open_pretrained(pretrained, find_pretrained(pretrained))
+    store = Store(Path(out) / size.name, dtype=dtype)
+    job = Job(store, size, data_folder, engine or engines.TorchEngine(), threads, Deadline(time_limit), log)
     work = Workbench(job, Evaluator(job), weights, stop_after)
     results: list[Result] = []
     unfinished: dict[str, str] = {}
@@ -98,36 +98,8 @@ def reproduce(
     return Outcome(results, unfinished)
 
 
-def check_options(
-    *,
-    data_folder: str | Path | None,
-    pretrained: str | None,
-    measures: Sequence[str],
-    stop_after: str | None,
-    time_limit: float | None,
-    threads: int | None,
-) -> None:
-    """Refuse options of `reproduce` that would fail it later: hours may lie between its start and their use."""
-    check_threads(threads)
-    unknown = sorted(set(measures) - set(MEASURES))
-    if unknown:
-        raise ValueError(f"no other measure {unknown[0]!r}; there is {', '.join(MEASURES)}")
-    if stop_after is not None and stop_after not in STAGES:
-        raise ValueError(f"one can stop after {' or '.join(STAGES)}, got {stop_after!r}")
-    if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"the time limit is a positive number of seconds, got {time_limit!r}")
-    if data_folder is not None and not Path(data_folder).is_dir():
-        raise NotADirectoryError(f"the data folder {data_folder} does not exist; name the one that holds the data sets")
-    if pretrained is not None:
-        find_pretrained(pretrained)
-
-
 def _measure(work: Workbench, label: str, measures: Sequence[str], paper_solver: bool) -> Result:
     """Measure an entry by the function for what it is declared as."""
-    from credalens_paper.pipeline.fill.exactness import exactness_result
-    from credalens_paper.pipeline.fill.figure import figure_result
-    from credalens_paper.pipeline.fill.table import table_result
-
     entry = ENTRIES[label]
     if isinstance(entry, Table):
         return table_result(work, entry, measures=measures, paper_solver=paper_solver)

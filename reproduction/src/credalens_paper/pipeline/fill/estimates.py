@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from credalens.core.scores import SCORES
 from credalens_paper.experiments.cell_keys import CellKey, display_name
 from credalens_paper.experiments.ensembles import EvaluationSet
-from credalens_paper.experiments.own_entries import DetectionEntry, EstimatesEntry
+from credalens_paper.experiments.own_entries import EstimatesEntry
 from credalens_paper.measures.assessment import Extras
 from credalens_paper.measures.estimates import Estimate, auroc_estimates, correlation_estimates, share_estimate
 from credalens_paper.measures.guarding import Halves
@@ -50,7 +50,7 @@ def estimate_panels(work: Workbench, entry: EstimatesEntry, /) -> Measured:
     """Make the predictions, measure every model that has them, and draw what was measured."""
     plans = [work.plan(model) for model in entry.models]
     work.make(plans)
-    measure = _detection if isinstance(entry, DetectionEntry) else _disagreement
+    measure = {"detection": _detection, "disagreement": _disagreement}[entry.of]
     pairs = zip(entry.models, plans, strict=True)
     panels = [panel for model, plan in pairs for panel in _panels(work, measure, model, plan)]
     drawn = [panel for panel in panels if panel.estimates]

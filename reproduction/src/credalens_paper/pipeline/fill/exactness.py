@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from credalens_paper.experiments.cell_keys import CellKey
-from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets
+from credalens_paper.experiments.ensembles import EvaluationSet, ood_sets
 from credalens_paper.experiments.own_entries import SOLVER_RUNS, Exactness
-from credalens_paper.experiments.tables import OOD
 from credalens_paper.json_records import from_json, to_json
 from credalens_paper.measures.exactness import WRONG, reduce_rows, reduction_effect, solve, solver_effect, solver_errors
 from credalens_paper.pipeline.plan import Plan, Workbench
@@ -24,8 +23,7 @@ Sets = tuple[EvaluationSet, ...]
 
 def exactness_result(work: Workbench, entry: Exactness, /) -> ExactnessResult:
     """Both comparisons for every model whose predictions are stored or can be made; a reason for the others."""
-    sets = tuple(images for name in OOD for images in evaluation_sets(name, work.job.preset))
-    plans = [work.plan(cell, sets=sets) for cell, _ in entry.models]
+    plans = [work.plan(cell, sets=ood_sets(work.job.preset)) for cell, _ in entry.models]
     work.make(plans)
     parts = tuple(_part(work, entry, *model, plan) for model, plan in zip(entry.models, plans, strict=True))
     return ExactnessResult(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from credalens.plots import merge_to_three
 from credalens_paper.experiments import figures as declared
 from credalens_paper.experiments.cell_keys import CellKey, display_name
-from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets
+from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets, ood_sets
 from credalens_paper.experiments.index import DESCRIPTIONS, Drawn
-from credalens_paper.experiments.own_entries import DetectionEntry, DisagreementEntry
+from credalens_paper.experiments.own_entries import EstimatesEntry
 from credalens_paper.experiments.preparations import EVERY
-from credalens_paper.experiments.tables import OOD
 from credalens_paper.pipeline.fill.estimates import estimate_panels
 from credalens_paper.pipeline.fill.table import statistics
 from credalens_paper.pipeline.plan import ALL, Measured, Plan, Workbench
@@ -24,15 +23,12 @@ from credalens_paper.pipeline.runs import Run, assess, members_of
 from credalens_paper.results import drawing
 from credalens_paper.results.records import FigureResult, Line, Panel
 
-if TYPE_CHECKING:
-    pass
-
 Array = NDArray[Any]
 VISIBLE: Final = 0.1
 """A probability that shows in a triangle."""
 
 
-def simplex_panels(work: Workbench, figure: declared.SimplexFigure, /) -> Measured:
+def _simplex(work: Workbench, figure: declared.ModelFigure) -> Measured:
     """The figure of triangles and its members, or the reason why there is none."""
     outside = evaluation_sets("svhn", work.job.preset)
     plans = [work.plan(model, sets=outside, many=figure.many, most=1) for model in figure.models]
@@ -104,9 +100,10 @@ def _median(scores: Array, wanted: Array, otherwise: Array) -> int:
     return int(among[np.argsort(scores[among], kind="stable")[len(among) // 2]])
 
 
-def bars_panels(work: Workbench, figure: declared.BarsFigure, /) -> Measured:
+def _bars(work: Workbench, figure: declared.ModelFigure) -> Measured:
     """The figure of bars and its members, or the reason why there is none."""
-    plan = work.plan(figure.model, sets=evaluation_sets(f"{figure.model.id_set}-c", work.job.preset), most=1)
+    [model] = figure.models
+    plan = work.plan(model, sets=evaluation_sets(f"{model.id_set}-c", work.job.preset), most=1)
     work.make([plan])
     if not work.whole_runs(plan):
         return [plan], [Panel(title=figure.label, reason=plan.reason)], None
@@ -156,7 +153,8 @@ QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 def figure_result(work: Workbench, figure: Drawn, /) -> FigureResult:
     """Make what a figure shows, draw it into the store, and give its numbers; a reason where nothing can be shown."""
-    plans, panels, picture = MEASURES[type(figure)](work, figure)
+    kind = figure.shows if isinstance(figure, declared.ModelFigure) else type(figure)
+    plans, panels, picture = MEASURES[kind](work, figure)
     store, preset, panels = work.job.store, work.job.preset, tuple(panels)
     files = () if picture is None else drawing.save_picture(picture, store, figure.label, preset)
     return FigureResult(
@@ -218,16 +216,12 @@ def _titled(work: Workbench, title: str, cell: CellKey) -> Panel:
     return Panel(title=title, keys=cell, substitutes=work.substitutes(cell))
 
 
-def _densities(work: Workbench, figure: declared.DensityFigure) -> Measured:
-    plans = [work.plan(model, sets=_ood_sets(work)) for model in figure.models]
+def _densities(work: Workbench, figure: declared.ModelFigure) -> Measured:
+    plans = [work.plan(model, sets=ood_sets(work.job.preset)) for model in figure.models]
     work.make(plans)
     panels = [panel for model, plan in zip(figure.models, plans, strict=True) for panel in _density(work, model, plan)]
     drawn = [(panel, scores) for panel, scores in panels if scores]
     return plans, [panel for panel, _ in panels], drawing.draw_densities(drawn) if drawn else None
-
-
-def _ood_sets(work: Workbench) -> tuple[EvaluationSet, ...]:
-    return tuple(images for name in OOD for images in evaluation_sets(name, work.job.preset))
 
 
 def _density(work: Workbench, model: CellKey, plan: Plan) -> list[tuple[Panel, Scores]]:
@@ -260,8 +254,8 @@ def _quantiles(values: NDArray[Any]) -> dict[str, float]:
     return {f"{share:g}": float(value) for share, value in zip(QUANTILES, np.quantile(values, QUANTILES), strict=True)}
 
 
-def _pia(work: Workbench, figure: declared.PiaFigure) -> Measured:
-    plans = [work.plan(replace(figure.model, J=J), sets=_ood_sets(work)) for J in figure.kept]
+def _pia(work: Workbench, figure: declared.ModelFigure) -> Measured:
+    plans = [work.plan(model, sets=ood_sets(work.job.preset)) for model in figure.models]
     work.make(plans)
     runs = [work.whole_runs(plan) for plan in plans]
     for plan, whole in zip(plans, runs, strict=True):
@@ -277,14 +271,13 @@ def _pia(work: Workbench, figure: declared.PiaFigure) -> Measured:
     return plans, [panel for panel, _ in panels], drawing.draw_pia(panels)
 
 
-MEASURES: Final[Mapping[type[Any], Callable[[Workbench, Any], Measured]]] = {
+MEASURES: Final[Mapping[str | type[Any], Callable[[Workbench, Any], Measured]]] = {
     declared.SeverityFigure: _severities,
-    declared.DensityFigure: _densities,
-    declared.PiaFigure: _pia,
-    declared.SimplexFigure: simplex_panels,
-    declared.BarsFigure: bars_panels,
+    "densities": _densities,
+    "pia": _pia,
+    "simplex": _simplex,
+    "bars": _bars,
     declared.ConceptFigure: _concept,
-    DetectionEntry: estimate_panels,
-    DisagreementEntry: estimate_panels,
+    EstimatesEntry: estimate_panels,
 }
-"""By the kind of a declaration what makes its panels, its picture and the plans they come from."""
+"""By the kind of a declaration, or what it shows of models, what makes its panels, its picture and the plans they come from."""
