@@ -14,15 +14,8 @@ from credalens_paper.experiments.cell_keys import display_name, is_better
 from credalens_paper.experiments.index import file_name
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
 from credalens_paper.experiments.tables import BOTH, SMALL
+from credalens_paper.pages import comparisons
 from credalens_paper.pages.claims import claims_table
-from credalens_paper.pages.comparisons import (
-    comparisons,
-    losses_table,
-    networks_table,
-    predictions_table,
-    ranking_table,
-    tally_table,
-)
 from credalens_paper.pages.lookup import numbers_of
 from credalens_paper.pages.markdown import joined, markdown_table, value_text
 from credalens_paper.pages.origin_lines import absent_line, machine_of, substitutes_text
@@ -171,17 +164,17 @@ def _machines(results: Sequence[Result]) -> str:
 
 def _together(results: Sequence[Result]) -> str:
     """Numbers over all entries, those that were measured again included: scores, networks, predictions, claims, losses."""
-    compared = comparisons(results)
+    compared = comparisons.comparisons(results)
     won, lost = (sum(entry.ours.better == side for entry in compared) for side in ("credal", "classical"))
     sections = {
-        "Which score": (ranking_table(results), ABOUT_RANKS),
-        "Networks": (networks_table(results), ABOUT_NETWORKS),
-        "Predictions": (predictions_table(results), ABOUT_PREDICTIONS),
+        "Which score": (comparisons.ranking_table(results), ABOUT_RANKS),
+        "Networks": (comparisons.networks_table(results), ABOUT_NETWORKS),
+        "Predictions": (comparisons.predictions_table(results), ABOUT_PREDICTIONS),
         "The paper's claims": (claims_table(results), ""),
         "Wins and losses": (
-            tally_table(compared),
+            comparisons.tally_table(compared),
             f"Of {len(compared)} comparisons credal wins {won} and loses {lost}.",
         ),
-        "Every comparison that credal loses": (losses_table(compared), ""),
+        "Every comparison that credal loses": (comparisons.losses_table(compared), ""),
     }
     return joined(TOGETHER, *(joined(f"## {title}", *parts) for title, parts in sections.items() if parts[0]))

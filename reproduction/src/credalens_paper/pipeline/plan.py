@@ -22,16 +22,8 @@ from credalens_paper.experiments.ensembles import (
 from credalens_paper.experiments.presets import METHODS
 from credalens_paper.measures.assessment import TRIM, number_name
 from credalens_paper.origin import Hardware
+from credalens_paper.pipeline import networks
 from credalens_paper.pipeline.job import Job
-from credalens_paper.pipeline.networks import (
-    is_diverged,
-    is_predicted,
-    is_whole,
-    missing_predictions,
-    predict,
-    train,
-    training_record,
-)
 from credalens_paper.pipeline.runs import Evaluator, Run, evaluate_all
 from credalens_paper.results.records import RUNS, Panel, Part, Provenance, TrainedModels, status_of
 
@@ -123,15 +115,17 @@ class Workbench:
             for run in plan.available:
                 for images in self._unmeasured(run, plan.sets, plan.name):
                     names.setdefault(run, {}).setdefault(images, set()).add(plan.name)
-        missing = missing_predictions(self.job, [(run.ensemble, (run.inside, *sets)) for run, sets in names.items()])
-        for stage, work in {"train": train, "predict": predict}.items():
+        missing = networks.missing_predictions(
+            self.job, [(run.ensemble, (run.inside, *sets)) for run, sets in names.items()]
+        )
+        for stage, work in {"train": networks.train, "predict": networks.predict}.items():
             work(self.job, missing)
             if self.stop_after == stage:
                 raise StopHere(stage)
         wanted = [
             (run, sorted(images for images, asked in sets.items() if any(asked)), frozenset().union(*sets.values()))
             for run, sets in names.items()
-            if any(map(any, sets.values())) and is_whole(self.job, run.ensemble)
+            if any(map(any, sets.values())) and networks.is_whole(self.job, run.ensemble)
         ]
         evaluate_all(self.evaluator, wanted)
 
@@ -146,7 +140,7 @@ class Workbench:
 
     def whole_runs(self, plan: Plan, /) -> list[Run]:
         """The available runs that did not diverge."""
-        return [run for run in plan.available if is_whole(self.job, run.ensemble)]
+        return [run for run in plan.available if networks.is_whole(self.job, run.ensemble)]
 
     def substitutes(self, cell: CellKey, /) -> dict[str, Any]:
         """The keys of a cell that the preset puts something else in the place of."""
@@ -157,8 +151,14 @@ class Workbench:
         """The last fields of every result: the networks behind it, whether all is measured, where it was put together."""
         stored: dict[Ensemble, Run] = {}
         for run in dict.fromkeys(run for plan in plans for run in plan.runs):
-            predicted = (is_predicted(self.job, spec, run.inside, run.ensemble.samples) for spec in run.ensemble.specs)
-            if not is_whole(self.job, run.ensemble) or "training" in self.evaluator.record(run) or all(predicted):
+            predicted = (
+                networks.is_predicted(self.job, spec, run.inside, run.ensemble.samples) for spec in run.ensemble.specs
+            )
+            if (
+                not networks.is_whole(self.job, run.ensemble)
+                or "training" in self.evaluator.record(run)
+                or all(predicted)
+            ):
                 stored[run.ensemble] = run
         kinds: dict[tuple[str, str, str, int], list[Run]] = {}
         for ensemble, run in stored.items():
@@ -178,8 +178,8 @@ class Workbench:
             specs = run.ensemble.specs
             stored = self.evaluator.record(run).get("training") or [None] * len(specs)
             for spec, record in zip(specs, stored, strict=True):  # from beside the predictions where none is stored
-                records |= {spec.key: found} if (found := record or training_record(self.job, spec)) else {}
-        first, whole = next(iter(records.values()), {}), sum(is_whole(self.job, run.ensemble) for run in runs)
+                records |= {spec.key: found} if (found := record or networks.training_record(self.job, spec)) else {}
+        first, whole = next(iter(records.values()), {}), sum(networks.is_whole(self.job, run.ensemble) for run in runs)
         machines = (self.evaluator.record(run).get("hardware") for run in runs)
         data, backbone, method, N = kind
         return TrainedModels(
@@ -237,9 +237,9 @@ class Workbench:
 
     def _missing_data(self, ensemble: Ensemble, sets: Iterable[EvaluationSet]) -> str | None:
         job = self.job
-        for spec, missing in missing_predictions(job, [(ensemble, sets)]).items():
+        for spec, missing in networks.missing_predictions(job, [(ensemble, sets)]).items():
             needed = [(name, "test") for name in sorted({images.name for images in missing})]
-            if not is_diverged(job, spec) and not job.engine.trained(spec, job.store.models):
+            if not networks.is_diverged(job, spec) and not job.engine.trained(spec, job.store.models):
                 needed.append((spec.data, "train"))
             for name, split in needed:
                 reason = job.images.reason(name, split=split, pixels=spec.image_size)

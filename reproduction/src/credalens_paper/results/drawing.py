@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from credalens.plots import (
-    new_figure,
-    plot_against_severity,
-    plot_member_bars,
-    plot_pia,
-    plot_simplex,
-    plot_simplex_panel,
-    plot_uncertainty_histograms,
-    save_figure,
-)
+from credalens import plots
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.results.records import Panel
 from credalens_paper.results.store import Store
@@ -33,7 +24,7 @@ MEASURES: Final = {"EU": "Epistemic uncertainty (bits)", "TU": "Total uncertaint
 
 def save_picture(picture: Figure, store: Store, label: str, preset: Preset, /) -> tuple[str, ...]:
     """Write a picture into the store in every format of the preset; returns the names of its files."""
-    return tuple(save_figure(picture, store.figure(label, form), dpi=preset.dpi).name for form in preset.formats)
+    return tuple(plots.save_figure(picture, store.figure(label, form), dpi=preset.dpi).name for form in preset.formats)
 
 
 def _draw_grid(
@@ -43,7 +34,7 @@ def _draw_grid(
     full = [columns for columns in range(2, most + 1) if len(panels) % columns == 0]
     columns = max(full, default=min(len(panels), most))
     rows = -(-len(panels) // columns)
-    figure = new_figure(size=(size[0] * columns, size[1] * rows))
+    figure = plots.new_figure(size=(size[0] * columns, size[1] * rows))
     for place, panel in enumerate(panels, start=1):
         draw(figure.add_subplot(rows, columns, place), panel)
     return figure
@@ -55,7 +46,7 @@ def draw_severities(panels: Sequence[Panel], /) -> Figure:
     def draw(ax: Axes, panel: Panel) -> None:
         lines = panel.series or ()
         series = {line.name: (line.mean, [std or 0.0 for std in line.std]) for line in lines}
-        plot_against_severity(series, panel.metric or "", ax=ax, severities=lines[0].x, title=panel.title)
+        plots.plot_against_severity(series, panel.metric or "", ax=ax, severities=lines[0].x, title=panel.title)
 
     return _draw_grid([panel for panel in panels if panel.series], draw, 3, (4.4, 3.3))
 
@@ -66,7 +57,7 @@ def draw_densities(panels: Sequence[tuple[Panel, Scores]], /) -> Figure:
     def draw(ax: Axes, drawn: tuple[Panel, Scores]) -> None:
         panel, ((id_name, inside), *outside) = drawn[0], drawn[1].items()
         options: dict[str, Any] = {"measure": MEASURES[panel.measure or ""], "id_name": id_name, "title": panel.title}
-        plot_uncertainty_histograms(inside, dict(outside), ax=ax, **options)
+        plots.plot_uncertainty_histograms(inside, dict(outside), ax=ax, **options)
         # Most test images have hardly any uncertainty; on a linear axis their first bin hides all the others.
         ax.set_yscale("log")
         ax.set_ylim(bottom=LEAST_DENSITY)
@@ -79,7 +70,7 @@ def draw_pia(panels: Sequence[tuple[Panel, Mapping[str, Scores]]], /) -> Figure:
 
     def draw(ax: Axes, drawn: tuple[Panel, Mapping[str, Scores]]) -> None:
         panel, scores = drawn
-        plot_pia(scores, measure=MEASURES[panel.measure or ""], title=panel.title, ax=ax)
+        plots.plot_pia(scores, measure=MEASURES[panel.measure or ""], title=panel.title, ax=ax)
 
     return _draw_grid(panels, draw, 2, (5.2, 3.6))
 
@@ -89,8 +80,8 @@ def draw_simplex(panels: Sequence[Panel], labels: Sequence[str], columns: int, /
     samples: dict[str, Any] = {}
     for panel in panels:
         samples.setdefault(panel.title, panel.members)
-    figure = new_figure(size=(max(3.1 * columns, 4.4), 3.3 * -(-len(samples) // columns) + 0.6))
-    plot_simplex_panel(samples, labels=labels, columns=columns, hull=False, zoom=True, figure=figure)
+    figure = plots.new_figure(size=(max(3.1 * columns, 4.4), 3.3 * -(-len(samples) // columns) + 0.6))
+    plots.plot_simplex_panel(samples, labels=labels, columns=columns, hull=False, zoom=True, figure=figure)
     return figure
 
 
@@ -99,7 +90,7 @@ def draw_bars(panels: Sequence[Panel], /) -> Figure:
 
     def draw(ax: Axes, panel: Panel) -> None:
         about: dict[str, Any] = {"class_names": panel.class_names or (), "true_class": panel.true_class}
-        plot_member_bars(np.asarray(panel.members), **about, title=panel.title, ax=ax)
+        plots.plot_member_bars(np.asarray(panel.members), **about, title=panel.title, ax=ax)
 
     return _draw_grid(panels, draw, 2, (5.6, 5.0))
 
@@ -128,6 +119,6 @@ def draw_concept(members: Sequence[Sequence[float]], panels: Any, /) -> Figure:
     def draw(ax: Axes, panel: tuple[str, Sequence[str]]) -> None:
         title, layers = panel
         shown: dict[str, Any] = {name: name in layers for name in ("intervals", "polygon", "hull", "points")}
-        plot_simplex(np.asarray(members), labels=("A", "B", "D"), title=title, ax=ax, **shown)
+        plots.plot_simplex(np.asarray(members), labels=("A", "B", "D"), title=title, ax=ax, **shown)
 
     return _draw_grid(panels, draw, len(panels), (5.6, 4.4))
