@@ -16,8 +16,8 @@ from scipy.stats import spearmanr
 
 from credalens.core.hartley import EXACT_CLASSES
 from credalens_paper.experiments.cell_keys import display_name
+from credalens_paper.experiments.paper_entries import BAYESIAN, C10, C100, OOD, SIZES, WRAPPED
 from credalens_paper.experiments.preparations import PREPARATIONS
-from credalens_paper.experiments.tables import BAYESIAN, C10, C100, OOD, SIZES, WRAPPED
 from credalens_paper.measures.guarding import standard_error
 from credalens_paper.pages.claims import CLAIMS, verdict
 from credalens_paper.pages.comparisons import (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy import ndimage
 
-from credalens_paper.corruptions import CORRUPTIONS, SEVERITIES, blur, corrupt, digital, resample, weather
+from credalens_paper.corruptions import CORRUPTIONS, SEVERITIES, blur, corrupt, digital, weather
 
 RANDOM = set(CORRUPTIONS) - {
     "defocus_blur",
@@ -172,7 +172,7 @@ def test_motion_blur_is_a_weighted_walk_along_the_direction(angle):
                 y = row + int(np.ceil(step * np.sin(np.deg2rad(angle)) - 0.5))
                 x = column + int(np.ceil(step * np.cos(np.deg2rad(angle)) - 0.5))
                 truth[row, column] += weight * UNIT[0, min(max(y, 0), 31), min(max(x, 0), 31)]
-    ours = resample.motion_blur(UNIT[:1], np.deg2rad([angle]), radius=radius, sigma=sigma)[0]
+    ours = blur.draw_trails(UNIT[:1], np.deg2rad([angle]), radius=radius, sigma=sigma)[0]
     np.testing.assert_allclose(ours, truth, atol=1e-4)
 
 
@@ -206,11 +206,11 @@ def test_contrast_keeps_the_mean_and_scales_the_deviation():
     assert low.std((1, 2)).mean() == pytest.approx(0.4 * IMAGES.std((1, 2)).mean(), rel=0.02)
 
 
-@pytest.mark.parametrize(("fold", "mode"), [(resample.mirror, "mirror"), (resample.reflect, "reflect")])
+@pytest.mark.parametrize(("fold", "mode"), [(blur.mirror, "mirror"), (blur.reflect, "reflect")])
 def test_bilinear_sampling_agrees_with_scipy_far_beyond_the_border(fold, mode):
     rng = np.random.default_rng(2)
     rows, columns = rng.uniform(-40, 60, (2, 1, 9, 11))
-    ours = resample.bilinear(UNIT[:1], rows, columns, fold)[0, :, :, 2]
+    ours = blur.bilinear(UNIT[:1], rows, columns, fold)[0, :, :, 2]
     truth = ndimage.map_coordinates(UNIT[0, :, :, 2], [rows[0], columns[0]], order=1, mode=mode)
     np.testing.assert_allclose(ours, truth, atol=1e-5)
 

@@ -9,10 +9,9 @@ import pytest
 
 from credalens_paper.experiments.cell_keys import CellKey, better_side
 from credalens_paper.experiments.ensembles import ensembles, evaluation_sets
-from credalens_paper.experiments.figures import FIGURES, ModelFigure, SeverityFigure
+from credalens_paper.experiments.paper_entries import FIGURES, TABLES, ModelFigure, SeverityFigure
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
 from credalens_paper.experiments.presets import PRESETS, get_preset
-from credalens_paper.experiments.tables import TABLES
 
 
 def test_every_table_and_figure_of_the_paper_is_declared_in_its_order():

@@ -9,8 +9,8 @@ import torch
 from credalens import classical_uncertainty
 from credalens_paper.backbones import build_backbone
 from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.paper_entries import TABLES
 from credalens_paper.experiments.presets import get_preset
-from credalens_paper.experiments.tables import TABLES
 from credalens_paper.measures import cost
 from credalens_paper.measures.cost import classical_numpy, cpu_threads, measure_costs
 

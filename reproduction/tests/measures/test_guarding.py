@@ -8,7 +8,7 @@ import pytest
 from credalens import wrap
 from credalens.guard import ConformalSets, Guard
 from credalens_paper.experiments.cell_keys import ERROR_METRICS, SET_METRICS
-from credalens_paper.experiments.tables import BOTH
+from credalens_paper.experiments.paper_entries import BOTH
 from credalens_paper.measures.assessment import Assessment, Extras, assess_members
 from credalens_paper.measures.guarding import HALF, RATE, Halves, kept_numbers, standard_error, turned_away_numbers
 from tests.strategies import batch_of

@@ -12,8 +12,8 @@ import torch
 
 from credalens_paper.experiments.cell_keys import HIGHER
 from credalens_paper.experiments.index import LABELS, check_labels
+from credalens_paper.experiments.paper_entries import TABLES
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
-from credalens_paper.experiments.tables import TABLES
 from credalens_paper.json_records import to_json
 from credalens_paper.pages.markdown import markdown_table
 from credalens_paper.pages.result_page import render_result

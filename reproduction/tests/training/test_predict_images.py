@@ -7,7 +7,7 @@ from torch import nn
 
 from credalens.bayes import mean_network, to_bayesian
 from credalens_paper.training.device_images import Normalization
-from credalens_paper.training.predict_images import PIXELS, predict_images
+from credalens_paper.training.network_folder import PIXELS, predict_images
 from reproduction.tests.training.tiny import STATISTICS, blobs, build
 
 IMAGES = blobs(20).images

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 
-from credalens_paper.training.predict_images import predict_images
+from credalens_paper.training.network_folder import predict_images
 from credalens_paper.training.spec import TrainSpec, schedule_for
 from reproduction.tests.training.tiny import (
     EVERY,

@@ -214,7 +214,7 @@ def _train(
     from credalens_paper.data import normalization
     from credalens_paper.ray_tasks import for_each, network_request
     from credalens_paper.training.device_images import TrainingData
-    from credalens_paper.training.predict_images import predict_network
+    from credalens_paper.training.network_folder import predict_network
     from credalens_paper.training.train_networks import train_models, train_models_on_ray
 
     data = TrainingData(images.images, images.labels, *normalization(images.name))

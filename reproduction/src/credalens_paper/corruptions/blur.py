@@ -1,7 +1,8 @@
-"""Blur: out of focus, through frosted glass, of a moving and of a zooming camera."""
+"""Blur (out of focus, frosted glass, a moving and a zooming camera), and the resampling of whole batches behind it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -9,7 +10,85 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage, sparse
 
-from credalens_paper.corruptions import resample
+Images = NDArray[np.float32]
+Coordinates = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+def take_pixels(images: Images, rows: Indices, columns: Indices, /) -> Images:
+    """Pixels of each image at its own rows and columns, (n, h, w) indices, as (n, h, w, channels)."""
+    n, height, width, channels = images.shape
+    first = (np.arange(n) * height * width)[:, None, None]
+    return np.take(images.reshape(-1, channels), first + rows * width + columns, axis=0)
+
+
+def mirror(indices: Indices, size: int, /) -> Indices:
+    """Indices folded into the image by reflection about its outermost pixels: d c b | a b c d | c b a."""
+    folded = indices % (2 * size - 2)
+    return np.minimum(folded, 2 * size - 2 - folded)
+
+
+def reflect(indices: Indices, size: int, /) -> Indices:
+    """Indices folded into the image by reflection about its border: c b a | a b c d | d c b."""
+    folded = indices % (2 * size)
+    return np.minimum(folded, 2 * size - 1 - folded)
+
+
+def bilinear(
+    images: Images, rows: Coordinates, columns: Coordinates, fold: Callable[[Indices, int], Indices], /
+) -> Images:
+    """Values between the pixels at fractional (n, h, w) coordinates; `fold` is `mirror` or `reflect`."""
+    _, height, width, _ = images.shape
+    top, left = np.floor(rows).astype(np.intp), np.floor(columns).astype(np.intp)
+    down = (rows - top).astype(np.float32)[..., None]
+    right = (columns - left).astype(np.float32)[..., None]
+    rows_near, rows_far = fold(top, height), fold(top + 1, height)
+    columns_near, columns_far = fold(left, width), fold(left + 1, width)
+    upper = _blend(take_pixels(images, rows_near, columns_near), take_pixels(images, rows_near, columns_far), right)
+    lower = _blend(take_pixels(images, rows_far, columns_near), take_pixels(images, rows_far, columns_far), right)
+    return _blend(upper, lower, down)
+
+
+def _blend(near: Images, far: Images, share: Images) -> Images:
+    far -= near
+    far *= share
+    far += near
+    return far
+
+
+def draw_trails(images: Images, angles: Coordinates, /, *, radius: int, sigma: float) -> Images:
+    r"""A one-sided Gaussian trail along each image's own direction, as ImageMagick draws it.
+
+    .. math:: y(r, c) = \sum_{i=0}^{2 R} g_i\, x(r + [i \sin\theta], c + [i \cos\theta]), \quad
+              g_i \propto e^{-i^2 / 2 \sigma^2}
+
+    Coordinates are rounded to pixels and stay at the border beyond it.
+    """
+    _, height, width, _ = images.shape
+    steps = np.arange(2 * radius + 1)
+    weights = np.exp(-(steps**2) / (2 * sigma**2))
+    weights /= weights.sum()
+    blurred = np.zeros_like(images)
+    for step in steps[weights > 1e-5]:
+        down = np.ceil(step * np.sin(angles) - 0.5).astype(np.intp)[:, None, None]
+        right = np.ceil(step * np.cos(angles) - 0.5).astype(np.intp)[:, None, None]
+        rows = np.clip(np.arange(height)[:, None] + down, 0, height - 1)
+        columns = np.clip(np.arange(width) + right, 0, width - 1)
+        blurred += np.float32(weights[step]) * take_pixels(images, rows, columns)
+    return blurred
+
+
+@cache
+def zoom_matrix(size: int, factor: float, /) -> Images:
+    """The linear map that zooms one axis into its centre and cuts it back to `size`."""
+    central = int(np.ceil(size / factor))
+    top = (size - central) // 2
+    inside = ndimage.zoom(np.eye(central, dtype=np.float32), (factor, 1), order=1)
+    trim = (len(inside) - size) // 2
+    matrix = np.zeros((size, size), np.float32)
+    matrix[:, top : top + central] = inside[trim : trim + size]
+    return matrix
+
 
 Images = NDArray[np.float32]
 
@@ -53,14 +132,14 @@ def _displace(images: Images, rng: np.random.Generator) -> Images:
     steps = rng.integers(0, 2, (n, height, width, 2), dtype=np.int8)
     steps[:, :2] = steps[:, :, :2] = 0
     rows = np.arange(height)[:, None] - steps[..., 0]
-    return resample.take_pixels(images, rows, np.arange(width) - steps[..., 1])
+    return take_pixels(images, rows, np.arange(width) - steps[..., 1])
 
 
 def motion_blur(images: Images, severity: int, rng: np.random.Generator) -> Images:
     """A Gaussian trail in a direction within 45 degrees of the horizontal."""
     radius, sigma = ((6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5))[severity - 1]
     angles = np.deg2rad(rng.uniform(-45, 45, len(images)))
-    return resample.motion_blur(images, angles, radius=radius, sigma=sigma)
+    return draw_trails(images, angles, radius=radius, sigma=sigma)
 
 
 def zoom_blur(images: Images, severity: int, rng: np.random.Generator) -> Images:
@@ -78,6 +157,6 @@ def _zooms(height: int, width: int, stop: float) -> Any:
     factors = np.arange(1, stop, 0.01)
     total = sparse.identity(height * width, dtype=np.float32, format="csr")
     for factor in factors:
-        rows, columns = resample.zoom_matrix(height, factor), resample.zoom_matrix(width, factor)
+        rows, columns = zoom_matrix(height, factor), zoom_matrix(width, factor)
         total = total + sparse.kron(sparse.csr_array(rows), sparse.csr_array(columns), format="csr")
     return total / np.float32(len(factors) + 1)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from credalens_paper.corruptions import resample
+from credalens_paper.corruptions import blur
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -63,7 +63,7 @@ def elastic_transform(images: Images, severity: int, rng: np.random.Generator) -
     down, right = (strength * side * field for field in fields)
     _, height, width, _ = images.shape
     rows, columns = np.arange(height)[:, None] + down, np.arange(width) + right
-    return resample.bilinear(warped, rows, columns, resample.reflect)
+    return blur.bilinear(warped, rows, columns, blur.reflect)
 
 
 def _affine(images: Images, shear: float, rng: np.random.Generator) -> Images:
@@ -78,7 +78,7 @@ def _affine(images: Images, shear: float, rng: np.random.Generator) -> Images:
     rows, columns = np.meshgrid(np.arange(height), np.arange(width), indexing="ij")
     target = np.stack([rows, columns, np.ones_like(rows)], axis=-1).reshape(-1, 3).astype(np.float64)
     source = (target @ inverse).reshape(n, height, width, 2)
-    return resample.bilinear(images, source[..., 0], source[..., 1], resample.mirror)
+    return blur.bilinear(images, source[..., 0], source[..., 1], blur.mirror)
 
 
 def pixelate(images: Images, severity: int, rng: np.random.Generator) -> Images:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final
 
+from credalens_paper.data.catalog import CORRUPTED, DATA_SETS
 from credalens_paper.experiments.preparations import PREPARATIONS
 from credalens_paper.json_records import optional, to_json
 
@@ -96,17 +97,10 @@ _NAMES: Final = {
     "vit_base": "ViT-B",
     "efficientnet_lite0": "EffLite0",
     "mlp": "MLP",
-    "clinc150": "CLINC150",
+    **{name: data_set.title for name, data_set in DATA_SETS.items()},
+    **{name: title for name, (title, _) in CORRUPTED.items()},
     "clinc150-oos": "OOS requests",
-    "cifar10": "CIFAR-10",
-    "cifar10n": "CIFAR-10N",
-    "cifar100": "CIFAR-100",
-    "imagenet": "ImageNet",
-    "imagenet-o": "ImageNet-O",
-    "svhn": "SVHN",
     "tiny-imagenet": "Tiny-ImageNet",
-    "cifar10-c": "CIFAR-10-C",
-    "cifar100-c": "CIFAR-100-C",
     "backbone": "Backbone",
     "method": "Method",
     "id_set": "ID",

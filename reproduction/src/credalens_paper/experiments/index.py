@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
-from credalens_paper.experiments.figures import FIGURES, Figure
 from credalens_paper.experiments.own_entries import ESTIMATES, EXACTNESS, OWN_TABLES, EstimatesEntry, Exactness
+from credalens_paper.experiments.paper_entries import FIGURES, TABLES, Figure, Table
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
-from credalens_paper.experiments.tables import TABLES, Table
 
 Drawn = Figure | EstimatesEntry
 """Entries that are drawn."""

@@ -21,10 +21,10 @@ from credalens_paper.experiments.cell_keys import (
     CellKey,
     cells,
 )
+from credalens_paper.experiments.paper_entries import BOTH, C10, C100, DETECTION, OOD, PREDICTION, SMALL, WRAPPED, Table
 from credalens_paper.experiments.paper_numbers import PAPER_TABLES, PaperTable
 from credalens_paper.experiments.preparations import PREPARATIONS, SEVEREST
 from credalens_paper.experiments.presets import Preset
-from credalens_paper.experiments.tables import BOTH, C10, C100, DETECTION, OOD, PREDICTION, SMALL, WRAPPED, Table
 
 Cells = tuple[CellKey, ...]
 UNCERTAINTIES: Final = ("TU", "AU", "EU")
@@ -91,7 +91,7 @@ def _mistakes() -> Cells:
     )
 
 
-_IN_ORDER: Final = (
+OWN_TABLES: Final = {table.label: table for table in (
     Table(
         "NearOOD",
         _joined(_quality(near, **FIVE, backbone=LARGER, id_set=inside) for inside, near in NEAR),
@@ -177,8 +177,7 @@ _IN_ORDER: Final = (
         "turned away. Sets promise the true class for 95 % of the inputs, by the average (LAC) and by the "
         "intersection probability: how many hold it, and their size.",
     ),
-)  # fmt: skip
-OWN_TABLES: Final = {table.label: table for table in _IN_ORDER}
+)}  # fmt: skip
 """Tables of ours by their labels."""
 
 
@@ -207,7 +206,7 @@ class EstimatesEntry:
     models: tuple[CellKey, ...]
 
 
-_ESTIMATES: Final[tuple[EstimatesEntry, ...]] = (
+ESTIMATES: Final = {entry.label: entry for entry in (
     EstimatesEntry(
         "TextScores",
         "CLINC150: detection of requests outside all intents by every score, with 95 % intervals over requests; credal scores "
@@ -222,8 +221,7 @@ _ESTIMATES: Final[tuple[EstimatesEntry, ...]] = (
         "disagreement",
         cells(**FIVE, metric="", backbone=(*LARGER, LITE), id_set=C10),
     ),
-)
-ESTIMATES: Final = {entry.label: entry for entry in _ESTIMATES}
+)}  # fmt: skip
 """Entries with intervals by their labels."""
 TIMES: Final = 4
 """Inputs of each set here, as a multiple of those where the solver only stands beside a table."""

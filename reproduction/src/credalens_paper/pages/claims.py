@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from credalens_paper.experiments.cell_keys import is_better
-from credalens_paper.experiments.tables import DETECTION, OOD, SIZES
+from credalens_paper.experiments.paper_entries import DETECTION, OOD, SIZES
 from credalens_paper.pages.lookup import Gap, Keys, Tally, ends, gaps, numbers_of
 from credalens_paper.pages.markdown import NONE, joined, markdown_table
-from credalens_paper.pages.origin_lines import substitutes_text
+from credalens_paper.pages.result_page import substitutes_text
 from credalens_paper.results.records import Result
 
 ABSENT: Final = None

@@ -14,7 +14,7 @@ import numpy as np
 from credalens.core.scores import SCORES
 from credalens.evaluation.which_score import mean_ranks
 from credalens_paper.experiments.cell_keys import DIGITS, CellKey, better_side, display_name
-from credalens_paper.experiments.tables import BAYESIAN, C10, C100, TABLES
+from credalens_paper.experiments.paper_entries import BAYESIAN, C10, C100, TABLES
 from credalens_paper.pages.lookup import Tally, compared_lines, model_name, numbers_of
 from credalens_paper.pages.markdown import NONE, difference_text, joined, markdown_table, paper_difference_text
 from credalens_paper.results.records import Difference, PaperDifference, Result, TableResult, declared_label

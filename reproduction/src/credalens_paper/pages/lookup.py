@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from credalens_paper.experiments.cell_keys import display_name, is_better
-from credalens_paper.experiments.figures import POINTS, SCORES
+from credalens_paper.experiments.paper_entries import POINTS, SCORES
 from credalens_paper.experiments.paper_numbers import PAPER_TABLES, PaperNumber
 from credalens_paper.pages.markdown import value_text
 from credalens_paper.results.records import FigureResult, Line, Panel, Result, Runs, TableResult

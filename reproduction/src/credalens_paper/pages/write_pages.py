@@ -12,15 +12,14 @@ from credalens.plots import save_figure
 from credalens.storage import atomic_file
 from credalens_paper.experiments.cell_keys import display_name, is_better
 from credalens_paper.experiments.index import file_name
+from credalens_paper.experiments.paper_entries import BOTH, SMALL
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
-from credalens_paper.experiments.tables import BOTH, SMALL
 from credalens_paper.pages import comparisons
 from credalens_paper.pages.claims import claims_table
 from credalens_paper.pages.lookup import numbers_of
 from credalens_paper.pages.markdown import joined, markdown_table, value_text
-from credalens_paper.pages.origin_lines import absent_line, machine_of, substitutes_text
 from credalens_paper.pages.pictures import draw_pictures
-from credalens_paper.pages.result_page import render_result
+from credalens_paper.pages.result_page import absent_line, machine_of, render_result, substitutes_text
 from credalens_paper.results.records import Result
 
 INDEX, MACHINES, REPEATED, COMPARISONS = "README.md", "machines.md", "repeated.md", "comparisons.md"

@@ -90,7 +90,7 @@ class TorchEngine:
 
         Of a distilled network the concentrations, (1, images, classes).
         """
-        from credalens_paper.training.predict_images import predict_images
+        from credalens_paper.training.network_folder import predict_images
 
         how = PREPARATIONS[preparation or TRAINED]
         mean, std = how.statistics(normalization(spec.data))

@@ -16,8 +16,8 @@ from credalens.checks.options import check_threads
 from credalens_paper.backbones import find_pretrained, open_pretrained
 from credalens_paper.experiments.index import ENTRIES, check_labels
 from credalens_paper.experiments.own_entries import Exactness
+from credalens_paper.experiments.paper_entries import Table
 from credalens_paper.experiments.presets import Preset, get_preset
-from credalens_paper.experiments.tables import Table
 from credalens_paper.pipeline import engines
 from credalens_paper.pipeline.fill.exactness import exactness_result
 from credalens_paper.pipeline.fill.figure import figure_result

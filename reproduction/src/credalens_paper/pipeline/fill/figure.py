@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.plots import merge_to_three
-from credalens_paper.experiments import figures as declared
+from credalens_paper.experiments import paper_entries as declared
 from credalens_paper.experiments.cell_keys import CellKey, display_name
 from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets, ood_sets
 from credalens_paper.experiments.index import DESCRIPTIONS, Drawn

@@ -11,7 +11,7 @@ import numpy as np
 from credalens_paper.experiments.cell_keys import DIGITS, NEUTRAL, CellKey, better_side, is_better
 from credalens_paper.experiments.index import DESCRIPTIONS
 from credalens_paper.experiments.own_entries import printed
-from credalens_paper.experiments.tables import DETECTION, Table
+from credalens_paper.experiments.paper_entries import DETECTION, Table
 from credalens_paper.json_records import from_json, to_json
 from credalens_paper.measures.cost import cpu_threads, measure_costs
 from credalens_paper.measures.exactness import compare_solvers
