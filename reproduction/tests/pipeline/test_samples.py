@@ -10,8 +10,8 @@ import pytest
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import EvaluationSet
 from credalens_paper.measures.assessment import Extras
-from credalens_paper.pipeline.networks import missing_predictions, predict, train
-from credalens_paper.pipeline.runs import Run, assess, stored_members, stored_summary
+from credalens_paper.pipeline.networks import missing_predictions, predict, stored_summary, train
+from credalens_paper.pipeline.runs import Run, assess, stored_members
 from credalens_paper.results.store import Store
 from reproduction.tests.pipeline.fake_engine import FakeEngine
 from reproduction.tests.pipeline.small_runs import first_ensemble, make_predictions, workbench
@@ -94,7 +94,7 @@ def test_few_samples_are_stored_beside_the_sums_of_many_of_the_same_network(tmp_
     train(work.job, missing)
     predict(work.job, missing)
     assert stored_members(work.job, few, inside).shape[0] == few.samples
-    assert stored_summary(work.job, many, inside).count == many.samples
+    assert stored_summary(work.job, many.specs[0], inside).count == many.samples
 
 
 def test_samples_of_which_sums_are_kept_cannot_be_trimmed(tmp_path):

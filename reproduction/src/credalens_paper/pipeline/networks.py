@@ -87,8 +87,8 @@ def is_summed(job: Job, ensemble: Ensemble, /) -> bool:
 def is_predicted(job: Job, spec: TrainSpec, images: EvaluationSet, samples: int, /) -> bool:
     """Whether so many predictions are stored, or their sums where there are too many to keep."""
     if samples > job.preset.keep:
-        sums = job.store.summary(spec.key, images.key)
-        return sums is not None and int(sums["count"]) >= samples
+        summary = stored_summary(job, spec, images)
+        return summary is not None and summary.count >= samples
     return job.store.predictions(spec.key, images.key, samples) is not None
 
 
@@ -114,9 +114,9 @@ def predict(job: Job, missing: Mapping[TrainSpec, Sets], /) -> None:
     trained = [(spec, sets) for spec, sets in missing.items() if not is_diverged(job, spec)]
     if job.engine.pool is not None:
         job.engine.pool.each(job, predict_network, trained, on_device=True)
-        return
-    for item in trained:
-        predict_network(job, item)
+    else:
+        for item in trained:
+            predict_network(job, item)
 
 
 def predict_network(job: Job, item: tuple[TrainSpec, Sets], /) -> None:
@@ -166,28 +166,23 @@ def _store_samples(job: Job, given: Given, images: EvaluationSet, samples: int) 
 
 def _sum_samples(job: Job, given: Given, images: EvaluationSet, samples: int) -> None:
     """Sums over many samples, stored as they grow: a thousand samples need the memory of a few."""
-    key = given[1].key
-    sums = job.store.summary(key, images.key)
-    summary = MemberSummary() if sums is None else summary_of(sums)
+    summary = stored_summary(job, given[1], images) or MemberSummary()
     while summary.count < samples:
         job.deadline.check()
         drawn = _draw_group(job, given, images, summary.count // job.preset.draws)
         summary.update(drawn[: samples - summary.count].astype(np.float64))
         bounds = {"lower": summary.lower, "upper": summary.upper}
         sums = {"probability": summary.sum_probability, "entropy": summary.sum_entropy}
-        job.store.save_summary(key, images.key, {"count": np.asarray(summary.count), **bounds, **sums})
+        job.store.save_summary(given[1].key, images.key, {"count": np.asarray(summary.count), **bounds, **sums})
 
 
-def summary_of(sums: Mapping[str, Array], /) -> MemberSummary:
-    """Stored sums over many samples as their summary."""
-    return MemberSummary(
-        count=int(sums["count"]),
-        lower=sums["lower"],
-        upper=sums["upper"],
-        sum_probability=sums["probability"],
-        sum_entropy=sums["entropy"],
-        array_kind=NUMPY,
-    )
+def stored_summary(job: Job, spec: TrainSpec, images: EvaluationSet, /) -> MemberSummary | None:
+    """Many samples of one network, from their sums; None where there are none."""
+    if (sums := job.store.summary(spec.key, images.key)) is None:
+        return None
+    bounds = {"lower": sums["lower"], "upper": sums["upper"]}
+    sums_of = {"sum_probability": sums["probability"], "sum_entropy": sums["entropy"]}
+    return MemberSummary(count=int(sums["count"]), **bounds, **sums_of, array_kind=NUMPY)
 
 
 def training_record(job: Job, spec: TrainSpec, /) -> dict[str, Any] | None:

@@ -8,23 +8,23 @@ import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens import MemberSummary, approximate_intervals, lower_entropy, probability_intervals, upper_entropy
+from credalens import approximate_intervals, lower_entropy, probability_intervals, upper_entropy
 from credalens.checks.options import count_text
 from credalens_paper.experiments.cell_keys import GUARD_METRICS
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet
 from credalens_paper.experiments.paper_entries import DETECTION
-from credalens_paper.json_records import to_json
+from credalens_paper.jsonrecords import to_json
 from credalens_paper.measures import assessment
 from credalens_paper.measures.assessment import NO_EXTRAS, Assessment, Extras
 from credalens_paper.measures.guarding import Halves, kept_numbers, turned_away_numbers
 from credalens_paper.origin import hardware
 from credalens_paper.pipeline.job import Job
-from credalens_paper.pipeline.networks import is_summed, summary_of, training_record
+from credalens_paper.pipeline.networks import is_summed, stored_summary, training_record
 
 Array = NDArray[Any]
 Numbers = dict[str, float]
@@ -65,14 +65,6 @@ def stored_members(job: Job, ensemble: Ensemble, images: EvaluationSet, /) -> Ar
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def stored_summary(job: Job, ensemble: Ensemble, images: EvaluationSet, /) -> MemberSummary:
-    """Many samples of one network, from their sums."""
-    sums = job.store.summary(ensemble.specs[0].key, images.key)
-    if sums is None:
-        raise FileNotFoundError(f"no predictions of {ensemble.specs[0].key} on {images.key}")
-    return summary_of(sums)
-
-
 def members_of(job: Job, run: Run, images: EvaluationSet, /) -> Array:
     """The members' predictions, one of them made overconfident where the run says so."""
     members = stored_members(job, run.ensemble, images)
@@ -94,49 +86,11 @@ def assess(job: Job, run: Run, images: EvaluationSet, /, *, extras: Extras = NO_
     if run.ensemble.dirichlet:
         return assessment.assess_concentrations(stored_members(job, run.ensemble, images)[0])
     if is_summed(job, run.ensemble):
-        return assessment.assess_summary(stored_summary(job, run.ensemble, images), **options)
+        summary = stored_summary(job, run.ensemble.specs[0], images)
+        if summary is None:
+            raise FileNotFoundError(f"no predictions of {run.ensemble.specs[0].key} on {images.key}")
+        return assessment.assess_summary(summary, **options)
     return assessment.assess_members(members_of(job, run, images), J=run.J, **options)
-
-
-@dataclass(frozen=True)
-class Tested:
-    """The assessment of a run's own test set, and what numbers of it and of other sets may need beside it."""
-
-    job: Job
-    run: Run
-    assessment: Assessment
-
-    @property
-    def labels(self) -> Array:
-        """Of the test inputs."""
-        return self.job.images.labels(self.run.id_set)[self.run.inside.rows]
-
-    @property
-    def halves(self) -> Halves:
-        """Of the test inputs, for guards; other ones for another run, so that the spread over runs is theirs too."""
-        return Halves(zlib.crc32(self.run.key.encode()), self.job.preset.repeats)
-
-
-@dataclass(frozen=True)
-class NumberGroup:
-    """Numbers that are made only where one of these metrics is asked for: of the test set, and of another one beside it."""
-
-    metrics: frozenset[str]
-    of_test_set: Callable[[Tested], Numbers] = lambda tested: {}
-    of_other_set: Callable[[Tested, Assessment], Numbers] = lambda tested, other: {}
-
-
-GROUPS: Final = (
-    NumberGroup(  # sorts the scores of two sets, which takes longer than all else
-        frozenset(DETECTION),
-        of_other_set=lambda tested, other: assessment.detection_numbers(tested.assessment, other),
-    ),
-    NumberGroup(
-        GUARD_METRICS,
-        lambda tested: kept_numbers(tested.assessment, tested.labels, tested.halves),
-        lambda tested, other: turned_away_numbers(tested.assessment, other, tested.labels, tested.halves),
-    ),
-)
 
 
 @dataclass(eq=False)
@@ -144,7 +98,7 @@ class Evaluator:
     """Evaluates runs into the store, set by set; numbers of other predictions than the stored ones are made again."""
 
     job: Job
-    _records: dict[str, dict[str, Any]] = field(default_factory=dict)
+    records: dict[str, dict[str, Any]] = field(default_factory=dict)
     _fingerprints: dict[tuple[str, str, bool], str] = field(default_factory=dict)
     _inside: tuple[str, Extras, Assessment] | None = None
 
@@ -185,13 +139,9 @@ class Evaluator:
 
     def record(self, run: Run, /) -> dict[str, Any]:
         """Everything that is stored about a run; empty where it was not evaluated."""
-        if run.key not in self._records:
-            self._records[run.key] = self.job.store.read_json(f"evaluations/{run.key}.json") or {}
-        return self._records[run.key]
-
-    def forget(self, run: Run, /) -> None:
-        """Forget the numbers of a run, which another process has stored anew."""
-        self._records.pop(run.key, None)
+        if run.key not in self.records:
+            self.records[run.key] = self.job.store.read_json(f"evaluations/{run.key}.json") or {}
+        return self.records[run.key]
 
     def _fingerprint(self, ensemble: Ensemble, images: EvaluationSet) -> str | None:
         """Of all predictions behind a number, each looked up once, as soon as it is there; None where one is not."""
@@ -207,21 +157,27 @@ class Evaluator:
         return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
 
     def _numbers(self, run: Run, images: EvaluationSet, names: frozenset[str]) -> Numbers:
+        """Those that are made of any predictions, and those that take long only where one of their metrics is asked for."""
         metrics, extras = {name.rpartition(".")[2] for name in names}, Extras.of(names)
-        groups = [group for group in GROUPS if group.metrics & metrics]
         if self._inside is None or self._inside[:2] != (run.key, extras):  # kept while other sets are compared with it
             self._inside = run.key, extras, assess(self.job, run, run.inside, extras=extras)
-        tested = Tested(self.job, run, self._inside[2])
-        if images == run.inside:
-            found, numbers = tested.assessment, assessment.mean_numbers(tested.assessment) | self._time(run)
-            made = [group.of_test_set(tested) for group in groups]
-        else:
-            found, numbers = assess(self.job, run, images, extras=extras), {}
-            made = [group.of_other_set(tested, found) for group in groups]
+        inside = self._inside[2]
+        found = inside if images == run.inside else assess(self.job, run, images, extras=extras)
+        numbers = assessment.mean_numbers(inside) | self._time(run) if found is inside else {}
         if images.name.removesuffix("-c") == run.id_set:
             numbers |= assessment.prediction_numbers(found, self.job.images.labels(run.id_set)[images.rows])
-        for more in made:
-            numbers |= more
+        if (
+            metrics & set(DETECTION) and found is not inside
+        ):  # sorts the scores of two sets, which takes longer than all else
+            numbers |= assessment.detection_numbers(inside, found)
+        if metrics & GUARD_METRICS:
+            labels = self.job.images.labels(run.id_set)[run.inside.rows]
+            # Other halves for another run, so that the spread over runs is theirs too.
+            halves = Halves(zlib.crc32(run.key.encode()), self.job.preset.repeats)
+            if found is inside:
+                numbers |= kept_numbers(inside, labels, halves)
+            else:
+                numbers |= turned_away_numbers(inside, found, labels, halves)
         return numbers
 
     def _time(self, run: Run) -> Numbers:
@@ -242,7 +198,7 @@ def evaluate_all(evaluator: Evaluator, wanted: list[tuple[Run, list[EvaluationSe
     if job.engine.pool is not None:
         job.engine.pool.each(job, _evaluate, wanted, on_device=False)
         for run, _, _ in wanted:
-            evaluator.forget(run)
+            evaluator.records.pop(run.key, None)  # another process has stored it anew
         return
     for done, (run, sets, names) in enumerate(wanted, start=1):
         job.log(f"evaluating {run.key} ({done} of {len(wanted)})")
