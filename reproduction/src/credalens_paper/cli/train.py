@@ -108,7 +108,14 @@ def train(
         credalens train --data cifar10 --folder data --method edd --members 5 --schedule paper
         credalens train --data cifar10 --folder data --members 50 --engine ray --address head:6379 --out /shared/runs
     """
+    from credalens.engines.cluster import ray_cluster
+    from credalens_paper.backbones import build_backbone
+    from credalens_paper.data import normalization
+    from credalens_paper.ray_tasks import for_each, network_request
+    from credalens_paper.training.device_images import TrainingData
     from credalens_paper.training.devices import PRECISIONS, find_device, named_device
+    from credalens_paper.training.network_folder import predict_network
+    from credalens_paper.training.train_networks import train_models, train_models_on_ray
 
     on_ray = check_engine(engine, address=address, cpus=cpus, gpus=gpus)
     if on_ray and side_by_side != 1:
@@ -143,16 +150,24 @@ def train(
         if not as_json:
             typer.echo(f"{task.item.key}: done, {task.seconds:.1f} s on {task.worker}", err=True)
 
+    training = TrainingData(images.images, images.labels, *normalization(images.name))
     where: dict[str, Any] = {"device": device, "precision": precision}
-    how: dict[str, Any] = {"epochs": epochs, **where}
-    ray: dict[str, Any] | None = None
-    if on_ray:
-        ray = {"address": address, "cpus": cpus, "gpus": gpus, "done": report}
-    else:
-        log = None if as_json or sys.stderr.isatty() else partial(typer.echo, err=True)
-        how |= {"side_by_side": side_by_side, "progress": not as_json, "log": log}
+    how: dict[str, Any] = {"build": build_backbone, "epochs": epochs, **where}
+    share: dict[str, Any] = {"cpus": cpus, "gpus": gpus}
+    probs: list[NDArray[np.float32]] = []
     try:
-        networks, probs = _train(specs, images, test, out, how, {"samples": samples, **where}, ray)
+        with ray_cluster(address) if on_ray else nullcontext():
+            if on_ray:
+                networks = train_models_on_ray(specs, training, out, **how, **share, done=report)
+            else:
+                log = None if as_json or sys.stderr.isatty() else partial(typer.echo, err=True)
+                options: dict[str, Any] = {"side_by_side": side_by_side, "progress": not as_json, "log": log}
+                networks = train_models(specs, training, out, **how, **options)
+            if test is not None:
+                asked: dict[str, Any] = {"images": test.images, "samples": samples, **where}
+                predict = partial(predict_network, folder=out.absolute(), **asked)
+                tasks_of = network_request(device, **share) if on_ray else None
+                probs = for_each(predict, specs, tasks_of, done=report) if tasks_of else list(map(predict, specs))
     except KeyboardInterrupt:
         typer.echo(
             "interrupted; the same command goes on from the last checkpoints, which are made once a minute.", err=True
@@ -197,37 +212,6 @@ def ensemble_specs(method: str, members: int, /, **fields: Any) -> list[TrainSpe
     if method in DISTILLED:
         specs.append(TrainSpec(method=method, seed=0, teachers=tuple(range(members)), **fields))
     return specs
-
-
-def _train(
-    specs: list[TrainSpec],
-    images: ImageSet,
-    test: ImageSet | None,
-    folder: Path,
-    how: dict[str, Any],
-    asked: dict[str, Any],
-    ray: dict[str, Any] | None,
-) -> tuple[list[TrainResult], list[NDArray[np.float32]]]:
-    """Train networks, here or on Ray, and predict the test images, if there are any, with each."""
-    from credalens.engines.cluster import ray_cluster
-    from credalens_paper.backbones import build_backbone
-    from credalens_paper.data import normalization
-    from credalens_paper.ray_tasks import for_each, network_request
-    from credalens_paper.training.device_images import TrainingData
-    from credalens_paper.training.network_folder import predict_network
-    from credalens_paper.training.train_networks import train_models, train_models_on_ray
-
-    data = TrainingData(images.images, images.labels, *normalization(images.name))
-    with nullcontext() if ray is None else ray_cluster(ray.pop("address")):
-        train = train_models if ray is None else partial(train_models_on_ray, **ray)
-        networks = train(specs, data, folder, build=build_backbone, **how)
-        if test is None:
-            return networks, []
-        predict = partial(predict_network, folder=folder.absolute(), images=test.images, **asked)
-        if ray is None:
-            return networks, [predict(spec) for spec in specs]
-        done = ray.pop("done")
-        return networks, for_each(predict, specs, network_request(how["device"], **ray), done=done)
 
 
 def _usual_size(data: str, backbone: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -72,20 +72,14 @@ def open_images(
     if data_set.relabels is not None and folder is not None:
         return relabelled(open_images(data_set.relabels, folder, split=split, size=size), Path(folder), split, data_set)
     layouts = [layout for layout in LAYOUTS if layout.data_set in (None, data_set.name)]
-    source = None if folder is None else next(_sources(Path(folder), split, data_set, layouts), None)
+    # The set's own folders before the given one, the original layout before the others.
+    roots = () if folder is None else (*(Path(folder, name) for name in data_set.folders), Path(folder))
+    sources = (layout.open(root, split, data_set) for root in roots if root.is_dir() for layout in layouts)
+    source = next((source for source in sources if source is not None), None)
     if source is None:
         files = "".join(f"\n  {one.files.format(name=data_set.name.replace('-', ''), split=split)}" for one in layouts)
         raise FileNotFoundError(_how_to_get(data_set, folder, split, files))
     return replace(source, size=size, crop=data_set.crop)
-
-
-def _sources(folder: Path, split: str, data_set: DataSet, layouts: list[Layout]) -> Iterator[ImageSource]:
-    """What lies there: the set's own folders before the given one, the original layout before the others."""
-    for root in (*(folder / name for name in data_set.folders), folder):
-        for layout in layouts if root.is_dir() else ():
-            source = layout.open(root, split, data_set)
-            if source is not None:
-                yield source
 
 
 def _how_to_get(data_set: DataSet, folder: str | Path | None, split: str, layouts: str) -> str:

@@ -131,21 +131,17 @@ def distinct_combinations(pool: Sequence[int], N: int, count: int, /, *, seed: i
 
 def ensembles(key: CellKey, preset: Preset, /, *, pool: int, pretrained: Pretrained | None = None) -> list[Ensemble]:
     """The runs behind a cell, from the preset's first on. `pool` is how many networks are trained for deep ensembles."""
-    return _all_runs(key, preset, pool, pretrained)[preset.first_run or 0 :]
-
-
-def _all_runs(key: CellKey, preset: Preset, pool: int, pretrained: Pretrained | None) -> list[Ensemble]:
     cell = preset.substituted(key)
     if cell.method is None or cell.backbone is None or cell.id_set is None:
         raise ValueError(f"the cell {key.as_dict()} names no model")
-    method, N = cell.method, cell.N or 1
+    method, N, first = cell.method, cell.N or 1, preset.first_run or 0
     if method == "DE":
-        choices = distinct_combinations(range(pool), N, preset.runs)
+        choices = distinct_combinations(range(pool), N, preset.runs)[first:]
         return [Ensemble(method, tuple(_spec(cell, preset, seed, (), pretrained) for seed in c), N) for c in choices]
     if method.startswith("BNN"):
-        return [Ensemble(method, (_spec(cell, preset, seed),), N) for seed in range(preset.sampled_runs(N))]
+        return [Ensemble(method, (_spec(cell, preset, seed),), N) for seed in range(first, preset.sampled_runs(N))]
     teachers = distinct_combinations(range(pool), preset.substitute("N", 5), preset.runs)[: preset.edd_runs]
-    return [Ensemble(method, (_spec(cell, preset, seed, choice),), 1) for seed, choice in enumerate(teachers)]
+    return [Ensemble(method, (_spec(cell, preset, seed, c),), 1) for seed, c in enumerate(teachers[first:], first)]
 
 
 def needs_pretrained(cell: CellKey, /) -> str | None:

@@ -7,21 +7,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.engines.cluster import machines
+from credalens_paper.backbones import build_backbone
 from credalens_paper.data import normalization
 from credalens_paper.experiments.preparations import PREPARATIONS, TRAINED
 from credalens_paper.pipeline.job import Job
 from credalens_paper.ray_tasks import Done, for_each, network_request
 from credalens_paper.results.store import Store
-from credalens_paper.training.spec import TrainSpec
-
-if TYPE_CHECKING:
-    from credalens_paper.training.device_images import TrainingData
+from credalens_paper.training.device_images import TrainingData
+from credalens_paper.training.devices import device_name, find_device, find_precision
+from credalens_paper.training.network_folder import is_finished, load_model, predict_images
+from credalens_paper.training.spec import TrainSpec, schedule_for
+from credalens_paper.training.train_networks import train_models
 
 Pixels = NDArray[np.uint8]
 Work = Callable[[Job, Any], None]
@@ -43,8 +45,6 @@ class TorchEngine:
         compile: bool = False,  # noqa: A002  (torch's word for it)
         pool: RayPool | None = None,
     ) -> None:
-        from credalens_paper.training.devices import find_device, find_precision
-
         if side_by_side < 1:
             raise ValueError(f"at least one network is trained at a time, got side_by_side={side_by_side}")
         self.device = find_device(device)
@@ -53,26 +53,17 @@ class TorchEngine:
 
     def trained(self, spec: TrainSpec, folder: Path, /) -> bool:
         """Whether the network is finished; an error where it was trained by another schedule than its spec means today."""
-        from credalens_paper.training.network_folder import is_finished
-        from credalens_paper.training.spec import schedule_for
-
         asked = {"spec": spec.as_dict(), "schedule": schedule_for(spec).as_dict()}
         return is_finished(folder / spec.key, asked)
 
     def train(self, specs: Sequence[TrainSpec], data: TrainingData, folder: Path, /) -> None:
         """Train what is not finished, resuming what is half done; FloatingPointError, naming the network, if one diverges."""
-        from credalens_paper.backbones import build_backbone
-        from credalens_paper.training.train_networks import train_models
-
         where: dict[str, Any] = {"device": self.device, "precision": self.precision, "compile": self.compile}
         options = {**where, "side_by_side": self.side_by_side, "progress": False}
         train_models(specs, data, folder, build=build_backbone, **options)
 
     def load(self, spec: TrainSpec, folder: Path, /) -> Any:
         """A finished network in evaluation mode on the device."""
-        from credalens_paper.backbones import build_backbone
-        from credalens_paper.training.network_folder import load_model
-
         return load_model(spec, folder, build=build_backbone, device=self.device)
 
     def predict(
@@ -90,8 +81,6 @@ class TorchEngine:
 
         Of a distilled network the concentrations, (1, images, classes).
         """
-        from credalens_paper.training.network_folder import predict_images
-
         how = PREPARATIONS[preparation or TRAINED]
         mean, std = how.statistics(normalization(spec.data))
         options: dict[str, Any] = {"mean": mean, "std": std, "image_size": spec.image_size, "device": self.device}
@@ -110,8 +99,6 @@ class TorchEngine:
 
     def about(self) -> dict[str, Any]:
         """The device, the precision and the pool, for the provenance."""
-        from credalens_paper.training.devices import device_name
-
         device = {"device": device_name(self.device), "precision": self.precision, "side_by_side": self.side_by_side}
         return device if self.pool is None else {**device, **self.pool.about()}
 

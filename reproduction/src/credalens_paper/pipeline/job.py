@@ -30,10 +30,10 @@ from credalens_paper.data.load import load_human_counts
 from credalens_paper.experiments.ensembles import EvaluationSet
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.results.store import Store
+from credalens_paper.training.device_images import TrainingData
 
 if TYPE_CHECKING:
     from credalens_paper.pipeline.engines import TorchEngine
-    from credalens_paper.training.device_images import TrainingData
 
 Pixels = NDArray[np.uint8]
 MOST_BYTES: Final = 4 << 30
@@ -146,11 +146,8 @@ class Images:
 
     def training(self, name: str, pixels: int, /) -> TrainingData:
         """The training split with the statistics its networks are normalised by."""
-        from credalens_paper.training.device_images import TrainingData
-
-        mean, std = normalization(name)
         labels = self._open(name, "train", _loaded_size(name, pixels)).labels
-        return TrainingData(self._pixels(name, "train", pixels), labels, mean, std)
+        return TrainingData(self._pixels(name, "train", pixels), labels, *normalization(name))
 
     def class_names(self, name: str, /) -> tuple[str, ...]:
         """The names of the classes of a set, or their numbers where they are neither there nor stored."""

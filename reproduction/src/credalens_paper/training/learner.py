@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
@@ -26,13 +26,6 @@ class EpochRecord:
     accuracy: float
     learning_rate: float
     seconds: float
-
-
-class Averages(NamedTuple):
-    """Averages over the images of an epoch so far."""
-
-    loss: float
-    accuracy: float
 
 
 class DivergedError(FloatingPointError, ValueError):
@@ -189,11 +182,11 @@ class Learner:
             self._tally.clear()
             self._order, self._earlier_seconds = None, 0.0
 
-    def averages(self) -> Averages:
+    def averages(self) -> tuple[float, float]:
         """Loss and accuracy of the epoch so far, or of the last one where none has begun."""
         if self.step % self.steps_per_epoch or not self.history:
             return self._read_tally()
-        return Averages(self.history[-1].loss, self.history[-1].accuracy)
+        return self.history[-1].loss, self.history[-1].accuracy
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything needed to go on exactly from here: tensors, and a note for JSON."""
@@ -238,14 +231,14 @@ class Learner:
         self._optimizer.step()
         self._tally.add(loss.detach(), logits.detach(), labels, self.step)
 
-    def _read_tally(self) -> Averages:
+    def _read_tally(self) -> tuple[float, float]:
         """Loss and accuracy of the steps of this epoch; an error where the loss is not a number."""
         steps = self.step % self.steps_per_epoch or self.steps_per_epoch
         images = steps * min(self.schedule.batch, len(self._images))
         loss, correct, bad_step = self._tally.read()
         if bad_step >= 0:
             raise diverged(self.spec, f"the loss is not a number at step {bad_step} of {self.steps}")
-        return Averages(loss / steps, correct / images)
+        return loss / steps, correct / images
 
     def _seconds(self) -> float:
         """Of this epoch, without those between two runs."""

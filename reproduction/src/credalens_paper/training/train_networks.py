@@ -10,7 +10,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -141,17 +140,16 @@ def train_models_on_ray(
     _check_distinct(specs)
     request = network_request(device, cpus=cpus, gpus=gpus)
     options |= {"device": device, "progress": False}
-    work = partial(_train_one, data=data, folder=Path(folder).absolute(), **options)
+    where = Path(folder).absolute()
+
+    def work(spec: TrainSpec) -> TrainResult:
+        return train_models([spec], data, where, **options)[0]
+
     results: dict[TrainSpec, TrainResult] = {}
     for students in (False, True):
         stage = [spec for spec in specs if spec.distilled == students]
         results |= zip(stage, for_each(work, stage, request, done=done), strict=True)
     return [results[spec] for spec in specs]
-
-
-def _train_one(spec: TrainSpec, /, *, data: TrainingData, folder: Path, **options: Any) -> TrainResult:
-    [result] = train_models([spec], data, folder, **options)
-    return result
 
 
 def _check_distinct(specs: Sequence[TrainSpec], /) -> None:
