@@ -18,7 +18,6 @@ from credalens.core.hartley import EXACT_CLASSES
 from credalens_paper.experiments.cell_keys import display_name
 from credalens_paper.experiments.paper_entries import BAYESIAN, C10, C100, OOD, SIZES, WRAPPED
 from credalens_paper.experiments.preparations import PREPARATIONS
-from credalens_paper.measures.guarding import standard_error
 from credalens_paper.pages.claims import CLAIMS, verdict
 from credalens_paper.pages.comparisons import (
     AVERAGE,
@@ -37,6 +36,7 @@ from credalens_paper.pages.comparisons import (
 )
 from credalens_paper.pages.lookup import Tally, compared_lines, ends, gaps, means_of, numbers_of
 from credalens_paper.results.records import ExactnessResult, read_repeated, read_results
+from reproduction.tests.standard_error import standard_error
 
 RESULTS = Path(__file__).parents[2] / "results"
 PAGE = " ".join((RESULTS.parent / "docs" / "findings.md").read_text().replace("\\\n", "\n").split())
@@ -64,7 +64,7 @@ def differences(results, label, first, second, on, **shared):
     """Numbers of a label less others of it, as a tally of ours."""
     pair = (numbers_of(results, label, **shared, **keys) for keys in (first, second))
     found = gaps(*pair, on=on)
-    return Tally.of(found[0].metric if found else "AUROC", (gap.ours for gap in found))
+    return Tally(found[0].metric if found else "AUROC", tuple(gap.ours for gap in found if gap.ours is not None))
 
 
 def whole(tallies):

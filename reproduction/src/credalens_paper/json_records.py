@@ -42,20 +42,17 @@ def to_json(value: Any, /) -> Any:
     ({'x': 1.0}, Point(x=2.0, label='p'))
     """
     if is_dataclass(value):
-        return {name: content for one in fields(value) for name, content in _written(one, getattr(value, one.name))}
+        written: dict[str, Any] = {}
+        for one in fields(value):
+            content = getattr(value, one.name)
+            if content is not None or not {"optional", "inline"} & one.metadata.keys():
+                written |= to_json(content) if "inline" in one.metadata else {_name(one): to_json(content)}
+        return written
     if isinstance(value, Mapping):
         return {key: to_json(content) for key, content in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [to_json(content) for content in value]
     return value
-
-
-def _written(one: Field[Any], content: Any) -> list[tuple[str, Any]]:
-    if content is None and {"optional", "inline"} & one.metadata.keys():
-        return []
-    if "inline" in one.metadata:
-        return list(to_json(content).items())
-    return [(_name(one), to_json(content))]
 
 
 def from_json(kind: type[Record], content: Any, /) -> Record:
@@ -66,7 +63,13 @@ def from_json(kind: type[Record], content: Any, /) -> Record:
 
 def _read(kind: Any, content: Any) -> Any:
     if is_dataclass(kind):
-        return _read_record(kind, content)
+        hints, values = _hints(kind), {}
+        for one in fields(kind):
+            if "inline" not in one.metadata and _name(one) in content:
+                values[one.name] = _read(hints[one.name], content[_name(one)])
+            elif "inline" in one.metadata and _name(fields(get_args(hints[one.name])[0])[0]) in content:
+                values[one.name] = _read(hints[one.name], content)
+        return kind(**values)
     arguments = get_args(kind)
     if isinstance(kind, UnionType):
         return None if content is None else _read(arguments[0], content)
@@ -75,18 +78,6 @@ def _read(kind: Any, content: Any) -> Any:
     if get_origin(kind) is Mapping:
         return {key: _read(arguments[1], part) for key, part in content.items()}
     return content
-
-
-def _read_record(kind: Any, content: Mapping[str, Any]) -> Any:
-    present = [one for one in fields(kind) if "inline" in one.metadata or _name(one) in content]
-    return kind(**{one.name: _read_field(one, _hints(kind)[one.name], content) for one in present})
-
-
-def _read_field(one: Field[Any], kind: Any, content: Mapping[str, Any]) -> Any:
-    if "inline" not in one.metadata:
-        return _read(kind, content[_name(one)])
-    first = fields(get_args(kind)[0])[0]
-    return _read(kind, content) if _name(first) in content else None
 
 
 def _name(one: Field[Any]) -> str:

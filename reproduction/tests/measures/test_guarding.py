@@ -10,7 +10,8 @@ from credalens.guard import ConformalSets, Guard
 from credalens_paper.experiments.cell_keys import ERROR_METRICS, SET_METRICS
 from credalens_paper.experiments.paper_entries import BOTH
 from credalens_paper.measures.assessment import Assessment, Extras, assess_members
-from credalens_paper.measures.guarding import HALF, RATE, Halves, kept_numbers, standard_error, turned_away_numbers
+from credalens_paper.measures.guarding import HALF, RATE, Halves, kept_numbers, turned_away_numbers
+from reproduction.tests.standard_error import standard_error
 from tests.strategies import batch_of
 
 SCORES = ("total", "mean_epistemic")

@@ -30,6 +30,10 @@ Cells = tuple[CellKey, ...]
 UNCERTAINTIES: Final = ("TU", "AU", "EU")
 INTENTS, OUTSIDE = "clinc150", "clinc150-oos"
 MISTAKES: Final = "CorruptedMistakes"
+SIDES: Final = {
+    name: "classical" if score.averaged else "credal" for name, score in SCORES.items() if name != "hartley"
+}
+"""Every score of the catalogue but for the generalized Hartley measure, whose time grows with the classes."""
 GUARD_SCORES: Final = {
     "credal": ("total", "epistemic", "least_confidence"),
     "classical": ("mean_total", "mean_epistemic", "mean_least_confidence"),
@@ -54,9 +58,7 @@ def _quality(ood_sets: str | tuple[str, ...], /, **models: Any) -> Cells:
 
 
 def _all_scores(**models: Any) -> Cells:
-    """Every score of the catalogue but for the generalized Hartley measure, whose time grows with the classes."""
-    sides = {name: "classical" if score.averaged else "credal" for name, score in SCORES.items() if name != "hartley"}
-    return _joined(cells(**models, variant=side, measure=name) for name, side in sides.items())
+    return _joined(cells(**models, variant=side, measure=name) for name, side in SIDES.items())
 
 
 def _trimmed(ood_sets: str | tuple[str, ...], /, **models: Any) -> Cells:

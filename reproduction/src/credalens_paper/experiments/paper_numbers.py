@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
 
-from credalens_paper.experiments.cell_keys import KEYS, CellKey
+from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.json_records import from_json
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class PaperNumber:
     """A printed number: its mean and its standard deviation, None where none is printed."""
 
     mean: float
-    std: float | None
+    std: float | None = None
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,8 @@ class PaperTable:
 
 
 def _table(entry: dict[str, Any]) -> PaperTable:
-    return PaperTable(entry["description"], entry["runs"], dict(map(_cell, entry["records"])))
-
-
-def _cell(record: dict[str, Any]) -> tuple[CellKey, PaperNumber]:
-    key = CellKey(**{name: record[name] for name in KEYS if name in record})
-    return key, PaperNumber(record["mean"], record.get("std"))
+    cells = {from_json(CellKey, record): from_json(PaperNumber, record) for record in entry["records"]}
+    return PaperTable(entry["description"], entry["runs"], cells)
 
 
 _DOCUMENT: Final = json.loads(files(__package__).joinpath("numbers.json").read_text(encoding="utf-8"))

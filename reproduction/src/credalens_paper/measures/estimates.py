@@ -93,9 +93,7 @@ def correlation_estimates(
             drawn[name][place] = np.mean([_correlation(ranks, _centred_ranks(one, weight), weight) for one in coded])
     gains = {name: drawn[one] - drawn[other] for name, (one, other) in pairs.items()}
 
-    def estimate(
-        name: str, values: Array
-    ) -> Estimate:  # that of the sample itself comes first, those of resamples after it
+    def estimate(name: str, values: Array) -> Estimate:  # of the sample itself the first value, of resamples the others
         low, high = np.quantile(values[1:], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
         return Estimate(name, float(values[0]), float(low), float(high))
 

@@ -57,15 +57,6 @@ class Halves:
             yield learnt, alarm_threshold(np.sort(scores[learnt]), RATE)
 
 
-def standard_error(halves: int, inputs: int, /) -> float:
-    """Of the false alarms, in per cent, as a mean over so many halves of the inputs: the fitted half and the judged vary.
-
-    >>> round(standard_error(1, 10_000), 2), round(standard_error(20, 10_000), 2)
-    (0.44, 0.1)
-    """
-    return 100 * math.sqrt(RATE * (1 - RATE) * (2 / inputs + 2 / inputs) / halves)
-
-
 def kept_numbers(inside: Assessment, labels: Array, halves: Halves, /) -> dict[str, float]:
     """What guards by every score, and sets by every point prediction, keep on the inputs that they were not fitted on.
 

@@ -111,11 +111,6 @@ class Tally:
     metric: str
     differences: tuple[float, ...]
 
-    @classmethod
-    def of(cls, metric: str, differences: Iterable[float | None], /) -> Tally:
-        """A tally of the differences that were measured."""
-        return cls(metric, tuple(difference for difference in differences if difference is not None))
-
     def pick(self, first: str, second: str, neither: str, /) -> str:
         """The way that is better in most cells (`CLEAR`), or neither."""
         won, lost = (sum(is_better(self.metric, sign * one) for one in self.differences) for sign in (1, -1))

@@ -91,15 +91,8 @@ def _table_parts(result: TableResult) -> list[str]:
         for entry in result.solvers
         if entry.errors and entry.effect
     ]
-    head = [
-        "SLSQP on a subsample",
-        "Inputs",
-        "AUROC by EU, exact",
-        "by SLSQP",
-        "Wrong by > 0.001 bit",
-        "Worst (bit)",
-        "ms",
-    ]
+    about = ("SLSQP on a subsample", "Inputs", "AUROC by EU, exact", "by SLSQP")
+    head = [*about, "Wrong by > 0.001 bit", "Worst (bit)", "ms"]
     return [_compared(result), _alone(result), markdown_table(head, solvers)]
 
 
@@ -361,7 +354,12 @@ def substitutes_text(result: Result, /) -> str:
 def unmeasured_lines(result: Result, /) -> str:
     """What was not measured, and why; and what was measured in another way than the rest."""
     absent = [(_where(part), part.reason) for part in result.parts if part.reason is not None]
-    lacking = list(_missing(result))
+    lacking = [
+        (_where(part), name, why)
+        for part in result.parts
+        if part.reason is None
+        for name, why in (part.missing or {}).items()  # the part, the line or the number of runs ("5 of 6 runs")
+    ]
     absent += [(f"{place}: {name}", why) for place, name, why in lacking if not name.endswith(RUNS)]
     runs = [(f"{place}: {name}", why) for place, name, why in lacking if name.endswith(RUNS)]
     notes = [(_where(part), part.note) for part in result.parts if not isinstance(part, ExactnessPart) and part.note]
@@ -369,13 +367,6 @@ def unmeasured_lines(result: Result, /) -> str:
     lines = [f"- Not measured ({names}): {why}." for why, names in _by_reason(absent, word)]
     lines += [f"- Runs that were not measured ({names}): {why}." for why, names in _by_reason(runs, word)]
     return "\n".join([*lines, *(f"- {names}: {note}." for note, names in _by_reason(notes, word))])
-
-
-def _missing(result: Result) -> Iterator[tuple[str, str, str]]:
-    """What parts with numbers lack: the part, the line or the number of runs ("5 of 6 runs"), and the reason."""
-    for part in result.parts:
-        if part.reason is None:
-            yield from ((_where(part), name, why) for name, why in (part.missing or {}).items())
 
 
 def _by_reason(places: Iterable[tuple[str, str]], word: str) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -127,21 +126,19 @@ class RayPool:
         request = self.request if on_device else replace(self.request, gpus=0)
         data_folder = None if job.data_folder is None else Path(job.data_folder).absolute()
         store = Store(job.store.folder.absolute(), dtype=job.store.dtype.name)
-        settings = (store, job.preset, data_folder, self.engine, job.threads or self.request.cpus, job.deadline)
+        preset, engine, threads, deadline = job.preset, self.engine, job.threads or self.request.cpus, job.deadline
+
+        def do(item: Any) -> list[str]:
+            lines: list[str] = []
+            work(Job(store, preset, data_folder, TorchEngine(**engine), threads, deadline, lines.append), item)
+            return lines
 
         def log_lines(done: Done[Any, list[str]]) -> None:
             for line in done.result or ():
                 job.log(line)
 
-        for_each(partial(_do, work=work, settings=settings), items, request, done=log_lines)
+        for_each(do, items, request, done=log_lines)
 
     def about(self) -> dict[str, Any]:
         """How much each task has, and how large the cluster is."""
         return {"engine": "ray", "machines": len(machines()), "cpus": self.request.cpus, "gpus": self.request.gpus}
-
-
-def _do(item: Any, /, *, work: Work, settings: tuple[Any, ...]) -> list[str]:
-    store, preset, data_folder, engine, threads, deadline = settings
-    lines: list[str] = []
-    work(Job(store, preset, data_folder, TorchEngine(**engine), threads, deadline, lines.append), item)
-    return lines

@@ -29,8 +29,13 @@ def find_device(device: str | torch.device | None = None, /) -> torch.device:
             f"device={str(device)!r} was asked for and torch sees {torch.cuda.device_count()} CUDA devices; use "
             "device='cpu', or install a torch build for your GPU."
         )
-    if asked.type not in ("cpu", "cuda"):
-        _check_usable(asked)
+    try:  # each kind of device fails in its own way
+        torch.zeros(1, device=asked).item()
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise ValueError(
+            f"device={str(device)!r} was asked for and this torch cannot compute there; use device='cpu', or install a "
+            "torch build for that device."
+        ) from error
     return asked
 
 
@@ -46,17 +51,6 @@ def named_device(device: str | torch.device, /) -> torch.device:
         raise ValueError(
             f"device must be 'cpu', 'cuda', 'cuda:1' or another name that torch knows; got {str(device)!r}. Leave it "
             "out to use CUDA where there is some and the CPU elsewhere."
-        ) from error
-
-
-def _check_usable(device: torch.device) -> None:
-    """Refuse what torch has a name for but cannot compute on; each kind of device fails in its own way."""
-    try:
-        torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError, ImportError) as error:
-        raise ValueError(
-            f"device={str(device)!r} was asked for and this torch cannot compute there; use device='cpu', or install a "
-            "torch build for that device."
         ) from error
 
 

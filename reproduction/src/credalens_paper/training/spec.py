@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
@@ -15,6 +15,7 @@ import numpy as np
 
 from credalens.checks.options import check_choice
 from credalens_paper.backbones import LITE, TEXT
+from credalens_paper.json_records import to_json
 
 METHODS: Final = ("snn", "bnnr", "bnnf", "edd", "edd_fair")
 """Standard network, Bayesian by local reparameterisation and by flipout, and two ways to distil an ensemble."""
@@ -102,9 +103,7 @@ class TrainSpec:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields but for the place of the weights, as JSON has them."""
-        stored = {**asdict(self), "teachers": list(self.teachers)}
-        del stored["weights"]
-        return stored
+        return {name: value for name, value in to_json(self).items() if name != "weights"}
 
 
 _DEFAULTS: Final[dict[str, Any]] = {
@@ -240,7 +239,7 @@ class Schedule:
 
     def as_dict(self) -> dict[str, Any]:
         """All numbers, as JSON has them."""
-        return {**asdict(self), "milestones": list(self.milestones)}
+        return dict(to_json(self))
 
     @staticmethod
     def completed(stored: dict[str, Any], /) -> dict[str, Any]:

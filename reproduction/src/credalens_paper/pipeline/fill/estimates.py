@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from credalens.core.scores import SCORES
 from credalens_paper.experiments.cell_keys import CellKey, display_name
 from credalens_paper.experiments.ensembles import EvaluationSet
-from credalens_paper.experiments.own_entries import EstimatesEntry
+from credalens_paper.experiments.own_entries import SIDES, EstimatesEntry
 from credalens_paper.measures.assessment import Extras
 from credalens_paper.measures.estimates import Estimate, auroc_estimates, correlation_estimates, share_estimate
 from credalens_paper.measures.guarding import Halves
@@ -25,24 +25,13 @@ Array = NDArray[Any]
 Scores = Mapping[str, Array]
 Parts = dict[str, Sequence[Estimate]]
 """What a panel shows, by its metric."""
-CATALOGUE: Final = tuple(name for name in SCORES if name != "hartley")
-SIDES: Final = {name: "classical" if score.averaged else "credal" for name, score in SCORES.items()}
-KINDS: Final = {
-    "TU": ("total", "mean_total"),
-    "EU": ("epistemic", "mean_epistemic"),
-    "AU": ("aleatoric", "mean_aleatoric"),
-}
+KINDS: Final = {"TU": "total", "EU": "epistemic", "AU": "aleatoric"}
 GUARDED: Final = ("total", "mean_total", "epistemic", "mean_epistemic")
 """Scores of the guards that stand beside the AUROCs here; `GuardPromises` has more."""
 RESAMPLES: Final = 50
 """For each repeat of the preset, 1000 in all but the smallest; a guard has as many random halves as there are repeats."""
-SIBLINGS: Final = {
-    "total": "mean_total",
-    "epistemic": "mean_epistemic",
-    "aleatoric": "mean_aleatoric",
-    "least_confidence": "mean_least_confidence",
-}
-"""Scores of the credal set, each with the one of averaging that it takes the place of."""
+SIBLINGS: Final = (*KINDS.values(), "least_confidence")
+"""Scores of the credal set; "mean_" stands before the name of the one of averaging that each takes the place of."""
 LESS: Final = "credal less averaged"
 
 
@@ -73,8 +62,8 @@ def _panels(work: Workbench, measure: Any, model: CellKey, plan: Plan) -> list[P
 
 
 def _detection(work: Workbench, runs: Sequence[Run], plan: Plan) -> Parts:
-    names = {SCORES[name].label: name for name in CATALOGUE}
-    pairs = {f"{a} less {b}": (a, b) for a, b in ((SCORES[x].label, SCORES[y].label) for x, y in SIBLINGS.items())}
+    names = {SCORES[name].label: name for name in SIDES}
+    pairs = {f"{a} less {b}": (a, b) for a, b in ((SCORES[x].label, SCORES[f"mean_{x}"].label) for x in SIBLINGS)}
     inside, outside = ([_scores(work, run, images, names) for run in runs] for images in (runs[0].inside, plan.sets[0]))
     aurocs, gains = auroc_estimates(inside, outside, pairs)
     guards = [one for score in GUARDED for one in _alarm_shares(work, inside, outside, SCORES[score].label)]
@@ -104,8 +93,8 @@ def _disagreement(work: Workbench, runs: Sequence[Run], plan: Plan) -> Parts:
     counts = work.job.images.human_counts(runs[0].id_set)
     people = counts / counts.sum(axis=-1, keepdims=True)
     entropy = -(people * np.log2(np.where(people > 0, people, 1))).sum(axis=-1)
-    names = {f"credal {kind}": credal for kind, (credal, _) in KINDS.items()}
-    names |= {f"averaged {kind}": averaged for kind, (_, averaged) in KINDS.items()}
+    names = {f"credal {kind}": score for kind, score in KINDS.items()}
+    names |= {f"averaged {kind}": f"mean_{score}" for kind, score in KINDS.items()}
     pairs = {f"{kind}, {LESS}": (f"credal {kind}", f"averaged {kind}") for kind in KINDS}
     pairs["credal AU less credal EU"] = ("credal AU", "credal EU")
     scores = [_scores(work, run, run.inside, names) for run in runs]
