@@ -46,10 +46,6 @@ def corrupt(images: NDArray[np.uint8], name: str, severity: int, /, *, seed: int
 
     Image i depends only on itself, i and the seed, so the corruption of the first k images is the first k
     corrupted images. Lengths in the parameters are pixels of a 32-pixel image, as published.
-
-    >>> images = np.full((2, 32, 32, 3), 128, np.uint8)
-    >>> corrupt(images, "contrast", 5).shape
-    (2, 32, 32, 3)
     """
     images = np.asarray(images)
     check_corruption(name, severity)

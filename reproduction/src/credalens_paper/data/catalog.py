@@ -80,9 +80,6 @@ def normalization(name: str, /) -> Statistics:
     """Mean and standard deviation of the channels, in [0, 1]; data sets made here have round ones.
 
     Evaluation sets are normalised with the statistics of the set that the network was trained on.
-
-    >>> normalization("imagenet")[0]
-    (0.485, 0.456, 0.406)
     """
     name = name.removesuffix("-c")
     if name in ("digits", "textures", "photos"):

@@ -45,11 +45,7 @@ def _count(split: str, size: int, /) -> int:
 
 
 def digits_images(*, split: str = "test", size: int = 8) -> ImageSet:
-    """The handwritten digits of scikit-learn in bright ink on dark paper: 1297 to train, 500 to test.
-
-    >>> digits_images(split="train", size=16).images.shape
-    (1297, 16, 16, 3)
-    """
+    """The handwritten digits of scikit-learn in bright ink on dark paper: 1297 to train, 500 to test."""
     from sklearn.datasets import load_digits
 
     _count(split, size)
@@ -65,11 +61,7 @@ def digits_images(*, split: str = "test", size: int = 8) -> ImageSet:
 
 
 def texture_images(*, split: str = "test", size: int = 8) -> ImageSet:
-    """Stripes, checks, rings and clouds in two random colours.
-
-    >>> texture_images().class_names
-    ('stripes', 'checks', 'rings', 'clouds')
-    """
+    """Stripes, checks, rings and clouds in two random colours."""
     count, rng = _count(split, size), np.random.default_rng([1, split == "train"])
     labels = rng.integers(0, len(_TEXTURES), count)
     patterns = _patterns(count, size, rng)[labels, np.arange(count)]
@@ -93,11 +85,7 @@ def _patterns(count: int, size: int, rng: np.random.Generator) -> NDArray[np.flo
 
 
 def photo_images(*, split: str = "test", size: int = 8) -> ImageSet:
-    """Patches of the two photographs of scikit-learn, of 32 to 128 pixels before they are resized.
-
-    >>> photo_images(size=16).images.shape
-    (500, 16, 16, 3)
-    """
+    """Patches of the two photographs of scikit-learn, of 32 to 128 pixels before they are resized."""
     from sklearn.datasets import load_sample_images
 
     count, rng = _count(split, size), np.random.default_rng([2, split == "train"])

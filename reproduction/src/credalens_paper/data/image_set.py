@@ -27,12 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
-    """Images (n, h, w, 3) of bytes, or features (n, size) of texts in float32, their labels (n,) and the names of the classes.
-
-    >>> cats = ImageSet("cats", np.zeros((2, 8, 8, 3), np.uint8), np.array([0, 1]), ("tabby", "tiger"))
-    >>> len(cats), len(cats.take([1]))
-    (2, 1)
-    """
+    """Images (n, h, w, 3) of bytes, or features (n, size) of texts in float32, their labels (n,) and the class names."""
 
     name: str
     images: Inputs

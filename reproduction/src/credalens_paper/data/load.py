@@ -46,9 +46,6 @@ def load_images(
     `folder` is the data set's own or the one above it. 'test' is the labelled evaluation split, whatever the set
     calls it. The sets digits, textures, photos, requests and babble are made here and need no folder. Of texts the features
     are loaded, `size` of them.
-
-    >>> load_images("digits", split="test").images.shape
-    (500, 8, 8, 3)
     """
     if name in SMALL_SETS:
         return SMALL_SETS[name](split=split, size=size or 8)
@@ -139,11 +136,7 @@ WRONG: Final = "worse_label"
 
 
 def load_human_counts(name: str, folder: str | Path | None, /) -> NDArray[np.int64]:
-    """Counts (images, classes) for the test images of CIFAR-10; answers to the digits are drawn here, most of them right.
-
-    >>> int(load_human_counts("digits", None).sum(axis=-1).min())
-    50
-    """
+    """Counts (images, classes) for the test images of CIFAR-10; answers to the digits are drawn here, most of them right."""
     if name == "digits":
         labels, rng = digits_images().labels, np.random.default_rng(5)
         right = SHARP + (1 - SHARP) * rng.random((len(labels), 1))

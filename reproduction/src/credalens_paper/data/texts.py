@@ -34,11 +34,7 @@ def load_texts(name: str, folder: str | Path | None, /, *, split: str = "test", 
 
 
 def text_features(texts: Sequence[str], known: Sequence[str], size: int, /) -> Features:
-    """Signed counts of n-grams hashed into `size` places, times the logarithm of their rarity in `known`, of length one.
-
-    >>> text_features(["what is my balance"], ["my balance please", "play a song"], 8).shape
-    (1, 8)
-    """
+    """Signed counts of n-grams hashed into `size` places, times the logarithm of their rarity in `known`, of length one."""
     from scipy.sparse import hstack
     from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 

@@ -66,11 +66,7 @@ KEYS: Final = tuple(CellKey.__dataclass_fields__)
 
 
 def cells(**axes: Any) -> tuple[CellKey, ...]:
-    """The cells of all combinations of the keys' values, each a value or a tuple of them.
-
-    >>> [cell.N for cell in cells(metric="ECE", N=(5, 10))]
-    [5, 10]
-    """
+    """The cells of all combinations of the keys' values, each a value or a tuple of them."""
     values = [value if isinstance(value, tuple) else (value,) for value in axes.values()]
     return tuple(CellKey(**dict(zip(axes, combination, strict=True))) for combination in product(*values))
 

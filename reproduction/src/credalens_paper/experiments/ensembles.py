@@ -110,9 +110,6 @@ def distinct_combinations(pool: Sequence[int], N: int, count: int, /, *, seed: i
     """`count` different choices of N members (all, where there are no more), drawn so that members share the work.
 
     Random orders of the pool are cut into blocks of N, so that members are used about equally often.
-
-    >>> distinct_combinations([0, 1, 2], 2, 15)
-    [(0, 1), (0, 2), (1, 2)]
     """
     if not 1 <= N <= len(pool):
         raise ValueError(

@@ -43,9 +43,6 @@ def check_labels(labels: Iterable[str], /) -> tuple[str, ...]:
     """The labels meant, each once, in the order given; "all", "tables", "figures" and "ours" stand for many.
 
     An underscore may stand for the space that some labels have.
-
-    >>> len(check_labels(["all"])), check_labels(["PIA", "PIA"])
-    (48, ('PIA',))
     """
     groups = {**GROUPS, **{file_name(label): (label,) for label in LABELS}}
     checked: dict[str, None] = {}

@@ -75,11 +75,7 @@ class Preset:
             raise ValueError(f"runs are counted from 0, got first_run={self.first_run} in preset {self.name!r}")
 
     def substitute(self, key: str, value: Any, /) -> Any:
-        """What this preset measures where the paper has `value`.
-
-        >>> get_preset("fast").substitute("backbone", "resnet50")
-        'resnet18'
-        """
+        """What this preset measures where the paper has `value`."""
         return self.substitutes.get(key, {}).get(value, value)
 
     def substituted(self, key: CellKey, /) -> CellKey:
@@ -103,9 +99,6 @@ class Preset:
         """The preset with some of the methods, backbones or training sets, such as DE or vgg16, to work on; none means all.
 
         Numbers of the others are shown where they are in the store, and otherwise left out.
-
-        >>> get_preset("smoke").only(["DE", "EDD"]).focus
-        ('DE', 'EDD')
         """
         return replace(
             self, focus=tuple(check_choice(name, (*METHODS, *BACKBONES, *DATA_SETS), "only") for name in names)
@@ -198,11 +191,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
 
 
 def get_preset(name: str | Preset, /) -> Preset:
-    """The preset of that name; a `Preset` is handed back as it is.
-
-    >>> get_preset("full").runs
-    15
-    """
+    """The preset of that name; a `Preset` is handed back as it is."""
     if isinstance(name, Preset):
         return name
     if name not in PRESETS:

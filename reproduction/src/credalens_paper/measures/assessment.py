@@ -75,12 +75,7 @@ NO_EXTRAS: Final = Extras()
 def assess_members(
     members: Array, /, *, J: int | None = None, extras: Extras = NO_EXTRAS, threads: int | None = None
 ) -> Assessment:
-    """Classical and credal uncertainty of members (N, n, classes); with `J` the credal one of the classes PIA keeps.
-
-    >>> assessment = assess_members(np.array([[[0.9, 0.1]], [[0.6, 0.4]]]))
-    >>> sorted(assessment.scores)
-    ['classical.EU', 'classical.TU', 'credal.EU', 'credal.TU']
-    """
+    """Classical and credal uncertainty of members (N, n, classes); with `J` the credal one of the classes PIA keeps."""
     if members.size > MOST_VALUES and members.shape[1] > 1:
         halves = np.array_split(members, 2, axis=1)
         one, other = (assess_members(half, J=J, extras=extras, threads=threads) for half in halves)
@@ -147,12 +142,7 @@ def assess_concentrations(alpha: Array, /) -> Assessment:
 
 
 def overconfident(members: Array, rng: np.random.Generator, /) -> Array:
-    """A copy of members (N, n, classes) in which one random member of each input is one-hot at its own best class.
-
-    >>> members = np.array([[[0.9, 0.1]], [[0.6, 0.4]]])
-    >>> sorted(overconfident(members, np.random.default_rng(0)).max(axis=-1).ravel().tolist())[-1]
-    1.0
-    """
+    """A copy of members (N, n, classes) in which one random member of each input is one-hot at its own best class."""
     changed = np.array(members)
     count, inputs, _ = changed.shape
     chosen, place = rng.integers(0, count, inputs), np.arange(inputs)
@@ -163,11 +153,7 @@ def overconfident(members: Array, rng: np.random.Generator, /) -> Array:
 
 
 def prediction_numbers(assessment: Assessment, labels: Array, /) -> dict[str, float]:
-    """ACC, ECE and NLL of every variant's point prediction.
-
-    >>> prediction_numbers(assess_members(np.array([[[0.9, 0.1]], [[0.7, 0.3]]])), np.array([0]))["credal.ACC"]
-    100.0
-    """
+    """ACC, ECE and NLL of every variant's point prediction."""
     numbers: dict[str, float] = {}
     for variant, probability in assessment.points.items():
         metrics = calibration_metrics(probability, labels)

@@ -34,12 +34,7 @@ class Estimate:
 
 
 def auroc_estimates(inside: Sequence[Scores], outside: Sequence[Scores], pairs: Pairs, /) -> tuple[list[Estimate], ...]:
-    """The AUROC of every score, in per cent, and the differences of pairs of them, over runs on the same inputs.
-
-    >>> inside, outside = {"a": np.arange(4.0), "b": np.zeros(4)}, {"a": np.arange(4.0) + 4, "b": np.zeros(4)}
-    >>> [[one.mean for one in part] for part in auroc_estimates([inside], [outside], {"a - b": ("a", "b")})]
-    [[100.0, 50.0], [50.0]]
-    """
+    """The AUROC of every score, in per cent, and the differences of pairs of them, over runs on the same inputs."""
     shares = {name: _win_shares([(run[name], other[name]) for run, other in zip(inside, outside, strict=True)])
               for name in inside[0]}  # fmt: skip
     gains = {name: tuple(a - b for a, b in zip(shares[one], shares[other], strict=True))
@@ -62,11 +57,7 @@ def _auroc(name: str, of_id: Array, of_ood: Array) -> Estimate:
 
 
 def share_estimate(name: str, runs: Sequence[Array], /) -> Estimate:
-    """The share of inputs for which something is true, in per cent, averaged over runs.
-
-    >>> share_estimate("right", [np.array([True, False])]).mean
-    50.0
-    """
+    """The share of inputs for which something is true, in per cent, averaged over runs."""
     shares = 100 * np.mean(np.asarray(runs, np.float64), axis=0)
     mean, margin = float(shares.mean()), quantile(LEVEL) * float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
     return Estimate(name, mean, max(0.0, mean - margin), min(100.0, mean + margin))
@@ -75,12 +66,7 @@ def share_estimate(name: str, runs: Sequence[Array], /) -> Estimate:
 def correlation_estimates(
     runs: Sequence[Scores], target: Array, pairs: Pairs, /, *, resamples: int = 1000, seed: int = 0
 ) -> tuple[list[Estimate], ...]:
-    """Spearman's rank correlation of every score with the target, and differences of pairs, by resampling inputs.
-
-    >>> scores = {"same": np.arange(9.0), "reverse": -np.arange(9.0)}
-    >>> [round(one.mean, 9) for one in correlation_estimates([scores], np.arange(9.0), {})[0]]
-    [1.0, -1.0]
-    """
+    """Spearman's rank correlation of every score with the target, and differences of pairs, by resampling inputs."""
     rng, count = np.random.default_rng(seed), len(target)
     weights: list[Array] = [np.ones(count)]
     weights += [np.bincount(rng.integers(0, count, count), minlength=count) for _ in range(resamples)]

@@ -192,11 +192,7 @@ def printed_intervals(lower: Array, upper: Array, classes: int, /) -> tuple[Arra
 
 
 def empty_sets(lower: Array, upper: Array, /) -> NDArray[np.bool_]:
-    """Which interval systems hold no distribution.
-
-    >>> empty_sets(np.array([[0.6, 0.6], [0.2, 0.3]]), np.array([[0.8, 0.8], [0.7, 0.8]])).tolist()
-    [True, False]
-    """
+    """Which interval systems hold no distribution."""
     crossed = (lower > upper + ROUNDING).any(-1)
     return crossed | (lower.sum(-1) > 1 + ROUNDING) | (upper.sum(-1) < 1 - ROUNDING)
 

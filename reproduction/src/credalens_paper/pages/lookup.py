@@ -135,11 +135,7 @@ class Tally:
 
 
 def ends(values: Sequence[float], form: str, /) -> str:
-    """The least and the greatest of some values, once where they read the same.
-
-    >>> ends([0.5, 2.25], ".1f"), ends([0.5], ".1f")
-    ('0.5 to 2.2', '0.5')
-    """
+    """The least and the greatest of some values, once where they read the same."""
     return " to ".join(dict.fromkeys(f"{value:{form}}" for value in (min(values), max(values))))
 
 

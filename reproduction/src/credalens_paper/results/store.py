@@ -38,13 +38,7 @@ PARSING: Final = threading.Lock()
 
 
 class Store:
-    """The files of one reproduction.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Store(folder).predictions("model", "svhn", 1) is None
-    True
-    """
+    """The files of one reproduction."""
 
     def __init__(self, folder: str | Path, /, *, dtype: str = "float32") -> None:
         if dtype not in DTYPES:

@@ -27,10 +27,6 @@ class TrainingData:
     Features (n, size) of texts in float32 may stand in their place, and are neither augmented nor normalised.
 
     ``images`` may be a memory map: sets that do not fit on the device are read batch by batch.
-
-    >>> data = TrainingData(np.zeros((4, 8, 8, 3), np.uint8), np.arange(4), (0.5,) * 3, (0.25,) * 3)
-    >>> len(data)
-    4
     """
 
     images: NDArray[np.uint8]
@@ -126,10 +122,6 @@ def crop_and_flip(images: Tensor, chosen: Tensor, generator: torch.Generator, /,
     """Some of the images (n, h, w, 3), each shifted by up to ``padding`` pixels and flipped with chance one half.
 
     The same as padding by reflection and a random crop, in one gather out of the whole set.
-
-    >>> images = torch.arange(3 * 4 * 4 * 3).reshape(3, 4, 4, 3)
-    >>> crop_and_flip(images, torch.tensor([2, 0]), torch.Generator(), padding=1, flip=True).shape
-    torch.Size([2, 4, 4, 3])
     """
     count, (height, width), device = len(chosen), images.shape[1:3], images.device
     draw = partial(torch.randint, generator=generator, device=device)

@@ -16,11 +16,7 @@ PRECISIONS: Final = ("auto", "float32", "bfloat16")
 
 
 def find_device(device: str | torch.device | None = None, /) -> torch.device:
-    """The device asked for, by default a GPU of CUDA where there is one and the CPU elsewhere.
-
-    >>> find_device("cpu")
-    device(type='cpu')
-    """
+    """The device asked for, by default a GPU of CUDA where there is one and the CPU elsewhere."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     asked = named_device(device)
@@ -55,11 +51,7 @@ def named_device(device: str | torch.device, /) -> torch.device:
 
 
 def find_precision(precision: str, device: torch.device, /) -> str:
-    """ "float32" or "bfloat16"; "auto" is bfloat16 on GPUs of CUDA and float32 elsewhere.
-
-    >>> find_precision("auto", torch.device("cpu"))
-    'float32'
-    """
+    """ "float32" or "bfloat16"; "auto" is bfloat16 on GPUs of CUDA and float32 elsewhere."""
     if check_choice(precision, PRECISIONS, "precision") != "auto":
         return precision
     return "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
@@ -117,11 +109,7 @@ INITIAL, ORDER, DRAWS, HIDDEN = range(4)
 
 
 def derived_seed(*numbers: int) -> int:
-    """A seed that depends on all the numbers, and for different numbers is unrelated; zeros at the end do not count.
-
-    >>> derived_seed(0, 1) != derived_seed(1, 0)
-    True
-    """
+    """A seed that depends on all the numbers, and for different numbers is unrelated; zeros at the end do not count."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
 
 

@@ -128,11 +128,7 @@ def concentration(logits: Tensor, /) -> Tensor:
 
 
 def expected_probability(alpha: Tensor, /) -> Tensor:
-    r"""Mean of the Dirichlet, :math:`\bar p_k = \alpha_k / \alpha_0`.
-
-    >>> expected_probability(torch.tensor([1.0, 3.0]))
-    tensor([0.2500, 0.7500])
-    """
+    r"""Mean of the Dirichlet, :math:`\bar p_k = \alpha_k / \alpha_0`."""
     _check_alpha(alpha, "alpha")
     relative = alpha / alpha.amax(-1, keepdim=True)  # the sum of large concentrations may overflow
     return relative / relative.sum(-1, keepdim=True)

@@ -172,11 +172,6 @@ def predict_images(
     batch. Of a distilled one (EDD, EDD-Fair) these are ``concentrations``. ``image_size`` resizes the images for the network,
     which is moved to ``device`` and left in evaluation mode. ``compile`` fuses the batches of a Bayesian network, all of one
     size, whose draws are then others.
-
-    >>> network = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
-    >>> images = np.zeros((5, 8, 8, 3), np.uint8)
-    >>> predict_images(network, images, mean=(0.5,) * 3, std=(0.25,) * 3).shape
-    (1, 5, 10)
     """
     bayesian = any(isinstance(module, BayesianLayer) for module in model.modules())
     if samples < 1:

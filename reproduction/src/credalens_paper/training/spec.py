@@ -269,11 +269,7 @@ late, when the rate is small."""
 
 
 def schedule_for(spec: TrainSpec, /, *, epochs: int | None = None) -> Schedule:
-    """The schedule that a spec names, for its method, backbone and data; ``epochs`` stretches or shortens it.
-
-    >>> schedule_for(TrainSpec("cifar10", "vgg16", "bnnr", 0, "paper", classes=10)).epochs
-    150
-    """
+    """The schedule that a spec names, for its method, backbone and data; ``epochs`` stretches or shortens it."""
     schedule = {"paper": _paper, "fast": _fast, "smoke": _smoke}[spec.schedule](spec)
     schedule = replace(schedule, flip=spec.data not in ONE_WAY)
     if spec.backbone == TEXT:  # features cannot be shifted or mirrored

@@ -78,21 +78,6 @@ def train_models(
     results that each would have alone. Students train after all others, so their teachers may be among the specs.
     ``build`` makes a backbone from its name, ``epochs`` stretches or shortens the schedule, ``log`` gets a line for
     each epoch.
-
-    >>> import numpy as np
-    >>> from credalens_paper.training.network_folder import load_model
-    >>> from tempfile import TemporaryDirectory
-    >>> def build(name, *, classes, width, image_size, pretrained, seed):
-    ...     with torch.random.fork_rng(devices=[]):
-    ...         torch.manual_seed(seed)
-    ...         return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * image_size**2, classes))
-    >>> data = TrainingData(np.zeros((64, 8, 8, 3), np.uint8), np.arange(64) % 3, [0.5] * 3, [0.25] * 3)
-    >>> spec = TrainSpec("black", "linear", "snn", seed=0, schedule="smoke", classes=3, image_size=8)
-    >>> with TemporaryDirectory() as folder:
-    ...     results = train_models([spec], data, folder, build=build, progress=False)
-    ...     model = load_model(spec, folder, build=build)
-    >>> [record.epoch for record in results[0].history]
-    [1, 2]
     """
     _check_distinct(specs)
     classes = min((spec.classes for spec in specs), default=None)

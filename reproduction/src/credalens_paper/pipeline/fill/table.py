@@ -89,11 +89,7 @@ def _cell(work: Workbench, table: Table, key: CellKey, filled: Filled) -> Cell:
 
 
 def statistics(values: Sequence[float], /) -> Runs:
-    """Mean, standard deviation (of a sample, so None for one run) and number of runs.
-
-    >>> statistics([1.0, 3.0])
-    Runs(mean=2.0, std=1.4142135623730951, n=2, runs=())
-    """
+    """Mean, standard deviation (of a sample, so None for one run) and number of runs."""
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return Runs(float(np.mean(values)), spread, len(values))
 
