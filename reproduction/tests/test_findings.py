@@ -15,10 +15,9 @@ import pytest
 from scipy.stats import spearmanr
 
 from credalens.core.hartley import EXACT_CLASSES
-from credalens_paper.experiments.cell_keys import display_name
+from credalens_paper.experiments.cell_keys import PREPARATIONS, display_name
 from credalens_paper.experiments.paper_entries import BAYESIAN, C10, C100, OOD, SIZES, WRAPPED
-from credalens_paper.experiments.preparations import PREPARATIONS
-from credalens_paper.pages.claims import CLAIMS, verdict
+from credalens_paper.pages.claims import CLAIMS, Tally, compared_lines, ends, gaps, means_of, numbers_of, verdict
 from credalens_paper.pages.comparisons import (
     AVERAGE,
     CREDAL,
@@ -34,7 +33,6 @@ from credalens_paper.pages.comparisons import (
     comparisons,
     ranking,
 )
-from credalens_paper.pages.lookup import Tally, compared_lines, ends, gaps, means_of, numbers_of
 from credalens_paper.results.records import ExactnessResult, read_repeated, read_results
 from reproduction.tests.standard_error import standard_error
 

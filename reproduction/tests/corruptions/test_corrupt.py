@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy import ndimage
 
-from credalens_paper.corruptions import CORRUPTIONS, SEVERITIES, blur, corrupt, digital, weather
+from credalens_paper.corruptions import CORRUPTIONS, SEVERITIES, corrupt, digital, weather
 
 RANDOM = set(CORRUPTIONS) - {
     "defocus_blur",
@@ -144,13 +144,13 @@ def test_defocus_blur_is_the_convolution_with_a_soft_disk(severity, radius, soft
     edge /= edge.sum()
     kernel = ndimage.convolve(disk / disk.sum(), np.outer(edge, edge), mode="constant")
     truth = ndimage.convolve(UNIT[0, :, :, 1].astype(float), kernel, mode="mirror")
-    ours = blur.defocus_blur(UNIT[:1], severity, np.random.default_rng(0))[0, :, :, 1]
+    ours = digital.defocus_blur(UNIT[:1], severity, np.random.default_rng(0))[0, :, :, 1]
     np.testing.assert_allclose(ours, truth, atol=1e-6)
 
 
 def test_glass_displacement_is_the_published_loop_over_pixels():
     """In the loop later pixels only read earlier ones that are still untouched, so one gather does it."""
-    displaced = blur._displace(UNIT[:1], np.random.default_rng(5))
+    displaced = digital._displace(UNIT[:1], np.random.default_rng(5))
     steps = np.random.default_rng(5).integers(0, 2, (1, 32, 32, 2), dtype=np.int8)
     looped = UNIT[0].copy()
     for row in range(31, 1, -1):
@@ -172,7 +172,7 @@ def test_motion_blur_is_a_weighted_walk_along_the_direction(angle):
                 y = row + int(np.ceil(step * np.sin(np.deg2rad(angle)) - 0.5))
                 x = column + int(np.ceil(step * np.cos(np.deg2rad(angle)) - 0.5))
                 truth[row, column] += weight * UNIT[0, min(max(y, 0), 31), min(max(x, 0), 31)]
-    ours = blur.draw_trails(UNIT[:1], np.deg2rad([angle]), radius=radius, sigma=sigma)[0]
+    ours = digital.draw_trails(UNIT[:1], np.deg2rad([angle]), radius=radius, sigma=sigma)[0]
     np.testing.assert_allclose(ours, truth, atol=1e-4)
 
 
@@ -187,7 +187,7 @@ def test_zoom_blur_is_the_mean_of_zoomed_images(severity, stop):
         zoomed = ndimage.zoom(image[top : top + kept, top : top + kept], (factor, factor, 1), order=1)
         trim = (len(zoomed) - 32) // 2
         total += zoomed[trim : trim + 32, trim : trim + 32]
-    ours = blur.zoom_blur(UNIT[3:4], severity, np.random.default_rng(0))[0]
+    ours = digital.zoom_blur(UNIT[3:4], severity, np.random.default_rng(0))[0]
     np.testing.assert_allclose(ours, total / (len(factors) + 1), atol=1e-5)
 
 
@@ -206,11 +206,11 @@ def test_contrast_keeps_the_mean_and_scales_the_deviation():
     assert low.std((1, 2)).mean() == pytest.approx(0.4 * IMAGES.std((1, 2)).mean(), rel=0.02)
 
 
-@pytest.mark.parametrize(("fold", "mode"), [(blur.mirror, "mirror"), (blur.reflect, "reflect")])
+@pytest.mark.parametrize(("fold", "mode"), [(digital.mirror, "mirror"), (digital.reflect, "reflect")])
 def test_bilinear_sampling_agrees_with_scipy_far_beyond_the_border(fold, mode):
     rng = np.random.default_rng(2)
     rows, columns = rng.uniform(-40, 60, (2, 1, 9, 11))
-    ours = blur.bilinear(UNIT[:1], rows, columns, fold)[0, :, :, 2]
+    ours = digital.bilinear(UNIT[:1], rows, columns, fold)[0, :, :, 2]
     truth = ndimage.map_coordinates(UNIT[0, :, :, 2], [rows[0], columns[0]], order=1, mode=mode)
     np.testing.assert_allclose(ours, truth, atol=1e-5)
 

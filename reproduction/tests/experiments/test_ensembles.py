@@ -11,14 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens_paper.backbones import Pretrained
-from credalens_paper.experiments.cell_keys import CellKey, cells
+from credalens_paper.experiments.cell_keys import EVERY, CellKey, cells
 from credalens_paper.experiments.ensembles import (
     EvaluationSet,
     distinct_combinations,
     ensembles,
     evaluation_sets,
 )
-from credalens_paper.experiments.preparations import EVERY
 from credalens_paper.experiments.presets import get_preset
 
 FAST = get_preset("fast")

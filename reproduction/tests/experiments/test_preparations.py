@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from credalens_paper.experiments.preparations import PREPARATIONS
+from credalens_paper.experiments.cell_keys import PREPARATIONS
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 4, 5, 3), np.uint8)
 MEAN, STD = np.array([0.5, 0.4, 0.3]), np.array([0.25, 0.2, 0.5])

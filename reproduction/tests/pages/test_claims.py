@@ -9,8 +9,7 @@ import pytest
 
 from credalens_paper.experiments.cell_keys import CellKey, is_better
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
-from credalens_paper.pages.claims import AVERAGED, CLAIMS, CREDAL, Claim, claims_table, verdict
-from credalens_paper.pages.lookup import Gap, gaps, numbers_of
+from credalens_paper.pages.claims import AVERAGED, CLAIMS, CREDAL, Claim, Gap, claims_table, gaps, numbers_of, verdict
 from credalens_paper.results.records import Panel
 from reproduction.tests.pages.made_up import cell, figure, lines, table
 

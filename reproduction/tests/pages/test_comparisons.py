@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.pages.claims import Tally
 from credalens_paper.pages.comparisons import (
     by_data,
     by_network,
@@ -19,7 +20,6 @@ from credalens_paper.pages.comparisons import (
     predictions_table,
     tally_table,
 )
-from credalens_paper.pages.lookup import Tally
 from credalens_paper.results.records import Panel, TableResult
 from reproduction.tests.pages.made_up import ENSEMBLE, compared, detection, figure, lines
 

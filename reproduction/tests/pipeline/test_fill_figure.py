@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from credalens_paper.experiments.preparations import EVERY
+from credalens_paper.experiments.cell_keys import EVERY
 from credalens_paper.experiments.presets import get_preset
 from credalens_paper.pages.result_page import render_result
 from credalens_paper.pipeline.fill.figure import VISIBLE, _confused, _median

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from credalens_paper.experiments.cell_keys import EVERY, PREPARATIONS, SEVEREST
 from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets
 from credalens_paper.experiments.paper_numbers import PaperNumber
-from credalens_paper.experiments.preparations import EVERY, PREPARATIONS, SEVEREST
 from reproduction.tests.tiny_preset import TINY
 
 SETS = len(TINY.corruptions) * len(TINY.severities)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from credalens_paper.training.device_images import DeviceImages, Normalization, TrainingData, crop_and_flip
+from credalens_paper.training.devices import DeviceImages, Normalization, TrainingData, crop_and_flip
 from reproduction.tests.training.tiny import STATISTICS, blobs
 
 CPU = torch.device("cpu")

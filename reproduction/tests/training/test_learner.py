@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from credalens.bayes import BayesianLayer
-from credalens_paper.training.device_images import DeviceImages
-from credalens_paper.training.devices import mixed
+from credalens_paper.training.devices import DeviceImages, mixed
 from credalens_paper.training.learner import Learner, Tally
 from credalens_paper.training.losses import distillation
 from credalens_paper.training.network_folder import make_network

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from credalens.bayes import mean_network, to_bayesian
-from credalens_paper.training.device_images import Normalization
+from credalens_paper.training.devices import Normalization
 from credalens_paper.training.network_folder import PIXELS, predict_images
 from reproduction.tests.training.tiny import STATISTICS, blobs, build
 

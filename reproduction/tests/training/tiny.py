@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from credalens_paper.backbones.depthwise import DepthwiseConv2d
-from credalens_paper.training.device_images import TrainingData
+from credalens_paper.training.devices import TrainingData
 from credalens_paper.training.network_folder import load_model
 from credalens_paper.training.spec import TrainSpec
 from credalens_paper.training.train_networks import train_models

@@ -112,8 +112,7 @@ def train(
     from credalens_paper.backbones import build_backbone
     from credalens_paper.data import normalization
     from credalens_paper.ray_tasks import for_each, network_request
-    from credalens_paper.training.device_images import TrainingData
-    from credalens_paper.training.devices import PRECISIONS, find_device, named_device
+    from credalens_paper.training.devices import PRECISIONS, TrainingData, find_device, named_device
     from credalens_paper.training.network_folder import predict_network
     from credalens_paper.training.train_networks import train_models, train_models_on_ray
 

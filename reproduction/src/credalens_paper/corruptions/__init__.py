@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens_paper.corruptions import blur, digital, weather
+from credalens_paper.corruptions import digital, weather
 
 Corruption = Callable[[NDArray[np.float32], int, np.random.Generator], NDArray[np.float32]]
 
@@ -21,10 +21,10 @@ _CORRUPTIONS: Final[dict[str, Corruption]] = {
     "gaussian_noise": digital.gaussian_noise,
     "shot_noise": digital.shot_noise,
     "impulse_noise": digital.impulse_noise,
-    "defocus_blur": blur.defocus_blur,
-    "glass_blur": blur.glass_blur,
-    "motion_blur": blur.motion_blur,
-    "zoom_blur": blur.zoom_blur,
+    "defocus_blur": digital.defocus_blur,
+    "glass_blur": digital.glass_blur,
+    "motion_blur": digital.motion_blur,
+    "zoom_blur": digital.zoom_blur,
     "snow": weather.snow,
     "frost": weather.frost,
     "fog": weather.fog,

@@ -1,19 +1,174 @@
-"""Noise (Gaussian, Poisson, salt and pepper), and digital: low contrast, elastic deformation, coarse pixels, JPEG artefacts."""
+"""What camera and computer do to images, and the resampling of whole batches behind it.
+
+Blur: out of focus, frosted glass, a moving and a zooming camera. Noise: Gaussian, Poisson, salt and pepper. Digital: low
+contrast, elastic deformation, coarse pixels, JPEG artefacts.
+"""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
-
-from credalens_paper.corruptions import blur
+from scipy import ndimage, sparse
 
 if TYPE_CHECKING:
     from PIL import Image
+
+Images = NDArray[np.float32]
+Coordinates = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+def take_pixels(images: Images, rows: Indices, columns: Indices, /) -> Images:
+    """Pixels of each image at its own rows and columns, (n, h, w) indices, as (n, h, w, channels)."""
+    n, height, width, channels = images.shape
+    first = (np.arange(n) * height * width)[:, None, None]
+    return np.take(images.reshape(-1, channels), first + rows * width + columns, axis=0)
+
+
+def mirror(indices: Indices, size: int, /) -> Indices:
+    """Indices folded into the image by reflection about its outermost pixels: d c b | a b c d | c b a."""
+    folded = indices % (2 * size - 2)
+    return np.minimum(folded, 2 * size - 2 - folded)
+
+
+def reflect(indices: Indices, size: int, /) -> Indices:
+    """Indices folded into the image by reflection about its border: c b a | a b c d | d c b."""
+    folded = indices % (2 * size)
+    return np.minimum(folded, 2 * size - 1 - folded)
+
+
+def bilinear(
+    images: Images, rows: Coordinates, columns: Coordinates, fold: Callable[[Indices, int], Indices], /
+) -> Images:
+    """Values between the pixels at fractional (n, h, w) coordinates; `fold` is `mirror` or `reflect`."""
+    _, height, width, _ = images.shape
+    top, left = np.floor(rows).astype(np.intp), np.floor(columns).astype(np.intp)
+    down = (rows - top).astype(np.float32)[..., None]
+    right = (columns - left).astype(np.float32)[..., None]
+    rows_near, rows_far = fold(top, height), fold(top + 1, height)
+    columns_near, columns_far = fold(left, width), fold(left + 1, width)
+    upper = _blend(take_pixels(images, rows_near, columns_near), take_pixels(images, rows_near, columns_far), right)
+    lower = _blend(take_pixels(images, rows_far, columns_near), take_pixels(images, rows_far, columns_far), right)
+    return _blend(upper, lower, down)
+
+
+def _blend(near: Images, far: Images, share: Images) -> Images:
+    far -= near
+    far *= share
+    far += near
+    return far
+
+
+def draw_trails(images: Images, angles: Coordinates, /, *, radius: int, sigma: float) -> Images:
+    r"""A one-sided Gaussian trail along each image's own direction, as ImageMagick draws it.
+
+    .. math:: y(r, c) = \sum_{i=0}^{2 R} g_i\, x(r + [i \sin\theta], c + [i \cos\theta]), \quad
+              g_i \propto e^{-i^2 / 2 \sigma^2}
+
+    Coordinates are rounded to pixels and stay at the border beyond it.
+    """
+    _, height, width, _ = images.shape
+    steps = np.arange(2 * radius + 1)
+    weights = np.exp(-(steps**2) / (2 * sigma**2))
+    weights /= weights.sum()
+    blurred = np.zeros_like(images)
+    for step in steps[weights > 1e-5]:
+        down = np.ceil(step * np.sin(angles) - 0.5).astype(np.intp)[:, None, None]
+        right = np.ceil(step * np.cos(angles) - 0.5).astype(np.intp)[:, None, None]
+        rows = np.clip(np.arange(height)[:, None] + down, 0, height - 1)
+        columns = np.clip(np.arange(width) + right, 0, width - 1)
+        blurred += np.float32(weights[step]) * take_pixels(images, rows, columns)
+    return blurred
+
+
+@cache
+def zoom_matrix(size: int, factor: float, /) -> Images:
+    """The linear map that zooms one axis into its centre and cuts it back to `size`."""
+    central = int(np.ceil(size / factor))
+    top = (size - central) // 2
+    inside = ndimage.zoom(np.eye(central, dtype=np.float32), (factor, 1), order=1)
+    trim = (len(inside) - size) // 2
+    matrix = np.zeros((size, size), np.float32)
+    matrix[:, top : top + central] = inside[trim : trim + size]
+    return matrix
+
+
+Images = NDArray[np.float32]
+
+
+def defocus_blur(images: Images, severity: int, rng: np.random.Generator) -> Images:
+    """Convolution with a disk whose edge is softened by a 3 x 3 Gaussian."""
+    radius, softness = ((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1))[severity - 1]
+    grid = np.arange(-2, 3)
+    disk = (grid[:, None] ** 2 + grid**2 <= radius**2).astype(np.float64)
+    edge = np.exp(-(np.arange(-1, 2) ** 2) / (2 * softness**2))
+    edge /= edge.sum()
+    kernel = ndimage.convolve(disk / disk.sum(), np.outer(edge, edge), mode="constant").astype(np.float32)
+    _, height, width, _ = images.shape
+    reach = len(kernel) // 2
+    padded = np.pad(images, ((0, 0), (reach, reach), (reach, reach), (0, 0)), mode="reflect")
+    blurred = np.zeros_like(images)
+    for row, column in np.argwhere(kernel > 0):
+        blurred += kernel[row, column] * padded[:, row : row + height, column : column + width]
+    return blurred
+
+
+def glass_blur(images: Images, severity: int, rng: np.random.Generator) -> Images:
+    """Blur, displace every inner pixel by at most one, once or twice, and blur again.
+
+    In the published files a pixel takes the value of itself or of a neighbour above, to the left, or both.
+    """
+    sigma, rounds = ((0.05, 1), (0.25, 1), (0.4, 1), (0.25, 2), (0.4, 2))[severity - 1]
+    shuffled = np.floor(_gaussian(images, sigma) * 255 + 1e-3, dtype=np.float32) / 255
+    for draw in rng.spawn(rounds):
+        shuffled = _displace(shuffled, draw)
+    return _gaussian(shuffled, sigma)
+
+
+def _gaussian(images: Images, sigma: float) -> Images:
+    blurred: Images = ndimage.gaussian_filter(images, (0, sigma, sigma, 0), mode="nearest")
+    return blurred
+
+
+def _displace(images: Images, rng: np.random.Generator) -> Images:
+    n, height, width, _ = images.shape
+    steps = rng.integers(0, 2, (n, height, width, 2), dtype=np.int8)
+    steps[:, :2] = steps[:, :, :2] = 0
+    rows = np.arange(height)[:, None] - steps[..., 0]
+    return take_pixels(images, rows, np.arange(width) - steps[..., 1])
+
+
+def motion_blur(images: Images, severity: int, rng: np.random.Generator) -> Images:
+    """A Gaussian trail in a direction within 45 degrees of the horizontal."""
+    radius, sigma = ((6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5))[severity - 1]
+    angles = np.deg2rad(rng.uniform(-45, 45, len(images)))
+    return draw_trails(images, angles, radius=radius, sigma=sigma)
+
+
+def zoom_blur(images: Images, severity: int, rng: np.random.Generator) -> Images:
+    """The mean of the image and of its central zooms by 1.00, 1.01, ... up to a largest factor."""
+    n, height, width, channels = images.shape
+    stop = (1.06, 1.11, 1.16, 1.21, 1.26)[severity - 1]
+    columns = images.transpose(1, 2, 0, 3).reshape(height * width, n * channels)
+    blurred = _zooms(height, width, stop) @ columns
+    return blurred.reshape(height, width, n, channels).transpose(2, 0, 1, 3)
+
+
+@cache
+def _zooms(height: int, width: int, stop: float) -> Any:
+    """All zooms are linear, so their mean is one sparse matrix on the pixels."""
+    factors = np.arange(1, stop, 0.01)
+    total = sparse.identity(height * width, dtype=np.float32, format="csr")
+    for factor in factors:
+        rows, columns = zoom_matrix(height, factor), zoom_matrix(width, factor)
+        total = total + sparse.kron(sparse.csr_array(rows), sparse.csr_array(columns), format="csr")
+    return total / np.float32(len(factors) + 1)
+
 
 Images = NDArray[np.float32]
 
@@ -63,7 +218,7 @@ def elastic_transform(images: Images, severity: int, rng: np.random.Generator) -
     down, right = (strength * side * field for field in fields)
     _, height, width, _ = images.shape
     rows, columns = np.arange(height)[:, None] + down, np.arange(width) + right
-    return blur.bilinear(warped, rows, columns, blur.reflect)
+    return bilinear(warped, rows, columns, reflect)
 
 
 def _affine(images: Images, shear: float, rng: np.random.Generator) -> Images:
@@ -78,7 +233,7 @@ def _affine(images: Images, shear: float, rng: np.random.Generator) -> Images:
     rows, columns = np.meshgrid(np.arange(height), np.arange(width), indexing="ij")
     target = np.stack([rows, columns, np.ones_like(rows)], axis=-1).reshape(-1, 3).astype(np.float64)
     source = (target @ inverse).reshape(n, height, width, 2)
-    return blur.bilinear(images, source[..., 0], source[..., 1], blur.mirror)
+    return bilinear(images, source[..., 0], source[..., 1], mirror)
 
 
 def pixelate(images: Images, severity: int, rng: np.random.Generator) -> Images:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from credalens_paper.corruptions import blur
+from credalens_paper.corruptions import digital
 
 Images = NDArray[np.float32]
 
@@ -29,11 +29,11 @@ def snow(images: Images, severity: int, rng: np.random.Generator) -> Images:
     )[severity - 1]
     layer_rng, angle_rng = rng.spawn(2)
     layer = mean + scale * layer_rng.standard_normal(images.shape[:3], dtype=np.float32)
-    zoomed = blur.zoom_matrix(layer.shape[1], zoom) @ layer @ blur.zoom_matrix(layer.shape[2], zoom).T
+    zoomed = digital.zoom_matrix(layer.shape[1], zoom) @ layer @ digital.zoom_matrix(layer.shape[2], zoom).T
     bright = np.where(zoomed < threshold, 0, np.clip(zoomed, 0, 1))
     flakes = (np.floor(bright * 255) / 255)[..., None].astype(np.float32)
     angles = np.deg2rad(angle_rng.uniform(-135, -45, len(images)))
-    flakes = blur.draw_trails(flakes, angles, radius=radius, sigma=sigma)
+    flakes = digital.draw_trails(flakes, angles, radius=radius, sigma=sigma)
     white = np.maximum(images, (images @ _LUMINANCE)[..., None] * 1.5 + 0.5)
     return np.float32(clear) * images + np.float32(1 - clear) * white + flakes + flakes[:, ::-1, ::-1]
 

@@ -67,8 +67,7 @@ DATA_SETS: Final = {data_set.name: data_set for data_set in (
     DataSet("clinc150", "CLINC150", 150, _UNCHANGED, _CLINC, ("clinc150", "clinc"), texts=True),
     DataSet("clinc150-oos", "CLINC150 OOS", 1, _UNCHANGED, _CLINC, ("clinc150", "clinc"), splits=("test",), texts=True),
 )}  # fmt: skip
-MADE_TEXTS: Final = ("requests", "babble")
-"""Sets of texts that are made here."""
+MADE_TEXTS: Final = ("requests", "babble")  # sets of texts that are made here
 
 CORRUPTED: Final = {
     "cifar10-c": ("CIFAR-10-C", "CIFAR-10-C.tar from the Zenodo record 'CIFAR-10-C and CIFAR-10-P' (Hendrycks et al.)"),

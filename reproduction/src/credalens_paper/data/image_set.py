@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 Features = NDArray[np.float32]
-Inputs = NDArray[Any]
-"""Pixels, or features of texts."""
+Inputs = NDArray[Any]  # pixels, or features of texts
 Encoded = Path | bytes
 T = TypeVar("T")
 

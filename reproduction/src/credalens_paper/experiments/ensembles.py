@@ -15,9 +15,8 @@ import numpy as np
 from credalens.checks.options import count_text
 from credalens_paper.backbones import LITE, Pretrained
 from credalens_paper.data import DATA_SETS
-from credalens_paper.experiments.cell_keys import CellKey
+from credalens_paper.experiments.cell_keys import EVERY, SEVEREST, TRAINED, CellKey
 from credalens_paper.experiments.paper_entries import OOD
-from credalens_paper.experiments.preparations import EVERY, SEVEREST, TRAINED
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.training.spec import TrainSpec
 

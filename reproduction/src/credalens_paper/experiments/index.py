@@ -10,8 +10,7 @@ from credalens_paper.experiments.own_entries import ESTIMATES, EXACTNESS, OWN_TA
 from credalens_paper.experiments.paper_entries import FIGURES, TABLES, Figure, Table
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
 
-Drawn = Figure | EstimatesEntry
-"""Entries that are drawn."""
+Drawn = Figure | EstimatesEntry  # entries that are drawn
 OURS: Final[dict[str, Table | EstimatesEntry | Exactness]] = {EXACTNESS.label: EXACTNESS, **OWN_TABLES, **ESTIMATES}
 ENTRIES: Final[dict[str, Table | Drawn | Exactness]] = {**TABLES, **FIGURES, **OURS}
 """What is measured, as it is declared. `pipeline.measure_entries` says by which function."""
@@ -48,15 +47,13 @@ def check_labels(labels: Iterable[str], /) -> tuple[str, ...]:
     checked: dict[str, None] = {}
     for label in labels:
         if file_name(label) not in groups:
-            raise ValueError(_unknown(label))
+            lowered = {name.lower(): name for name in (*GROUPS, *LABELS)}
+            close = [lowered[name] for name in get_close_matches(label.lower(), lowered, n=3)]
+            hint = f" (did you mean {' or '.join(map(repr, close))}?)" if close else ""
+            raise ValueError(
+                f"the paper has no table or figure {label!r}{hint}; `credalens reproduce --list` shows them all"
+            )
         checked |= dict.fromkeys(groups[file_name(label)])
     if not checked:
         raise ValueError("name at least one table or figure; `credalens reproduce --list` shows them all")
     return tuple(checked)
-
-
-def _unknown(label: str) -> str:
-    lowered = {name.lower(): name for name in (*GROUPS, *LABELS)}
-    close = [lowered[name] for name in get_close_matches(label.lower(), lowered, n=3)]
-    hint = f" (did you mean {' or '.join(map(repr, close))}?)" if close else ""
-    return f"the paper has no table or figure {label!r}{hint}; `credalens reproduce --list` shows them all"

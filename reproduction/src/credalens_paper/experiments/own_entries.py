@@ -16,14 +16,15 @@ from credalens_paper.experiments.cell_keys import (
     ALARM_METRICS,
     ERROR_METRICS,
     MEAN,
+    PREPARATIONS,
     SET_METRICS,
+    SEVEREST,
     TURNED_AWAY,
     CellKey,
     cells,
 )
 from credalens_paper.experiments.paper_entries import BOTH, C10, C100, DETECTION, OOD, PREDICTION, SMALL, WRAPPED, Table
 from credalens_paper.experiments.paper_numbers import PAPER_TABLES, PaperTable
-from credalens_paper.experiments.preparations import PREPARATIONS, SEVEREST
 from credalens_paper.experiments.presets import Preset
 
 Cells = tuple[CellKey, ...]
@@ -42,9 +43,9 @@ GUARD_SCORES: Final = {
 TRIMMED: Final = (*BOTH, "trim5", "trim10", "trim20")
 FIVE: Final = {"method": "DE", "N": 5}
 RESNET18: Final = {**FIVE, "backbone": "resnet18"}
+MISTAKEN: Final = {**FIVE, "backbone": SMALL, "variant": BOTH, "id_set": C10}
 LARGER: Final = ("resnet18", *LARGE)
-NEAR: Final = ((C10, C100), (C100, C10))
-"""Training sets, each with near unknowns."""
+NEAR: Final = ((C10, C100), (C100, C10))  # training sets, each with near unknowns
 
 
 def _quality(ood_sets: str | tuple[str, ...], /, **models: Any) -> Cells:
@@ -83,16 +84,6 @@ def _joined(parts: Iterable[Cells]) -> Cells:
     return tuple(cell for part in parts for cell in part)
 
 
-def _mistakes() -> Cells:
-    """Corrupted images given in every way, clean ones in all but the last, which is about corruptions."""
-    images = {**FIVE, "backbone": SMALL, "variant": BOTH, "id_set": C10}
-    clean = tuple(name for name in PREPARATIONS if name != SEVEREST)
-    return (
-        *cells(**images, ood_set="cifar10-c", preparation=tuple(PREPARATIONS), metric=PREDICTION),
-        *cells(**images, preparation=clean, metric=PREDICTION),
-    )
-
-
 OWN_TABLES: Final = {table.label: table for table in (
     Table(
         "NearOOD",
@@ -112,7 +103,10 @@ OWN_TABLES: Final = {table.label: table for table in (
     ),
     Table(
         MISTAKES,
-        _mistakes(),
+        (  # corrupted images given in every way, clean ones in all but the last, which is about corruptions
+            *cells(**MISTAKEN, ood_set="cifar10-c", preparation=tuple(PREPARATIONS), metric=PREDICTION),
+            *cells(**MISTAKEN, preparation=tuple(name for name in PREPARATIONS if name != SEVEREST), metric=PREDICTION),
+        ),
         layout=("backbone", "ood_set", "metric", "preparation"),
         description="Why the paper's networks might be wrong on three in four corrupted images: the same deep ensembles with "
         "images given as in training and by mistakes, every fifth image of each set. Beside them what OODMain prints.",
@@ -229,8 +223,7 @@ TIMES: Final = 4
 """Inputs of each set here, as a multiple of those where the solver only stands beside a table."""
 SOLVER_RUNS: Final = 3
 """Ensembles of each model that the paper's solver is run on; PIA is measured on all of them."""
-FEW: Final = 10
-"""Classes up to which the solver is quick; with more of them fewer inputs are solved."""
+FEW: Final = 10  # classes up to which the solver is quick; with more of them fewer inputs are solved
 
 
 @dataclass(frozen=True)

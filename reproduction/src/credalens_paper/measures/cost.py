@@ -26,8 +26,7 @@ Array = NDArray[np.float64]
 MEMBERS: Final = 5
 CONCENTRATION: Final = 0.3
 """Of the Dirichlet that the timed predictions are drawn from: one or two classes share most of the probability."""
-CALLS: Final = 50
-"""Calls in one repeat where a single one is too short for the clock."""
+CALLS: Final = 50  # calls in one repeat where a single one is too short for the clock
 BATCH: Final = 1000
 MOST_SECONDS: Final = 15.0
 """A cell whose repeats take longer than that gets fewer of them, so that a table takes minutes on any machine."""

@@ -18,8 +18,7 @@ from credalens.evaluation.ood import quantile, wins
 
 Array = NDArray[Any]
 Scores = Mapping[str, Array]
-Pairs = Mapping[str, tuple[str, str]]
-"""The name of a difference -> the names of the two scores it is of."""
+Pairs = Mapping[str, tuple[str, str]]  # the name of a difference -> the names of the two scores it is of
 LEVEL: Final = 0.95
 
 

@@ -31,11 +31,9 @@ from credalens.guard.signature import CalibrationData, Signature, Slack, slack_o
 from credalens_paper.measures.assessment import Assessment
 
 Array = NDArray[Any]
-RATE: Final = 0.05
-"""Of false alarms, and of sets without the true class."""
+RATE: Final = 0.05  # of false alarms, and of sets without the true class
 CONFIDENCE: Final = 0.95
-HALF: Final = 0.5
-"""The part of a network's error rate that a guard promises to leave."""
+HALF: Final = 0.5  # the part of a network's error rate that a guard promises to leave
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from credalens.core.scores import SCORES
 from credalens.evaluation.which_score import mean_ranks
 from credalens_paper.experiments.cell_keys import DIGITS, CellKey, better_side, display_name
 from credalens_paper.experiments.paper_entries import BAYESIAN, C10, C100, TABLES
-from credalens_paper.pages.lookup import Tally, compared_lines, model_name, numbers_of
+from credalens_paper.pages.claims import Tally, compared_lines, model_name, numbers_of
 from credalens_paper.pages.markdown import NONE, difference_text, joined, markdown_table, paper_difference_text
 from credalens_paper.results.records import Difference, PaperDifference, Result, TableResult, declared_label
 
@@ -29,8 +29,7 @@ class Pair(NamedTuple):
     ood_set: str
 
 
-Cells = Mapping[Pair, Mapping[str, float]]
-"""For every pair the AUROC by each score."""
+Cells = Mapping[Pair, Mapping[str, float]]  # for every pair the AUROC by each score
 Group = Callable[[Pair], bool]
 DATA: Final[Mapping[str, Group]] = {
     "10 classes (CIFAR-10)": lambda pair: pair.id_set == C10,
@@ -133,8 +132,7 @@ MEASURES: Final = {
     "TU": "`total` less `mean_total`",
 }
 METRICS: Final = ("ACC", "ECE", "NLL")
-FEW: Final = 10
-"""Members, below which there are few."""
+FEW: Final = 10  # members, below which there are few
 CREDAL, AVERAGE, EITHER = "the intersection probability", "the average", "either"
 PLACES: Final = {
     ("cifar10", "clean"): "clean images of 10 classes",
@@ -145,8 +143,7 @@ PLACES: Final = {
     ("cifar10n", "clean"): "clean images after wrong labels",
 }
 """Training set and kind of test images -> their plain words."""
-Case = tuple[str, str, bool]
-"""The data in plain words, the kind of model, and whether it has few members."""
+Case = tuple[str, str, bool]  # the data in plain words, the kind of model, and whether it has few members
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from typing import Final
 from credalens_paper.experiments.paper_numbers import PaperNumber
 from credalens_paper.results.records import Difference, PaperDifference, Runs
 
-NONE: Final = "–"
-"""Stands where there is no number."""
+NONE: Final = "–"  # stands where there is no number
 DIGITS: Final = {
     **dict.fromkeys(("halved_accepted", "halved_left", "halved_broken"), 1),
     **dict.fromkeys(("ACC", "AUROC", "AUPRC", "false_alarms", "turned_away", "accepted_ACC"), 2),

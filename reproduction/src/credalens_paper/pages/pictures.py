@@ -22,8 +22,8 @@ from credalens.plots.axes import add_legend, dash, marker, name_axes, open_axes
 from credalens_paper.experiments.cell_keys import display_name
 from credalens_paper.experiments.own_entries import UNCERTAINTIES
 from credalens_paper.measures.guarding import RATE
+from credalens_paper.pages.claims import means_of, numbers_of
 from credalens_paper.pages.comparisons import DATA, DISTANCES, catalogue, ranking
-from credalens_paper.pages.lookup import means_of, numbers_of
 from credalens_paper.results.records import Result
 
 if TYPE_CHECKING:
@@ -31,19 +31,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ROWS: Final = (6.4, 0.36)
-"""Inches of a panel of dots, and of each of its rows."""
-LINES: Final = (4.6, 2.9)
-COLUMNS: Final = 2
-"""Inches of a panel of lines, and panels beside each other."""
-LEAST_ROWS: Final = 3
-"""As high as so many rows is a panel with fewer."""
+ROWS: Final = (6.4, 0.36)  # inches of a panel of dots, and of each of its rows
+LINES: Final = (4.6, 2.9)  # inches of a panel of lines
+COLUMNS: Final = 2  # panels of lines beside each other
+LEAST_ROWS: Final = 3  # as high as so many rows is a panel with fewer
 APART: Final = 0.19
 """Between two series of a row, so that their dots do not hide each other; less where a row is full."""
-FULL: Final = 0.7
-"""The part of a row's height that its series take at most."""
-ROOM: Final = 4
-"""Series that a row has room for; with more it is higher."""
+FULL: Final = 0.7  # the part of a row's height that its series take at most
+ROOM: Final = 4  # series that a row has room for; with more it is higher
 AREA: Final = 32.0
 """Of a dot for one number, where all are different; equal numbers are one larger dot, and then all are smaller."""
 

@@ -11,9 +11,8 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from credalens.checks.options import count_text
-from credalens_paper.experiments.cell_keys import CellKey, display_name
-from credalens_paper.experiments.index import LABELS, file_name
-from credalens_paper.experiments.preparations import EVERY
+from credalens_paper.experiments.cell_keys import EVERY, CellKey, display_name
+from credalens_paper.experiments.index import file_name
 from credalens_paper.origin import Hardware
 from credalens_paper.pages.markdown import (
     DIGITS,
@@ -377,13 +376,6 @@ def _by_reason(places: Iterable[tuple[str, str]], word: str) -> Iterator[tuple[s
     for reason, names in reasons.items():
         distinct = list(dict.fromkeys(names))
         yield reason, f"{count_text(len(names), word)}: {'; '.join(distinct[:4])}{'; ...' if len(distinct) > 4 else ''}"
-
-
-def absent_line(results: Sequence[Result], /) -> str:
-    """The labels that have no result at all."""
-    present = {result.label for result in results}
-    absent = [f"`{label}`" for label in LABELS if label not in present]
-    return f"Without a result file: {', '.join(absent)}." if absent else ""
 
 
 def _where(part: Part) -> str:

@@ -11,15 +11,14 @@ import numpy as np
 from credalens.plots import save_figure
 from credalens.storage import atomic_file
 from credalens_paper.experiments.cell_keys import display_name, is_better
-from credalens_paper.experiments.index import file_name
+from credalens_paper.experiments.index import LABELS, file_name
 from credalens_paper.experiments.paper_entries import BOTH, SMALL
 from credalens_paper.experiments.paper_numbers import PAPER_FIGURES, PAPER_TABLES
 from credalens_paper.pages import comparisons
-from credalens_paper.pages.claims import claims_table
-from credalens_paper.pages.lookup import numbers_of
+from credalens_paper.pages.claims import claims_table, numbers_of
 from credalens_paper.pages.markdown import joined, markdown_table, value_text
 from credalens_paper.pages.pictures import draw_pictures
-from credalens_paper.pages.result_page import absent_line, machine_of, render_result, substitutes_text
+from credalens_paper.pages.result_page import machine_of, render_result, substitutes_text
 from credalens_paper.results.records import Result
 
 INDEX, MACHINES, REPEATED, COMPARISONS = "README.md", "machines.md", "repeated.md", "comparisons.md"
@@ -130,7 +129,9 @@ def _index(results: Sequence[Result], repeated: Sequence[Result]) -> str:
         lines[CONTENTS[kind]].append(f"- {_link(result)}: {result.description}{here}{status}")
     parts += [part for heading, entries in lines.items() if entries for part in (f"## {heading}", "\n".join(entries))]
     parts += ["## Measured again", f"[Mostly with other networks]({REPEATED}): {names}."] if names else []
-    return joined(*parts, absent_line(results))
+    present = {result.label for result in results}
+    absent = ", ".join(f"`{label}`" for label in LABELS if label not in present)
+    return joined(*parts, f"Without a result file: {absent}." if absent else "")
 
 
 def headline_table(results: Sequence[Result], /) -> str:

@@ -9,9 +9,8 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from credalens_paper.experiments.cell_keys import DIGITS, CellKey, better_side
+from credalens_paper.experiments.cell_keys import DIGITS, EVERY, CellKey, better_side
 from credalens_paper.experiments.index import file_name
-from credalens_paper.experiments.preparations import EVERY
 from credalens_paper.experiments.presets import COUNTS, Preset
 from credalens_paper.results.drawing import draw_severities, save_picture
 from credalens_paper.results.records import (

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from credalens.engines.cluster import machines
 from credalens_paper.backbones import build_backbone
 from credalens_paper.data import normalization
-from credalens_paper.experiments.preparations import PREPARATIONS, TRAINED
+from credalens_paper.experiments.cell_keys import PREPARATIONS, TRAINED
 from credalens_paper.pipeline.job import Job
 from credalens_paper.ray_tasks import Done, for_each, network_request
 from credalens_paper.results.store import Store
-from credalens_paper.training.device_images import TrainingData
-from credalens_paper.training.devices import device_name, find_device, find_precision
+from credalens_paper.training.devices import TrainingData, device_name, find_device, find_precision
 from credalens_paper.training.network_folder import is_finished, load_model, predict_images
 from credalens_paper.training.spec import TrainSpec, schedule_for
 from credalens_paper.training.train_networks import train_models

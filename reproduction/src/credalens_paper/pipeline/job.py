@@ -26,11 +26,10 @@ from credalens_paper.data import (
     open_images,
 )
 from credalens_paper.data.catalog import CORRUPTED
-from credalens_paper.data.load import load_human_counts
 from credalens_paper.experiments.ensembles import EvaluationSet
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.results.store import Store
-from credalens_paper.training.device_images import TrainingData
+from credalens_paper.training.devices import TrainingData
 
 if TYPE_CHECKING:
     from credalens_paper.pipeline.engines import TorchEngine
@@ -39,8 +38,7 @@ Pixels = NDArray[np.uint8]
 MOST_BYTES: Final = 4 << 30
 """Sets larger than this are decoded once into a file that is mapped into memory."""
 CHUNK: Final = 1000
-MOST_THREADS: Final = 8
-"""Sets corrupted at a time; each needs a few hundred megabytes while it is made."""
+MOST_THREADS: Final = 8  # sets corrupted at a time; each needs a few hundred megabytes while it is made
 
 
 class TimeIsUp(Exception):  # noqa: N818  (not an error: the run stops where it can go on)
@@ -139,10 +137,6 @@ class Images:
             self.store.write_json(f"labels/{clean}.json", list(self.class_names(clean)))
             self.store.save_array("labels", clean, stored)
         return stored
-
-    def human_counts(self, name: str, /) -> NDArray[np.int64]:
-        """How many people chose each class of the test images of a set."""
-        return load_human_counts(name, self.folder)[: self.preset.test_images]
 
     def training(self, name: str, pixels: int, /) -> TrainingData:
         """The training split with the statistics its networks are normalised by."""

@@ -139,8 +139,7 @@ def predict_network(job: Job, item: tuple[TrainSpec, Sets], /) -> None:
                 _store_samples(job, given, images, samples)
 
 
-Given = tuple[Any, TrainSpec, Array]
-"""A network, its spec and the images that it is given."""
+Given = tuple[Any, TrainSpec, Array]  # A network, its spec and the images that it is given
 
 
 def _draw_group(job: Job, given: Given, images: EvaluationSet, group: int) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -127,15 +127,6 @@ class Evaluator:
                 stored[images.key] = {"fingerprint": fingerprint, "numbers": kept | self._numbers(run, images, names)}
         finally:
             self.job.store.write_json(f"evaluations/{run.key}.json", record)
-
-    def once(self, run: Run, part: str, name: str, make: Callable[[], Any], /) -> Any:
-        """Something else about a run, from the store or made now."""
-        record = self.record(run)
-        parts = record.setdefault(part, {})
-        if name not in parts:
-            parts[name] = make()
-            self.job.store.write_json(f"evaluations/{run.key}.json", record)
-        return parts[name]
 
     def record(self, run: Run, /) -> dict[str, Any]:
         """Everything that is stored about a run; empty where it was not evaluated."""

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from credalens.bayes import use_generator
-from credalens_paper.training.device_images import DeviceImages
-from credalens_paper.training.devices import Randomness, compile_network, epoch_order, mixed
+from credalens_paper.training.devices import DeviceImages, Randomness, compile_network, epoch_order, mixed
 from credalens_paper.training.losses import Objective, cross_entropy, distillation, evidence_bound, widest_float
 from credalens_paper.training.spec import Schedule, TrainSpec
 

@@ -28,14 +28,16 @@ from credalens.storage.run_folder import check_settings
 from credalens_paper import origin
 from credalens_paper.backbones import build_backbone
 from credalens_paper.data import normalization
-from credalens_paper.training.device_images import Normalization, check_images, on_device
 from credalens_paper.training.devices import (
     INITIAL,
+    Normalization,
+    check_images,
     compile_network,
     derived_seed,
     find_device,
     find_precision,
     mixed,
+    on_device,
     placed,
 )
 from credalens_paper.training.losses import concentration, expected_probability
@@ -183,14 +185,33 @@ def predict_images(
         )
     check_images(images)
     scale = Normalization(mean, std, find_device(device))
+    on, fused = scale.device, compile and bayesian
+    precision, network = find_precision(precision, on), placed(model, on).eval()
+    full = compile_network(network) if fused else network
+    output = concentration if concentrations else partial(torch.softmax, dim=-1)
+    pixels = (image_size or max(images.shape[1:3])) ** 2 if images.ndim == 4 else images.shape[1]
+    size = max(1, PIXELS.get(on.type, PIXELS["cpu"]) // pixels)
+
+    def predict(chosen: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """A batch; one shape is compiled, so the last batch is filled up with black images."""
+        count, draws = len(chosen), []
+        if fused:
+            chosen = np.concatenate([chosen, np.zeros((size - count, *images.shape[1:]), images.dtype)])
+        x = scale(on_device(chosen, on), size=image_size)
+        for _ in range(samples):
+            with mixed(precision, on):
+                logits: Tensor = full(x)
+            draws.append(output(logits.float())[:count].cpu().numpy())
+        return np.stack(draws)
+
     with ExitStack() as draws:
         if bayesian:  # compiled code draws from torch's global generators
-            draws.enter_context(torch.random.fork_rng([scale.device] if scale.device.type == "cuda" else []))
-            own = None if compile else torch.Generator(scale.device).manual_seed(seed)
-            draws.enter_context(use_generator(model, own))
+            draws.enter_context(torch.random.fork_rng([on] if on.type == "cuda" else []))
+            draws.enter_context(use_generator(model, None if compile else torch.Generator(on).manual_seed(seed)))
             torch.manual_seed(seed)
-        output = concentration if concentrations else partial(torch.softmax, dim=-1)
-        values = _predict(model, images, output, scale, samples, image_size, precision, fused=compile and bayesian)
+        draws.enter_context(torch.inference_mode())
+        batches = [predict(images[start : start + size]) for start in range(0, len(images), size)]
+    values = np.concatenate(batches, axis=1)
     bad = ~np.isfinite(values)
     if bad.any():
         first = tuple(map(int, np.argwhere(bad)[0]))
@@ -214,35 +235,3 @@ def predict_network(
     options |= {"device": device, "precision": precision, "concentrations": spec.distilled}
     predicted = predict_images(network, images, samples=samples if spec.bayesian else 1, seed=spec.seed, **options)
     return expected_probability(torch.from_numpy(predicted)).numpy() if spec.distilled else predicted
-
-
-def _predict(
-    model: nn.Module,
-    images: NDArray[np.uint8],
-    output: Callable[[Tensor], Tensor],
-    scale: Normalization,
-    samples: int,
-    image_size: int | None,
-    precision: str,
-    *,
-    fused: bool,
-) -> NDArray[np.float32]:
-    device, precision = scale.device, find_precision(precision, scale.device)
-    model = placed(model, device).eval()
-    full = compile_network(model) if fused else model
-    pixels = (image_size or max(images.shape[1:3])) ** 2 if images.ndim == 4 else images.shape[1]
-    size = max(1, PIXELS.get(device.type, PIXELS["cpu"]) // pixels)
-    batches = []
-    with torch.inference_mode():
-        for start in range(0, len(images), size):
-            chosen = images[start : start + size]
-            count, draws = len(chosen), []
-            if fused:  # one shape is compiled: the last batch is filled up with black images
-                chosen = np.concatenate([chosen, np.zeros((size - count, *images.shape[1:]), images.dtype)])
-            x = scale(on_device(chosen, device), size=image_size)
-            for _ in range(samples):
-                with mixed(precision, device):
-                    logits: Tensor = full(x)
-                draws.append(output(logits.float())[:count].cpu().numpy())
-            batches.append(np.stack(draws))
-    return np.concatenate(batches, axis=1)

@@ -119,8 +119,7 @@ LARGE: Final = {"resnet50": (15, 20), "efficientnet_b2": (15, 20), "vit_base": (
 SMALL_IMAGES: Final = 64
 """Pixels up to which an epoch of a large network takes about a second on one GPU, so that more of them are affordable."""
 
-ONE_WAY: Final = ("digits", "svhn")
-"""Sets that are not mirrored: a mirrored two is no two."""
+ONE_WAY: Final = ("digits", "svhn")  # sets that are not mirrored: a mirrored two is no two
 
 LITTLE: Final = ("digits", "textures", "photos", "requests")
 """Sets of about a thousand inputs, for which a batch of 512 leaves no steps."""

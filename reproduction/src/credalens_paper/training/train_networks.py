@@ -19,8 +19,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from credalens.storage.run_folder import RunFolder, check_settings
 from credalens_paper.ray_tasks import Done, for_each, network_request
-from credalens_paper.training.device_images import DeviceImages, TrainingData
-from credalens_paper.training.devices import device_name, fast_math, find_device, find_precision
+from credalens_paper.training.devices import (
+    DeviceImages,
+    TrainingData,
+    device_name,
+    fast_math,
+    find_device,
+    find_precision,
+)
 from credalens_paper.training.learner import EpochRecord, Learner, check_finite
 from credalens_paper.training.network_folder import (
     CHECKPOINT,
@@ -39,8 +45,7 @@ from credalens_paper.training.network_folder import (
 )
 from credalens_paper.training.spec import TrainSpec, schedule_for
 
-SHOW_EVERY: Final = 1.0
-"""Seconds between two updates of a bar, each of which waits for the device."""
+SHOW_EVERY: Final = 1.0  # seconds between two updates of a bar, each of which waits for the device
 Show = Callable[[Learner, float], None]
 """Moves the bar of a learner, given the images that it trains on in a second."""
 
@@ -242,7 +247,11 @@ class Job:
             epochs = len(self.learner.history)
             self.learner.advance()
             if reports.log is not None and len(self.learner.history) > epochs:
-                reports.log(_epoch_line(self.learner))
+                last = self.learner.history[-1]
+                reports.log(
+                    f"{self.spec.key}: epoch {last.epoch}/{self.schedule.epochs}, loss {last.loss:.4f}, accuracy "
+                    f"{100 * last.accuracy:.2f} %, learning rate {last.learning_rate:.2g}, {last.seconds:.1f} s"
+                )
             if self.learner.finished:
                 self._finish()
             elif time.perf_counter() - self._saved >= reports.save_every:
@@ -331,12 +340,3 @@ def progress_bars(*, hidden: bool = False) -> Iterator[Show]:
             progress.update(tasks[key], completed=learner.step, text=f"epoch {epoch}/{epochs}  {numbers}")
 
         yield show
-
-
-def _epoch_line(learner: Learner) -> str:
-    """The last finished epoch in words, for logs."""
-    last = learner.history[-1]
-    return (
-        f"{learner.spec.key}: epoch {last.epoch}/{learner.schedule.epochs}, loss {last.loss:.4f}, "
-        f"accuracy {100 * last.accuracy:.2f} %, learning rate {last.learning_rate:.2g}, {last.seconds:.1f} s"
-    )

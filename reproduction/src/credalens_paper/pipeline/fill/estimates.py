@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.core.scores import SCORES
+from credalens_paper.data.load import load_human_counts
 from credalens_paper.experiments.cell_keys import CellKey, display_name
 from credalens_paper.experiments.ensembles import EvaluationSet
 from credalens_paper.experiments.own_entries import SIDES, EstimatesEntry
@@ -23,8 +24,7 @@ from credalens_paper.results.records import Panel
 
 Array = NDArray[Any]
 Scores = Mapping[str, Array]
-Parts = dict[str, Sequence[Estimate]]
-"""What a panel shows, by its metric."""
+Parts = dict[str, Sequence[Estimate]]  # what a panel shows, by its metric
 KINDS: Final = {"TU": "total", "EU": "epistemic", "AU": "aleatoric"}
 GUARDED: Final = ("total", "mean_total", "epistemic", "mean_epistemic")
 """Scores of the guards that stand beside the AUROCs here; `GuardPromises` has more."""
@@ -90,7 +90,7 @@ def _alarm_shares(work: Workbench, inside: Sequence[Scores], outside: Sequence[S
 
 
 def _disagreement(work: Workbench, runs: Sequence[Run], plan: Plan) -> Parts:
-    counts = work.job.images.human_counts(runs[0].id_set)
+    counts = load_human_counts(runs[0].id_set, work.job.data_folder)[: work.job.preset.test_images]
     people = counts / counts.sum(axis=-1, keepdims=True)
     entropy = -(people * np.log2(np.where(people > 0, people, 1))).sum(axis=-1)
     names = {f"credal {kind}": score for kind, score in KINDS.items()}

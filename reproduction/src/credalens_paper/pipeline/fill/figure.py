@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from credalens.plots import merge_to_three
 from credalens_paper.experiments import paper_entries as declared
-from credalens_paper.experiments.cell_keys import CellKey, display_name
+from credalens_paper.experiments.cell_keys import EVERY, CellKey, display_name
 from credalens_paper.experiments.ensembles import EvaluationSet, evaluation_sets, ood_sets
 from credalens_paper.experiments.index import DESCRIPTIONS, Drawn
 from credalens_paper.experiments.own_entries import EstimatesEntry
-from credalens_paper.experiments.preparations import EVERY
 from credalens_paper.pipeline.fill.estimates import estimate_panels
 from credalens_paper.pipeline.fill.table import statistics
 from credalens_paper.pipeline.plan import ALL, Measured, Plan, Workbench
@@ -24,8 +23,7 @@ from credalens_paper.results import drawing
 from credalens_paper.results.records import FigureResult, Line, Panel
 
 Array = NDArray[Any]
-VISIBLE: Final = 0.1
-"""A probability that shows in a triangle."""
+VISIBLE: Final = 0.1  # A probability that shows in a triangle
 
 
 def _simplex(work: Workbench, figure: declared.ModelFigure) -> Measured:

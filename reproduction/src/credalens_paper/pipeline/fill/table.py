@@ -136,13 +136,13 @@ def _solvers(
             continue
         work.job.deadline.check()
         work.make([Plan(runs=(run,), sets=(outside,), available=(run,))])
-
-        def make(run: Any = run, outside: Any = outside) -> dict[str, Any]:
+        record = work.evaluator.record(run)
+        stored = record.setdefault("solvers", {})
+        if outside.key not in stored:
             intervals = (intervals_of(work.job, run, images) for images in (run.inside, outside))
             errors, effect = compare_solvers(*intervals, samples=work.job.preset.solver_samples)
-            return {**to_json(errors), **to_json(effect)}
-
+            stored[outside.key] = {**to_json(errors), **to_json(effect)}
+            work.job.store.write_json(f"evaluations/{run.key}.json", record)
         keys = {name: value for name, value in key.as_dict().items() if name not in ("measure", "metric", "variant")}
-        stored = work.evaluator.once(run, "solvers", outside.key, make)
-        comparisons[place] = from_json(SolverComparison, {"keys": keys, "run": 0, **stored})
+        comparisons[place] = from_json(SolverComparison, {"keys": keys, "run": 0, **stored[outside.key]})
     return list(comparisons.values())
