@@ -62,8 +62,8 @@ def from_json(kind: type[Record], content: Any, /) -> Record:
 
 
 def _read(kind: Any, content: Any) -> Any:
-    if is_dataclass(kind):
-        hints, values = _hints(kind), {}
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints, values = _hints(kind), dict[str, Any]()
         for one in fields(kind):
             if "inline" not in one.metadata and _name(one) in content:
                 values[one.name] = _read(hints[one.name], content[_name(one)])

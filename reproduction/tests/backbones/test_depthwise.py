@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from credalens_paper.backbones import build_backbone
-from credalens_paper.backbones.depthwise import DepthwiseConv2d, use_own_depthwise, without_cudnn
+from credalens_paper.backbones.lite import DepthwiseConv2d, use_own_depthwise, without_cudnn
 
 CASES = [(3, 1, 1), (5, 1, 2), (3, 2, 0), (5, 2, 2)]
 

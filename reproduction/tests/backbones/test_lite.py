@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from credalens_paper.backbones import LITE, build_backbone, find_pretrained, open_pretrained
-from credalens_paper.backbones.depthwise import DepthwiseConv2d
-from credalens_paper.backbones.lite import HalvingPad, package_name
+from credalens_paper.backbones.lite import DepthwiseConv2d, HalvingPad, package_name
 
 NORM = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
 

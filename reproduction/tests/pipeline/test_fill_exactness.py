@@ -26,7 +26,7 @@ from credalens_paper.measures.exactness import (
     solver_errors,
 )
 from credalens_paper.pages.result_page import render_result
-from credalens_paper.pipeline.fill import exactness as reproduce_exactness
+from credalens_paper.pipeline.fill import table as reproduce_exactness
 from credalens_paper.pipeline.measure_entries import reproduce
 from reproduction.tests.data.image_files import draw_images
 from reproduction.tests.pipeline.fake_engine import FakeEngine

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from credalens_paper.backbones.depthwise import DepthwiseConv2d
+from credalens_paper.backbones.lite import DepthwiseConv2d
 from credalens_paper.training.devices import TrainingData
 from credalens_paper.training.network_folder import load_model
 from credalens_paper.training.spec import TrainSpec

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from credalens.checks.options import count_text
 from credalens_paper.backbones import FAMILIES, read_configuration
-from credalens_paper.backbones.depthwise import use_own_depthwise
+from credalens_paper.backbones.lite import use_own_depthwise
 
 
 class Logits(nn.Module):

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from credalens_paper.data import ImageSet
     from credalens_paper.ray_tasks import Done
     from credalens_paper.training.spec import TrainSpec
-    from credalens_paper.training.train_networks import TrainResult
 
 __all__ = ["train"]
 
@@ -172,7 +171,11 @@ def train(
             "interrupted; the same command goes on from the last checkpoints, which are made once a minute.", err=True
         )
         raise typer.Exit(130) from None
-    summary: dict[str, Any] = {"networks": [_row(result) for result in networks]}
+    summary: dict[str, Any] = {"networks": []}
+    for result in networks:
+        last, seconds = result.history[-1], round(sum(record.seconds for record in result.history), 1)
+        row = {"key": result.spec.key, "folder": str(result.folder), "trained": result.trained, "epochs": last.epoch}
+        summary["networks"].append({**row, "loss": last.loss, "accuracy": last.accuracy, "seconds": seconds})
     if test is not None:
         import numpy as np
 
@@ -231,19 +234,6 @@ def _load(data: str, folder: Path | None, split: str, pixels: int) -> ImageSet:
 
     needs_size = data not in DATA_SETS or DATA_SETS[data].crop or has_texts(data)
     return load_images(data, folder, split=split, size=pixels if needs_size else None)
-
-
-def _row(result: TrainResult) -> dict[str, Any]:
-    last = result.history[-1]
-    return {
-        "key": result.spec.key,
-        "folder": str(result.folder),
-        "trained": result.trained,
-        "epochs": last.epoch,
-        "loss": last.loss,
-        "accuracy": last.accuracy,
-        "seconds": round(sum(record.seconds for record in result.history), 1),
-    }
 
 
 def _accuracy(members: NDArray[np.float32], test: ImageSet) -> float:

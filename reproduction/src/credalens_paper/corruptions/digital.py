@@ -98,9 +98,6 @@ def zoom_matrix(size: int, factor: float, /) -> Images:
     return matrix
 
 
-Images = NDArray[np.float32]
-
-
 def defocus_blur(images: Images, severity: int, rng: np.random.Generator) -> Images:
     """Convolution with a disk whose edge is softened by a 3 x 3 Gaussian."""
     radius, softness = ((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1))[severity - 1]
@@ -168,9 +165,6 @@ def _zooms(height: int, width: int, stop: float) -> Any:
         rows, columns = zoom_matrix(height, factor), zoom_matrix(width, factor)
         total = total + sparse.kron(sparse.csr_array(rows), sparse.csr_array(columns), format="csr")
     return total / np.float32(len(factors) + 1)
-
-
-Images = NDArray[np.float32]
 
 
 def gaussian_noise(images: Images, severity: int, rng: np.random.Generator) -> Images:

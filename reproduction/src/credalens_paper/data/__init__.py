@@ -4,17 +4,15 @@ Original archives (whose pickles are read without running code), image folders, 
 files; texts as features; small sets made here for trying things out; the official corrupted sets.
 """
 
-from credalens_paper.data.catalog import DATA_SETS, DataSet, Statistics, has_texts, normalization
+from credalens_paper.data.catalog import DATA_SETS, has_texts, normalization
 from credalens_paper.data.generated import digits_images, photo_images, texture_images
 from credalens_paper.data.image_set import ImageSet, ImageSource
 from credalens_paper.data.load import load_corrupted, load_images, open_images
 
 __all__ = [
     "DATA_SETS",
-    "DataSet",
     "ImageSet",
     "ImageSource",
-    "Statistics",
     "digits_images",
     "has_texts",
     "load_corrupted",

@@ -151,7 +151,8 @@ def read_pickle(path: Path, /) -> dict[str, Any]:
     with path.open("rb") as file:
         try:
             content = _PlainUnpickler(file, encoding="bytes").load()
-            return {_text(key): _plain(value) for key, value in content.items()}
+            arrays = {key: value.array() for key, value in content.items() if isinstance(value, _Array)}
+            return {_text(key): value for key, value in (content | arrays).items()}
         except _RefusedError as refusal:
             raise ValueError(
                 f"{path} was not read: {refusal}. The original CIFAR files hold arrays only; download the file again "
@@ -163,7 +164,3 @@ def read_pickle(path: Path, /) -> dict[str, Any]:
 
 def _text(key: Any) -> str:
     return key.decode("latin1") if isinstance(key, bytes) else str(key)
-
-
-def _plain(value: Any) -> Any:
-    return value.array() if isinstance(value, _Array) else value

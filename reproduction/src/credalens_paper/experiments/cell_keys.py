@@ -128,11 +128,7 @@ def cells(**axes: Any) -> tuple[CellKey, ...]:
 
 
 def is_better(metric: str, difference: float, /) -> bool:
-    """Whether a difference of this metric is on the better side.
-
-    >>> is_better("AUROC", 0.5), is_better("ECE", 0.5)
-    (True, False)
-    """
+    """Whether a difference of this metric is on the better side."""
     return difference > 0 if metric in HIGHER else difference < 0
 
 

@@ -126,11 +126,7 @@ def _scores(classical: ClassicalUncertainty, total: Array, epistemic: Array) -> 
 
 
 def assess_concentrations(alpha: Array, /) -> Assessment:
-    """Uncertainty of predicted Dirichlet concentrations (n, classes) and their mean.
-
-    >>> assess_concentrations(np.ones((1, 4))).scores["single.TU"]
-    array([2.])
-    """
+    """Uncertainty of predicted Dirichlet concentrations (n, classes) and their mean."""
     import torch
 
     from credalens_paper.training.losses import dirichlet_uncertainty, expected_probability
@@ -166,11 +162,7 @@ def prediction_numbers(assessment: Assessment, labels: Array, /) -> dict[str, fl
 
 
 def mean_numbers(assessment: Assessment, /) -> dict[str, float]:
-    """The mean TU, AU and EU of every variant, in bits.
-
-    >>> mean_numbers(assess_members(np.array([[[0.5, 0.5]], [[0.5, 0.5]]])))["credal.AU.mean"]
-    1.0
-    """
+    """The mean TU, AU and EU of every variant, in bits."""
     numbers: dict[str, float] = {}
     for variant in assessment.points:
         total, epistemic = (float(assessment.scores[f"{variant}.{name}"].mean()) for name in ("TU", "EU"))

@@ -101,12 +101,7 @@ class ReductionEffect:
 
 
 def slsqp_entropies(lower: Array, upper: Array, /) -> tuple[float, float]:
-    """(upper, lower) entropy in bits of one interval system as a local solver finds them, from the intersection probability.
-
-    >>> highest, lowest = slsqp_entropies(np.array([0.2, 0.3]), np.array([0.7, 0.8]))
-    >>> round(highest, 3)
-    1.0
-    """
+    """(upper, lower) entropy in bits of one interval system as a local solver finds them, from the intersection probability."""
     from scipy.optimize import minimize
 
     def entropy(p: Array) -> float:

@@ -99,18 +99,14 @@ def ranking_table(results: Sequence[Result], /) -> str:
             gaps = f"{np.mean(behind):.2f} / {max(behind):.2f}"
             rows.append([words, str(len(found.cells)), *best, gaps, f"{found.ranks['epistemic']:.1f}"])
     head = ["Unknown inputs", "Pairs", "Best", "Second", f"`{overall.best}` behind", "`epistemic`"]
-    return joined(markdown_table(head, rows), _all_ranks(cells, overall))
-
-
-def _all_ranks(cells: Cells, overall: Ranking) -> str:
-    """All scores over all pairs, and which one is chosen where a pair is left out."""
     ranks = ", ".join(f"{SCORES[name].label} {rank:.1f}" for name, rank in overall.ranks.items())
     rankings = [ranking({other: cell for other, cell in cells.items() if other != pair}) for pair in cells]
     chosen = Counter(found.best for found in rankings if found)
     counts = " and ".join(f"{SCORES[name].label} for {count}" for name, count in chosen.most_common())
-    return (
+    return joined(
+        markdown_table(head, rows),
         f"Mean ranks of all {len(overall.ranks)} scores over all {len(cells)} pairs: {ranks}. Chosen on the other pairs, the "
-        f"score is {counts} of {len(cells)}."
+        f"score is {counts} of {len(cells)}.",
     )
 
 

@@ -172,9 +172,6 @@ def pooled(first: Moments, second: Moments, /) -> Moments:
     r"""Mean, standard deviation (of a sample, None for one run) and number of two groups of runs together.
 
     .. math:: (n - 1) s^2 = (n_1 - 1) s_1^2 + (n_2 - 1) s_2^2 + \frac{n_1 n_2}{n} (m_1 - m_2)^2
-
-    >>> pooled((1.0, None, 1), (3.0, None, 1))
-    (2.0, 1.4142135623730951, 2)
     """
     (m1, s1, n1), (m2, s2, n2) = first, second
     n = n1 + n2

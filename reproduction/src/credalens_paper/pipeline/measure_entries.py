@@ -19,9 +19,8 @@ from credalens_paper.experiments.own_entries import Exactness
 from credalens_paper.experiments.paper_entries import Table
 from credalens_paper.experiments.presets import Preset, get_preset
 from credalens_paper.pipeline import engines
-from credalens_paper.pipeline.fill.exactness import exactness_result
 from credalens_paper.pipeline.fill.figure import figure_result
-from credalens_paper.pipeline.fill.table import table_result
+from credalens_paper.pipeline.fill.table import exactness_result, table_result
 from credalens_paper.pipeline.job import Deadline, Job, TimeIsUp
 from credalens_paper.pipeline.plan import StopHere, Workbench
 from credalens_paper.pipeline.runs import Evaluator

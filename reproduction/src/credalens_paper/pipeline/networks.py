@@ -179,9 +179,8 @@ def stored_summary(job: Job, spec: TrainSpec, images: EvaluationSet, /) -> Membe
     """Many samples of one network, from their sums; None where there are none."""
     if (sums := job.store.summary(spec.key, images.key)) is None:
         return None
-    bounds = {"lower": sums["lower"], "upper": sums["upper"]}
-    sums_of = {"sum_probability": sums["probability"], "sum_entropy": sums["entropy"]}
-    return MemberSummary(count=int(sums["count"]), **bounds, **sums_of, array_kind=NUMPY)
+    parts = (sums[name] for name in ("lower", "upper", "probability", "entropy"))
+    return MemberSummary(int(sums["count"]), *parts, array_kind=NUMPY)
 
 
 def training_record(job: Job, spec: TrainSpec, /) -> dict[str, Any] | None:

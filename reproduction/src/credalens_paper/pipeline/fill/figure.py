@@ -69,7 +69,8 @@ def _cases(
     predicted = inside.points["credal"].argmax(axis=-1)
     pair = _confused(labels, predicted)
     of_pair, right = np.isin(labels, pair), predicted == labels
-    visible, visible_ood = (_visible(work, run, images, pair) for images in (run.inside, outside))
+    shares = (members_of(work.job, run, images)[..., list(pair)].max(axis=0) for images in (run.inside, outside))
+    visible, visible_ood = (np.asarray((share >= VISIBLE).all(axis=-1)) for share in shares)
     return pair, {
         "Right": (run.inside, _median(inside.scores["credal.EU"], of_pair & right & visible, of_pair & right)),
         "Wrong": (run.inside, _median(inside.scores["credal.EU"], of_pair & ~right & visible, ~right)),
@@ -85,11 +86,6 @@ def _confused(labels: Array, predicted: Array) -> tuple[int, int]:
     first, second = np.triu_indices(classes, 1)
     worst = int((counts + counts.T)[first, second].argmax())
     return int(first[worst]), int(second[worst])
-
-
-def _visible(work: Workbench, run: Run, images: EvaluationSet, pair: tuple[int, int]) -> Array:
-    """Inputs for which some member gives each of the two classes a share that can be seen."""
-    return np.asarray((members_of(work.job, run, images)[..., list(pair)].max(axis=0) >= VISIBLE).all(axis=-1))
 
 
 def _median(scores: Array, wanted: Array, otherwise: Array) -> int:
