@@ -179,8 +179,8 @@ def stored_summary(job: Job, spec: TrainSpec, images: EvaluationSet, /) -> Membe
     """Many samples of one network, from their sums; None where there are none."""
     if (sums := job.store.summary(spec.key, images.key)) is None:
         return None
-    parts = (sums[name] for name in ("lower", "upper", "probability", "entropy"))
-    return MemberSummary(int(sums["count"]), *parts, array_kind=NUMPY)
+    lower, upper, probability, entropy = (sums[name] for name in ("lower", "upper", "probability", "entropy"))
+    return MemberSummary(int(sums["count"]), lower, upper, probability, entropy, NUMPY)
 
 
 def training_record(job: Job, spec: TrainSpec, /) -> dict[str, Any] | None:
