@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credalens_paper.data import load_images
-from credalens_paper.data.originals import read_pickle
+from credalens_paper.data.layouts import read_pickle
 from reproduction.tests.data.image_files import pickled2
 
 

@@ -14,8 +14,15 @@ from credalens_paper.corruptions import SEVERITIES, check_corruption
 from credalens_paper.data.catalog import CORRUPTED, DATA_SETS, DataSet, check_split, find_data_set, split_names
 from credalens_paper.data.generated import SMALL_SETS, TEXT_SETS, digits_images
 from credalens_paper.data.image_set import ImageSet, ImageSource
-from credalens_paper.data.layouts import open_class_folders, open_packed, open_parquet, open_tiny_imagenet
-from credalens_paper.data.originals import open_cifar10, open_cifar100, open_svhn
+from credalens_paper.data.layouts import (
+    open_cifar10,
+    open_cifar100,
+    open_class_folders,
+    open_packed,
+    open_parquet,
+    open_svhn,
+    open_tiny_imagenet,
+)
 from credalens_paper.data.texts import load_texts
 
 

@@ -88,12 +88,8 @@ def _large(label: str, backbone: str | tuple[str, ...], measure: str, *, imagene
 def _detection(
     label: str, /, *, measure: str | tuple[str, ...], many: bool = False, regime: str = "", **models: object
 ) -> Table:
-    return Table(
-        label,
-        cells(**models, variant=BOTH, id_set=C10, measure=measure, ood_set=OOD, metric=DETECTION),
-        many=many,
-        regime=regime,
-    )
+    detection = cells(**models, variant=BOTH, id_set=C10, measure=measure, ood_set=OOD, metric=DETECTION)
+    return Table(label, detection, many=many, regime=regime)
 
 
 def _pia(label: str, measure: str) -> Table:
@@ -132,23 +128,12 @@ TABLES: Final = {table.label: table for table in (
     _detection("AblationNTU", backbone="resnet50", method="DE", N=SIZES, measure="TU", many=True),
     _detection("AblationBNNs", backbone=SMALL, method=BAYESIAN, N=(10, 50), measure=("EU", "TU")),
     _detection("Overconfident", backbone="resnet50", method="DE", N=5, measure=("EU", "TU"), regime="overconfident"),
-    Table(
-        "CPUcost",
-        cells(variant=BOTH, **CPU_TIME),
-        cells(variant=("SLSQP", "credal, batched"), **CPU_TIME),
-        layout=("C", "variant", "metric"),
-    ),
-    _inference(
-        "DEsamples", ("model_size_mb", "cpu_ms", "gpu_ms"), ("N", "metric"), backbone="resnet50", method="DE", N=(5, 25)
-    ),
-    _inference(
-        "InferenceBNNsamples",
-        ("cpu_ms", "gpu_ms"),
-        ("method", "N", "metric"),
-        backbone="vgg16",
-        method=BAYESIAN,
-        N=(10, 50),
-    ),
+    Table("CPUcost", cells(variant=BOTH, **CPU_TIME), cells(variant=("SLSQP", "credal, batched"), **CPU_TIME),
+          layout=("C", "variant", "metric")),
+    _inference("DEsamples", ("model_size_mb", "cpu_ms", "gpu_ms"), ("N", "metric"),
+               backbone="resnet50", method="DE", N=(5, 25)),
+    _inference("InferenceBNNsamples", ("cpu_ms", "gpu_ms"), ("method", "N", "metric"),
+               backbone="vgg16", method=BAYESIAN, N=(10, 50)),
     _pia("AblationPIATU", "TU"),
     Table("UndiserableEDDfair", _quality(EDD_FAIR)),
 )}  # fmt: skip
@@ -256,11 +241,8 @@ FIGURES: Final[dict[str, Figure]] = {figure.label: figure for figure in (
     ModelFigure("OODEUTUDEFullRebuttal", "simplex", (_model("resnet50", N=5), _model("resnet50", N=25)), many=True),
     ModelFigure("OODEUTUBNNFullRebuttal", "simplex", (_model("vgg16", "BNNR", 10), _model("vgg16", "BNNR", 50))),
     ModelFigure("ProbabilityPlot", "bars", (_model("resnet18"),)),
-    SeverityFigure(
-        "AblationStudyEnsemble",
-        tuple(_panel(f"N = {N}", _model("resnet50", N=N), "ECE") for N in SIZES),
-        many=True,
-    ),
+    SeverityFigure("AblationStudyEnsemble", tuple(_panel(f"N = {N}", _model("resnet50", N=N), "ECE") for N in SIZES),
+                   many=True),
     SeverityFigure("OODTUVggRes", _small_panels(DETECTION, "TU")),
     SeverityFigure("OODTUDEFull", _large_panels(DETECTION, "TU")),
     ModelFigure("entropy_plots_cifar10", "densities", tuple(_model(backbone) for backbone in LARGE)),

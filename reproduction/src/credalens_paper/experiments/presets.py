@@ -122,20 +122,9 @@ _SMOKE_OOD: Final = {
 
 PRESETS: Final[Mapping[str, Preset]] = {
     "smoke": Preset(
-        name="smoke",
-        schedule="smoke",
-        members=4,
-        many_members=4,
-        runs=3,
-        bnn_runs=2,
-        edd_runs=2,
-        long_runs=1,
-        width=1 / 16,
-        image_size=8,
-        image_sizes={TEXT: 64},
-        test_images=120,
-        corruptions=("gaussian_noise", "contrast"),
-        severities=(1, 5),
+        name="smoke", schedule="smoke", members=4, many_members=4, runs=3, bnn_runs=2, edd_runs=2, long_runs=1,
+        width=1 / 16, image_size=8, image_sizes={TEXT: 64}, test_images=120,
+        corruptions=("gaussian_noise", "contrast"), severities=(1, 5),
         substitutes={
             "backbone": {LITE: "resnet18"},  # there are no weights to start from
             "id_set": _SMOKE_SETS,
@@ -143,20 +132,10 @@ PRESETS: Final[Mapping[str, Preset]] = {
             "N": {3: 2, 5: 3, 10: 3, 15: 3, 20: 4, 25: 4, 50: 5, 100: 6, 1000: 8},
             "J": {10: 3, 20: 5, 50: 5, 100: 10},
         },
-        draws=2,
-        keep=6,
-        repeats=2,
-        solver_samples=10,
-        formats=("png",),
-        dpi=72,
+        draws=2, keep=6, repeats=2, solver_samples=10, formats=("png",), dpi=72,
     ),
     "fast": Preset(
-        name="fast",
-        schedule="fast",
-        many_members=26,
-        bnn_runs=5,
-        edd_runs=3,
-        long_runs=1,
+        name="fast", schedule="fast", many_members=26, bnn_runs=5, edd_runs=3, long_runs=1,
         substitutes={"backbone": {"resnet50": "resnet18"}},
         left_out={
             "efficientnet_b2": "EfficientNet-B2 at 224 pixels is left to the full preset",
@@ -165,25 +144,16 @@ PRESETS: Final[Mapping[str, Preset]] = {
         },
     ),
     "scratch": Preset(
-        name="scratch",
-        schedule="fast",
-        members=6,
-        many_members=10,
-        image_sizes={"resnet50": 64, "efficientnet_b2": 64, "vit_base": 32},
-        few_corrupted=True,
+        name="scratch", schedule="fast", members=6, many_members=10,
+        image_sizes={"resnet50": 64, "efficientnet_b2": 64, "vit_base": 32}, few_corrupted=True,
         left_out={"imagenet": "ImageNet is left to the full preset"},
     ),
     "text": Preset(
-        name="text",
-        schedule="fast",
-        many_members=26,
-        bnn_runs=3,
+        name="text", schedule="fast", many_members=26, bnn_runs=3, draws=25, keep=1000,
         left_out=dict.fromkeys(IMAGE, "images are left to the other presets"),
-        draws=25,
-        keep=1000,
     ),
     "full": Preset(name="full", schedule="paper"),
-}
+}  # fmt: skip
 
 
 def get_preset(name: str | Preset, /) -> Preset:

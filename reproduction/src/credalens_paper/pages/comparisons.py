@@ -101,8 +101,8 @@ def ranking_table(results: Sequence[Result], /) -> str:
     head = ["Unknown inputs", "Pairs", "Best", "Second", f"`{overall.best}` behind", "`epistemic`"]
     ranks = ", ".join(f"{SCORES[name].label} {rank:.1f}" for name, rank in overall.ranks.items())
     rankings = [ranking({other: cell for other, cell in cells.items() if other != pair}) for pair in cells]
-    chosen = Counter(found.best for found in rankings if found)
-    counts = " and ".join(f"{SCORES[name].label} for {count}" for name, count in chosen.most_common())
+    winners = Counter(found.best for found in rankings if found)
+    counts = " and ".join(f"{SCORES[name].label} for {count}" for name, count in winners.most_common())
     return joined(
         markdown_table(head, rows),
         f"Mean ranks of all {len(overall.ranks)} scores over all {len(cells)} pairs: {ranks}. Chosen on the other pairs, the "

@@ -18,7 +18,7 @@ from credalens.checks.options import count_text
 from credalens_paper.experiments.cell_keys import GUARD_METRICS
 from credalens_paper.experiments.ensembles import Ensemble, EvaluationSet
 from credalens_paper.experiments.paper_entries import DETECTION
-from credalens_paper.jsonrecords import to_json
+from credalens_paper.json_records import to_json
 from credalens_paper.measures import assessment
 from credalens_paper.measures.assessment import NO_EXTRAS, Assessment, Extras
 from credalens_paper.measures.guarding import Halves, kept_numbers, turned_away_numbers
