@@ -31,16 +31,7 @@ def named(name: str, /) -> Any:
 
 
 def to_json(value: Any, /) -> Any:
-    """Plain dictionaries, lists and numbers.
-
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True)
-    ... class Point:
-    ...     x: float
-    ...     label: str | None = optional()
-    >>> to_json(Point(1.0)), from_json(Point, {"x": 2.0, "label": "p"})
-    ({'x': 1.0}, Point(x=2.0, label='p'))
-    """
+    """Plain dictionaries, lists and numbers."""
     if is_dataclass(value):
         written: dict[str, Any] = {}
         for one in fields(value):

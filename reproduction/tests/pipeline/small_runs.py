@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import ensembles
+from credalens_paper.pipeline.engines import missing_predictions, predict, train
 from credalens_paper.pipeline.job import Job
 from credalens_paper.pipeline.measure_entries import reproduce
-from credalens_paper.pipeline.networks import missing_predictions, predict, train
 from credalens_paper.pipeline.plan import Workbench
 from credalens_paper.pipeline.runs import Evaluator
 from credalens_paper.results.store import Store

@@ -10,7 +10,7 @@ import pytest
 from credalens_paper.experiments.cell_keys import CellKey
 from credalens_paper.experiments.ensembles import EvaluationSet
 from credalens_paper.measures.assessment import Extras
-from credalens_paper.pipeline.networks import missing_predictions, predict, stored_summary, train
+from credalens_paper.pipeline.engines import missing_predictions, predict, stored_summary, train
 from credalens_paper.pipeline.runs import Run, assess, stored_members
 from credalens_paper.results.store import Store
 from reproduction.tests.pipeline.fake_engine import FakeEngine

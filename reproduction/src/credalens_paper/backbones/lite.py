@@ -108,14 +108,9 @@ class Stage(NamedTuple):
 
 
 STAGES: Final = (
-    Stage(1, 3, 1, 1, 16),
-    Stage(2, 3, 2, 6, 24),
-    Stage(2, 5, 2, 6, 40),
-    Stage(3, 3, 2, 6, 80),
-    Stage(3, 5, 1, 6, 112),
-    Stage(4, 5, 2, 6, 192),
-    Stage(1, 3, 1, 6, 320),
-)
+    Stage(1, 3, 1, 1, 16), Stage(2, 3, 2, 6, 24), Stage(2, 5, 2, 6, 40), Stage(3, 3, 2, 6, 80), Stage(3, 5, 1, 6, 112),
+    Stage(4, 5, 2, 6, 192), Stage(1, 3, 1, 6, 320),
+)  # fmt: skip
 STEM, HEAD = 32, 1280
 
 

@@ -16,8 +16,6 @@ from credalens_paper.cli.train import Cpus, Device, Gpus, SideBySide
 if TYPE_CHECKING:
     from credalens_paper.results.records import Result
 
-__all__ = ["reproduce"]
-
 NOTHING_MEASURED, TIME_IS_UP = 1, 3
 
 
@@ -201,14 +199,16 @@ def _log(line: str) -> None:
 
 def _list(asked: Sequence[Path], default: Path, *, as_json: bool) -> None:
     """All entries, with their status in the folders that were asked for, or in that of this preset, which may be empty."""
-    from credalens_paper.experiments.index import DESCRIPTIONS, kind_of
+    from credalens_paper.experiments.index import DESCRIPTIONS, OURS
+    from credalens_paper.experiments.paper_entries import TABLES
     from credalens_paper.pages.markdown import markdown_table
     from credalens_paper.results.records import read_results
 
     folders = asked or [default]
     empty = not asked and not any(default.glob("*.json"))
     status = {} if empty else {result.label: result.status for result in read_results(*folders)}
-    rows = [[label, kind_of(label), status.get(label, "not measured"), text] for label, text in DESCRIPTIONS.items()]
+    kinds = {label: "ours" if label in OURS else "table" if label in TABLES else "figure" for label in DESCRIPTIONS}
+    rows = [[label, kinds[label], status.get(label, "not measured"), text] for label, text in DESCRIPTIONS.items()]
     if as_json:
         names = ("label", "kind", "status", "description")
         return typer.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))

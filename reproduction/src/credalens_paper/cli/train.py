@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from credalens_paper.ray_tasks import Done
     from credalens_paper.training.spec import TrainSpec
 
-__all__ = ["train"]
-
 
 def _name(text: str) -> Any:
     return typer.Option(metavar="NAME", help=text)

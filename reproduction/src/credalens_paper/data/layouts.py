@@ -31,7 +31,9 @@ def open_cifar10(root: Path, split: str, data_set: DataSet, /) -> ImageSource | 
     names = ["test_batch"] if split == "test" else [f"data_batch_{k}" for k in range(1, 6)]
     if not any((folder / name).is_file() for name in names):
         return None
-    batches = [_read_batch(_check_exists(folder / name), "labels") for name in names]
+    if absent := [folder / name for name in names if not (folder / name).is_file()]:
+        raise FileNotFoundError(f"{absent[0]} is missing beside its siblings; unpack the archive again")
+    batches = [_read_batch(folder / name, "labels") for name in names]
     images, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
     return ImageSource(data_set.name, images, labels, _class_names(folder / "batches.meta", "label_names", data_set))
 
@@ -43,12 +45,6 @@ def open_cifar100(root: Path, split: str, data_set: DataSet, /) -> ImageSource |
         return None
     images, labels = _read_batch(folder / split, "fine_labels")
     return ImageSource(data_set.name, images, labels, _class_names(folder / "meta", "fine_label_names", data_set))
-
-
-def _check_exists(path: Path) -> Path:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing beside its siblings; unpack the archive again")
-    return path
 
 
 def _read_batch(path: Path, key: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -34,11 +34,7 @@ class EvaluationSet:
 
     @property
     def key(self) -> str:
-        """A readable file name.
-
-        >>> EvaluationSet("cifar10-c", "fog", 3).key, EvaluationSet("cifar10", preparation="bgr").key
-        ('cifar10-c.fog.3', 'cifar10.bgr')
-        """
+        """A readable file name, such as "cifar10-c.fog.3" or "cifar10.bgr"."""
         parts = (self.name, self.corruption, str(self.severity or ""), self.preparation)
         return ".".join(part for part in parts if part)
 

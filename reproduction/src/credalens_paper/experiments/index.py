@@ -33,11 +33,6 @@ def file_name(label: str, /) -> str:
     return label.replace(" ", "_")
 
 
-def kind_of(label: str, /) -> str:
-    """ "table" or "figure" of the paper, or "ours"."""
-    return "ours" if label in OURS else "table" if label in TABLES else "figure"
-
-
 def check_labels(labels: Iterable[str], /) -> tuple[str, ...]:
     """The labels meant, each once, in the order given; "all", "tables", "figures" and "ours" stand for many.
 

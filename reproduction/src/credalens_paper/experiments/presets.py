@@ -110,15 +110,9 @@ _SMOKE_SETS: Final = {
     "clinc150": "requests",
 }
 _SMOKE_OOD: Final = {
-    "svhn": "textures",
-    "tiny-imagenet": "photos",
-    "imagenet-o": "textures",
-    "cifar10-c": "digits-c",
-    "cifar100-c": "digits-c",
-    "cifar10": "textures",
-    "cifar100": "photos",
-    "clinc150-oos": "babble",
-}
+    "svhn": "textures", "tiny-imagenet": "photos", "imagenet-o": "textures", "cifar10": "textures", "cifar100": "photos",
+    "cifar10-c": "digits-c", "cifar100-c": "digits-c", "clinc150-oos": "babble",
+}  # fmt: skip
 
 PRESETS: Final[Mapping[str, Preset]] = {
     "smoke": Preset(

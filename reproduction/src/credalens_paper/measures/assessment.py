@@ -184,9 +184,5 @@ def detection_numbers(inside: Assessment, outside: Assessment, /) -> dict[str, f
 
 
 def number_name(variant: str | None, measure: str | None, metric: str, /) -> str:
-    """The name of a number.
-
-    >>> number_name("credal", "EU", "AUROC"), number_name(None, None, "ECE")
-    ('credal.EU.AUROC', 'single.ECE')
-    """
+    """The name of a number."""
     return ".".join(part for part in (variant or "single", measure, metric) if part)

@@ -56,14 +56,7 @@ class Halves:
 
 
 def kept_numbers(inside: Assessment, labels: Array, halves: Halves, /) -> dict[str, float]:
-    """What guards by every score, and sets by every point prediction, keep on the inputs that they were not fitted on.
-
-    >>> certain = np.eye(2)[np.zeros(100, int)]
-    >>> inside = Assessment({"credal.total": np.arange(100.0)}, {"credal": certain, "classical": certain})
-    >>> kept = kept_numbers(inside, np.zeros(100, int), Halves(0, 2))
-    >>> kept["credal.total.accepted_ACC"], kept["credal.coverage"], kept["credal.classes_in_set"]
-    (100.0, 100.0, 1.0)
-    """
+    """What guards by every score, and sets by every point prediction, keep on the inputs that they were not fitted on."""
     wrong = _wrong(inside, labels)
     numbers: dict[str, float] = {}
     for name, scores in _of_catalogue(inside).items():

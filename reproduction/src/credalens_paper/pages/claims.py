@@ -102,12 +102,7 @@ def gaps(first: Iterable[Number], second: Iterable[Number], /, *, on: Sequence[s
 
 @dataclass(frozen=True)
 class Tally:
-    """Differences of a metric, the first way less the second, a cell each.
-
-    >>> tally = Tally("AUROC", (1.0, 2.0, -0.5, 0.25, 0.5))
-    >>> tally.text, tally.pick("credal", "averaged", "either")
-    ('4 of 5 cells, -0.50 to +2.00', 'credal')
-    """
+    """Differences of a metric, the first way less the second, a cell each."""
 
     metric: str
     differences: tuple[float, ...]

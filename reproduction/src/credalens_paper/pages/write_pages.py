@@ -166,15 +166,13 @@ def _together(results: Sequence[Result]) -> str:
     """Numbers over all entries, those that were measured again included: scores, networks, predictions, claims, losses."""
     compared = comparisons.comparisons(results)
     won, lost = (sum(entry.ours.better == side for entry in compared) for side in ("credal", "classical"))
+    tally = f"Of {len(compared)} comparisons credal wins {won} and loses {lost}."
     sections = {
         "Which score": (comparisons.ranking_table(results), ABOUT_RANKS),
         "Networks": (comparisons.networks_table(results), ABOUT_NETWORKS),
         "Predictions": (comparisons.predictions_table(results), ABOUT_PREDICTIONS),
         "The paper's claims": (claims_table(results), ""),
-        "Wins and losses": (
-            comparisons.tally_table(compared),
-            f"Of {len(compared)} comparisons credal wins {won} and loses {lost}.",
-        ),
+        "Wins and losses": (comparisons.tally_table(compared), tally),
         "Every comparison that credal loses": (comparisons.losses_table(compared), ""),
     }
     return joined(TOGETHER, *(joined(f"## {title}", *parts) for title, parts in sections.items() if parts[0]))

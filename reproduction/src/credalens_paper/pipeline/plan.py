@@ -22,7 +22,7 @@ from credalens_paper.experiments.ensembles import (
 from credalens_paper.experiments.presets import METHODS
 from credalens_paper.measures.assessment import TRIM, number_name
 from credalens_paper.origin import Hardware
-from credalens_paper.pipeline import networks
+from credalens_paper.pipeline import engines
 from credalens_paper.pipeline.job import Job
 from credalens_paper.pipeline.runs import Evaluator, Run, evaluate_all
 from credalens_paper.results.records import RUNS, Panel, Part, Provenance, TrainedModels, status_of
@@ -115,17 +115,17 @@ class Workbench:
             for run in plan.available:
                 for images in self._unmeasured(run, plan.sets, plan.name):
                     names.setdefault(run, {}).setdefault(images, set()).add(plan.name)
-        missing = networks.missing_predictions(
+        missing = engines.missing_predictions(
             self.job, [(run.ensemble, (run.inside, *sets)) for run, sets in names.items()]
         )
-        for stage, work in {"train": networks.train, "predict": networks.predict}.items():
+        for stage, work in {"train": engines.train, "predict": engines.predict}.items():
             work(self.job, missing)
             if self.stop_after == stage:
                 raise StopHere(stage)
         wanted = [
             (run, sorted(images for images, asked in sets.items() if any(asked)), frozenset().union(*sets.values()))
             for run, sets in names.items()
-            if any(map(any, sets.values())) and networks.is_whole(self.job, run.ensemble)
+            if any(map(any, sets.values())) and engines.is_whole(self.job, run.ensemble)
         ]
         evaluate_all(self.evaluator, wanted)
 
@@ -140,7 +140,7 @@ class Workbench:
 
     def whole_runs(self, plan: Plan, /) -> list[Run]:
         """The available runs that did not diverge."""
-        return [run for run in plan.available if networks.is_whole(self.job, run.ensemble)]
+        return [run for run in plan.available if engines.is_whole(self.job, run.ensemble)]
 
     def substitutes(self, cell: CellKey, /) -> dict[str, Any]:
         """The keys of a cell that the preset puts something else in the place of."""
@@ -152,10 +152,10 @@ class Workbench:
         stored: dict[Ensemble, Run] = {}
         for run in dict.fromkeys(run for plan in plans for run in plan.runs):
             predicted = (
-                networks.is_predicted(self.job, spec, run.inside, run.ensemble.samples) for spec in run.ensemble.specs
+                engines.is_predicted(self.job, spec, run.inside, run.ensemble.samples) for spec in run.ensemble.specs
             )
             if (
-                not networks.is_whole(self.job, run.ensemble)
+                not engines.is_whole(self.job, run.ensemble)
                 or "training" in self.evaluator.record(run)
                 or all(predicted)
             ):
@@ -178,8 +178,8 @@ class Workbench:
             specs = run.ensemble.specs
             stored = self.evaluator.record(run).get("training") or [None] * len(specs)
             for spec, record in zip(specs, stored, strict=True):  # from beside the predictions where none is stored
-                records |= {spec.key: found} if (found := record or networks.training_record(self.job, spec)) else {}
-        first, whole = next(iter(records.values()), {}), sum(networks.is_whole(self.job, run.ensemble) for run in runs)
+                records |= {spec.key: found} if (found := record or engines.training_record(self.job, spec)) else {}
+        first, whole = next(iter(records.values()), {}), sum(engines.is_whole(self.job, run.ensemble) for run in runs)
         machines = (self.evaluator.record(run).get("hardware") for run in runs)
         data, backbone, method, N = kind
         return TrainedModels(
@@ -237,9 +237,9 @@ class Workbench:
 
     def _missing_data(self, ensemble: Ensemble, sets: Iterable[EvaluationSet]) -> str | None:
         job = self.job
-        for spec, missing in networks.missing_predictions(job, [(ensemble, sets)]).items():
+        for spec, missing in engines.missing_predictions(job, [(ensemble, sets)]).items():
             needed = [(name, "test") for name in sorted({images.name for images in missing})]
-            if not networks.is_diverged(job, spec) and not job.engine.trained(spec, job.store.models):
+            if not engines.is_diverged(job, spec) and not job.engine.trained(spec, job.store.models):
                 needed.append((spec.data, "train"))
             for name, split in needed:
                 reason = job.images.reason(name, split=split, pixels=spec.image_size)

@@ -23,8 +23,8 @@ from credalens_paper.measures import assessment
 from credalens_paper.measures.assessment import NO_EXTRAS, Assessment, Extras
 from credalens_paper.measures.guarding import Halves, kept_numbers, turned_away_numbers
 from credalens_paper.origin import hardware
+from credalens_paper.pipeline.engines import is_summed, stored_summary, training_record
 from credalens_paper.pipeline.job import Job
-from credalens_paper.pipeline.networks import is_summed, stored_summary, training_record
 
 Array = NDArray[Any]
 Numbers = dict[str, float]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from credalens import plots
+from credalens_paper.experiments.index import file_name
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.results.records import Panel
 from credalens_paper.results.store import Store
@@ -24,7 +25,10 @@ MEASURES: Final = {"EU": "Epistemic uncertainty (bits)", "TU": "Total uncertaint
 
 def save_picture(picture: Figure, store: Store, label: str, preset: Preset, /) -> tuple[str, ...]:
     """Write a picture into the store in every format of the preset; returns the names of its files."""
-    return tuple(plots.save_figure(picture, store.figure(label, form), dpi=preset.dpi).name for form in preset.formats)
+    folder = store.folder / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = (folder / f"{file_name(label)}.{form}" for form in preset.formats)
+    return tuple(plots.save_figure(picture, path, dpi=preset.dpi).name for path in paths)
 
 
 def _draw_grid(

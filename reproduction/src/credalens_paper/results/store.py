@@ -137,9 +137,3 @@ class Store:
     def save_result(self, result: Result, /) -> None:
         """Store the result of a table or figure."""
         self.write_json(f"results/{file_name(result.label)}.json", to_json(result))
-
-    def figure(self, label: str, form: str, /) -> Path:
-        """Where a figure is to be saved; its folder exists."""
-        path = self.folder / "figures" / f"{file_name(label)}.{form}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path

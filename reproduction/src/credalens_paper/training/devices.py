@@ -44,11 +44,7 @@ def find_device(device: str | torch.device | None = None, /) -> torch.device:
 
 
 def named_device(device: str | torch.device, /) -> torch.device:
-    """The device of that name, whether this machine has it or not; Ray's workers may have what this one lacks.
-
-    >>> named_device("cuda:7")
-    device(type='cuda', index=7)
-    """
+    """The device of that name, whether this machine has it or not; Ray's workers may have what this one lacks."""
     try:
         return torch.device(device)
     except RuntimeError as error:

@@ -188,12 +188,7 @@ class Schedule:
                 raise ValueError(f"{name} must be at least 1, got {value!r}.")
 
     def learning_rate(self, epoch: float, /) -> float:
-        """The learning rate at a moment of the training, for example 2.5 in the middle of the third epoch.
-
-        >>> fast = Schedule("sgd", epochs=20, batch=512, rate=0.4, policy="one_cycle")
-        >>> [round(fast.learning_rate(epoch), 3) for epoch in (0, 4, 12, 20)]
-        [0.04, 0.4, 0.2, 0.0]
-        """
+        """The learning rate at a moment of the training, for example 2.5 in the middle of the third epoch."""
         if self.policy == "steps":
             return self.rate * 0.1 ** sum(epoch >= milestone for milestone in self.milestones)
         if self.policy == "one_cycle":
@@ -208,12 +203,7 @@ class Schedule:
         return share * self.kl_scale / examples
 
     def heat(self, epoch: float, /) -> float:
-        """The temperature of teachers and student: constant for half of the share ``cooled``, then linearly down to 1.
-
-        >>> student = Schedule("adam", 90, 128, 1e-3, "distillation", temperature=10.0)
-        >>> [student.heat(epoch) for epoch in (0, 30, 45, 60, 89)]
-        [10.0, 10.0, 5.5, 1.0, 1.0]
-        """
+        """The temperature of teachers and student: constant for half of the share ``cooled``, then linearly down to 1."""
         half = self.cooled * self.epochs / 2
         return _interpolate(epoch, (half, self.temperature), (2 * half, 1.0))
 

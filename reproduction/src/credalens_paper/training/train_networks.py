@@ -94,17 +94,19 @@ def train_models(
             raise ValueError(f"{name} must be at least 1, got {value!r}.")
     on = find_device(device)
     rounding = {"device": on.type, "precision": find_precision(precision, on), "compile": compile}
-    setting = Setting(Path(folder), build, on, rounding, side_by_side == 1, epochs, data.fingerprint())
+    setting = Setting(
+        Path(folder), build, on, rounding, side_by_side == 1, epochs, data.fingerprint(), log, checkpoint_every
+    )
     jobs = [Job(spec, setting) for spec in specs]
     waiting = [job for job in jobs if not job.is_finished()]
     for job in waiting:
         job.check(specs)
     if waiting:
         with progress_bars(hidden=not progress) as show, fast_math(on):
-            images, reports = DeviceImages(data, on), Reports(show, log, checkpoint_every)
+            images = DeviceImages(data, on)
             for students in (False, True):
                 stage = [job for job in waiting if job.spec.distilled == students]
-                run_jobs(stage, images, reports, side_by_side=side_by_side)
+                run_jobs(stage, images, show, side_by_side=side_by_side)
     return [job.result(job in waiting) for job in jobs]
 
 
@@ -158,6 +160,7 @@ class Setting:
     :ivar graphs: whether compiled steps are replayed as CUDA graphs. All graphs of a process use the same memory, so
         networks that train side by side, each on a stream of its own, must do without.
     :ivar data: the fingerprint of the training set.
+    :ivar log: gets a line for each epoch; :ivar save_every: seconds between two checkpoints.
     """
 
     folder: Path
@@ -167,15 +170,8 @@ class Setting:
     graphs: bool
     epochs: int | None
     data: Note
-
-
-@dataclass(frozen=True)
-class Reports:
-    """What is told while networks train, and how often their states are stored."""
-
-    show: Show
-    log: Callable[[str], None] | None
-    save_every: float
+    log: Callable[[str], None] | None = None
+    save_every: float = 60.0
 
 
 @final
@@ -241,25 +237,25 @@ class Job:
         self._first_step, self._began = self.learner.step, time.perf_counter()
         self._saved = self._shown = self._began
 
-    def advance(self, reports: Reports, /) -> None:
+    def advance(self, show: Show, /) -> None:
         """One step, and now and then a checkpoint and an update of the bar."""
         with self._queued():
             epochs = len(self.learner.history)
             self.learner.advance()
-            if reports.log is not None and len(self.learner.history) > epochs:
+            if self._setting.log is not None and len(self.learner.history) > epochs:
                 last = self.learner.history[-1]
-                reports.log(
+                self._setting.log(
                     f"{self.spec.key}: epoch {last.epoch}/{self.schedule.epochs}, loss {last.loss:.4f}, accuracy "
                     f"{100 * last.accuracy:.2f} %, learning rate {last.learning_rate:.2g}, {last.seconds:.1f} s"
                 )
             if self.learner.finished:
                 self._finish()
-            elif time.perf_counter() - self._saved >= reports.save_every:
+            elif time.perf_counter() - self._saved >= self._setting.save_every:
                 self.save()
             now = time.perf_counter()
             if self.learner.finished or now - self._shown >= SHOW_EVERY:
                 images = (self.learner.step - self._first_step) * self.schedule.batch
-                reports.show(self.learner, images / (now - self._began))
+                show(self.learner, images / (now - self._began))
                 self._shown = now
 
     def save(self) -> None:
@@ -295,7 +291,7 @@ class Job:
         return nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
 
 
-def run_jobs(jobs: Iterable[Job], images: DeviceImages, reports: Reports, /, *, side_by_side: int) -> None:
+def run_jobs(jobs: Iterable[Job], images: DeviceImages, show: Show, /, *, side_by_side: int) -> None:
     """Train all networks, ``side_by_side`` of them at a time, step by step in turn.
 
     They share nothing that changes, so each becomes what it would have become alone. When one fails, the others are
@@ -309,7 +305,7 @@ def run_jobs(jobs: Iterable[Job], images: DeviceImages, reports: Reports, /, *, 
                 running[-1].start(images)
             for job in running:
                 try:
-                    job.advance(reports)
+                    job.advance(show)
                 except BaseException as error:
                     error.add_note(f"While training {job.spec.key}, step {job.learner.step}.")
                     for other in (other for other in running if other is not job and not other.learner.finished):
