@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from credalens import plots
+from credalens.plots import save_figure
 from credalens_paper.experiments.index import file_name
 from credalens_paper.experiments.presets import Preset
 from credalens_paper.results.records import Panel
@@ -28,7 +29,7 @@ def save_picture(picture: Figure, store: Store, label: str, preset: Preset, /) -
     folder = store.folder / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     paths = (folder / f"{file_name(label)}.{form}" for form in preset.formats)
-    return tuple(plots.save_figure(picture, path, dpi=preset.dpi).name for path in paths)
+    return tuple(save_figure(picture, path, dpi=preset.dpi).name for path in paths)
 
 
 def _draw_grid(
