@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from credalens_paper.pipeline import engines
 from credalens_paper.pipeline.engines import TorchEngine
 from credalens_paper.pipeline.measure_entries import reproduce
 from credalens_paper.training.spec import TrainSpec
@@ -46,13 +47,13 @@ def test_a_second_run_trains_nothing(smoke_run, smoke_results, monkeypatch):
 
 
 def test_weights_of_another_schedule_are_refused(smoke_run, monkeypatch):
-    from credalens_paper.training import spec as schedules
+    from credalens_paper.training.spec import schedule_for
 
     spec = TrainSpec("digits", "resnet18", "snn", 0, "smoke", 10, width=TINY.width, image_size=8)
     engine, models = TorchEngine(device="cpu"), smoke_run / "models"
     assert engine.trained(spec, models)
-    other = schedules.schedule_for(spec, epochs=5)
-    monkeypatch.setattr(schedules, "schedule_for", lambda spec: other)
+    other = schedule_for(spec, epochs=5)
+    monkeypatch.setattr(engines, "schedule_for", lambda spec: other)
     with pytest.raises(ValueError, match=r"other settings: .*epochs was 2 and is now 5"):
         engine.trained(spec, models)
 
