@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import torch
 
-from credalens import wrap_logits
+from credalens import Recalibration, wrap_logits
 from credalens.guard import Guard
 from credalens.mlflow import load_model, log_model, save_model
 from credalens.mlflow.model import find_factory, write_files
@@ -25,6 +25,7 @@ from tests.serve.onnx_files import write_linear
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow warns of itself, pandas of MLflow
 ROWS = np.random.default_rng(0).normal(0, 2, (100, 4)).astype(np.float32)
+WEIGHTS = np.random.default_rng(1).normal(size=(3, 4, 3)).astype(np.float32)
 FACTORY = "tests.mlflow.networks:network"
 
 
@@ -230,3 +231,21 @@ class TestFactoriesOfSavedModels:
 def test_a_folder_of_another_kind_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"credal\.json"):
         load_model(tmp_path)
+
+
+def test_a_recalibration_comes_back(tmp_path):
+    torch.manual_seed(0)
+    recalibration = Recalibration.of([0.5, 1.0, 2.0], classes=3)
+    model = CredalWrapper([network() for _ in range(3)], recalibration=recalibration)
+    (tmp_path / "torch").mkdir()
+    write_files(model, tmp_path / "torch", factory=FACTORY)
+    paths = [write_linear(tmp_path / f"{k}.onnx", w) for k, w in enumerate(WEIGHTS)]
+    (tmp_path / "onnx").mkdir()
+    write_files(paths, tmp_path / "onnx", recalibration=recalibration)
+    assert_predicts(load_model(tmp_path / "torch", factory=FACTORY).predict(ROWS), model(torch.from_numpy(ROWS)))
+    logits = np.einsum("rf,mfc->mrc", ROWS, WEIGHTS)
+    frame = load_model(tmp_path / "onnx").predict(ROWS)
+    np.testing.assert_allclose(frame["total"], wrap_logits(logits, recalibration=recalibration).total, atol=2e-6)
+    (tmp_path / "onnx" / "recalibration.json").unlink()
+    with pytest.raises(ValueError, match=r"recalibration\.json is missing"):
+        load_model(tmp_path / "onnx")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from credalens import wrap, wrap_logits
+from credalens import Recalibration, wrap, wrap_logits
 from credalens.guard import Guard
 from credalens.serve import RequestError, TensorSpec, app
 from tests.serve.messages import answers, infer, request
@@ -44,6 +44,17 @@ class TestOnnx:
         found = answers(infer(app(self.served(files(), guard)), request({"x": ROWS}, ["decision"]), "model"))
         decided = guard.decide(wrap_logits(np.einsum("rf,mfc->mrc", ROWS, WEIGHTS)))
         assert found["decision"].tolist() == decided.decision.tolist()
+
+    def test_members_are_recalibrated_by_a_file_or_as_the_guard_was_fitted(self, files):
+        recalibration = Recalibration.of([0.5, 1.0, 2.0], classes=5)
+        logits = np.einsum("rf,mfc->mrc", np.random.default_rng(3).normal(size=(90, 4)), WEIGHTS)
+        guard = Guard.fit(wrap_logits(logits, recalibration=recalibration), score="mean_total")
+        wanted = wrap_logits(np.einsum("rf,mfc->mrc", ROWS, WEIGHTS), recalibration=recalibration)
+        for model in (self.served(files(), recalibration=recalibration), self.served(files(), guard)):
+            found = answers(infer(app(model), request({"x": ROWS}, ["total", "probability"]), "model"))
+            np.testing.assert_allclose(found["total"], wanted.total, atol=2e-6)
+        with pytest.raises(ValueError, match="Use the same recalibration"):
+            self.served(files(), guard, recalibration=recalibration[::-1])
 
     def test_logits(self, files):
         plain, softmax = self.served(files(softmax=False), logits=True), self.served(files())

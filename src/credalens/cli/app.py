@@ -22,6 +22,7 @@ from credalens.checks.options import escaped
 
 COMMANDS: Final[dict[str, str]] = {
     "demo": "Start here",
+    "recalibrate": "Work with predictions",
     "score": "Work with predictions",
     "evaluate": "Work with predictions",
     "guard": "Work with predictions",

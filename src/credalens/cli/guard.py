@@ -14,7 +14,16 @@ import typer
 from credalens.checks.options import count_text, escaped
 from credalens.cli.app import OneCommand, OneGroup
 from credalens.cli.evaluate import labels_of
-from credalens.cli.shared_options import Base, Count, File, Logits, MaxBytes, MemberAxis
+from credalens.cli.shared_options import (
+    Base,
+    Count,
+    File,
+    Logits,
+    MaxBytes,
+    MemberAxis,
+    RecalibrationFile,
+    read_recalibration,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,6 +91,7 @@ def fit(
     note: Annotated[str, typer.Option(
         "--note", "--members", metavar="TEXT", help="Note on the members, kept in the file.",
     )] = "",
+    recalibration: RecalibrationFile = None,
     logits: Logits = False,
     member_axis: MemberAxis = None,
     base: Base = "2",  # type: ignore[assignment]
@@ -104,11 +114,12 @@ def fit(
     from credalens.storage.atomic import check_file, check_no_input
     from credalens.storage.source import wrap_chunk
 
-    check_no_input([check_file(output)], [predictions, labels])
+    check_no_input([check_file(output)], [predictions, labels, recalibration])
     source, truth = _opened(predictions, labels, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
     if sets is not None and truth is None:
         raise ValueError("sets of classes need labels, the true classes of the calibration inputs.")
-    prediction = wrap_chunk(source, source.read(0, source.rows), base=base, threads=threads)
+    options: dict[str, Any] = {"base": base, "recalibration": read_recalibration(recalibration), "threads": threads}
+    prediction = wrap_chunk(source, source.read(0, source.rows), **options)
     fitted = Guard.fit(
         prediction,
         truth,
@@ -188,7 +199,8 @@ def _count(fitted: Guard, source: Source, labels: NDArray | None, threads: int |
     parts = []
     with collecting_open_rows() as open_rows:
         for chunk in source.chunks():
-            prediction = wrap_chunk(source, chunk, base=fitted.base, threads=threads)
+            options: dict[str, Any] = {"base": fitted.base, "recalibration": fitted.recalibration(), "threads": threads}
+            prediction = wrap_chunk(source, chunk, **options)
             parts.append(fitted.count(prediction, None if labels is None else labels[chunk.start :][: len(chunk)]))
     warn_of_all(open_rows, source.rows)
     return reduce(add, parts)

@@ -23,9 +23,11 @@ from credalens.cli.shared_options import (
     Logits,
     MaxBytes,
     MemberAxis,
+    RecalibrationFile,
     Run,
     check_engine,
     progress_bar,
+    read_recalibration,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ def score(
         help="Scores to write, by their names in the catalogue: total, epistemic, imprecision, hartley, mean_total, ...",
     )] = None,
     guard: Annotated[Path | None, File(help="Guard that decides about every row, made by credalens guard fit.")] = None,
+    recalibration: RecalibrationFile = None,
     chunk_rows: Annotated[int | None, Run(
         metavar="ROWS", min=1, help="Rows scored at a time; by default what fits in about 128 MB.",
     )] = None,
@@ -109,6 +112,8 @@ def score(
 
         check_no_input([] if "://" in output else [output], [guard])
         options["guard"] = Guard.load(guard)
+    if recalibration is not None:
+        options["recalibration"] = read_recalibration(recalibration)
     if folders and member_axis is not None:
         raise typer.BadParameter("--member-axis is for arrays; Parquet files always have one row for each input.")
     if not folders and (row_id, on_error, join) != (None, None, None):

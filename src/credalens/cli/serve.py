@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from credalens.checks.options import needing
-from credalens.cli.shared_options import Address, Engine, File, check_engine, parse_base
+from credalens.cli.shared_options import Address, Engine, File, RecalibrationFile, check_engine, parse_base
 
 Name: Final = partial(typer.Option, metavar="NAME")
 Load: Final = partial(typer.Option, metavar="N", min=1, rich_help_panel="Under load")
@@ -26,6 +26,7 @@ def serve(
         metavar="N", min=0, max=65535, help="Port to listen on; 0 chooses a free one.",
     )] = 8000,
     guard: Annotated[Path | None, File(help="Guard that decides about every row, made by credalens guard fit.")] = None,
+    recalibration: RecalibrationFile = None,
     logits: Annotated[bool, typer.Option("--logits", help="Members predict logits, not probabilities.")] = False,
     output: Annotated[str | None, Name(
         help="Name of the ONNX output that holds the prediction.", show_default="the only output of floats",
@@ -88,6 +89,7 @@ def serve(
     settings = Settings(
         models=tuple(str(path) for path in models or ()),
         guard=None if guard is None else str(guard),
+        recalibration=None if recalibration is None else str(recalibration),
         logits=logits,
         output=output,
         base=base,

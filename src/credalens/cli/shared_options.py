@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -39,6 +40,9 @@ MemberAxis = Annotated[int | None, typer.Option(
     metavar="0|1", min=0, max=1, show_default="0",
     help="Which axis of an array holds the members: 1 for (rows, members, classes).",
 )]  # fmt: skip
+RecalibrationFile = Annotated[Path | None, File(
+    "--recalibration", help="Temperatures for the members, made by credalens recalibrate.",
+)]  # fmt: skip
 Engine = Annotated[str, typer.Option(
     metavar="local|ray", help="Where to work: in this process, or on a Ray cluster.", rich_help_panel=PANEL,
 )]  # fmt: skip
@@ -46,6 +50,15 @@ Address = Annotated[str | None, Named(
     metavar="HOST:PORT", rich_help_panel=PANEL,
     help="Address of a running Ray cluster; by default $RAY_ADDRESS, or a new Ray on this machine.",
 )]  # fmt: skip
+
+
+def read_recalibration(path: Path | None, /) -> Any:
+    """The recalibration of a file, or None."""
+    if path is None:
+        return None
+    from credalens import Recalibration
+
+    return Recalibration.load(path)
 
 
 def check_engine(engine: str, /, **only_ray: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Final, final
 
@@ -24,6 +24,7 @@ from credalens.checks.options import (
     check_tolerance,
     check_trim,
 )
+from credalens.core.recalibration import Recalibration, temperatures_of
 from credalens.core.scores import DEFAULT, FALLBACK_SCORES, SCORES, highest_possible
 from credalens.guard import binomial
 from credalens.guard.conformal_sets import ConformalSets, of_earlier_version
@@ -284,6 +285,13 @@ class Guard(Saved):
         codes = np.where(in_question, by_size, codes).astype(np.int8)
         accepted = kind.restore(codes == Reason.LIKE)
         return Decisions(accepted, scores, kind.restore(masks), codes, self, prediction, kind)
+
+    def recalibration(self, given: Recalibration | None = None, /) -> Recalibration | None:
+        """The recalibration of the calibration data, or None; another one that is ``given`` is refused."""
+        temperatures = self.signature.temperatures
+        if given is not None and temperatures_of(given) != temperatures:
+            self.signature.check(replace(self.signature, temperatures=temperatures_of(given)))
+        return given or (Recalibration.of(temperatures, classes=self.classes) if temperatures else None)
 
     def slack(self, rounding: float | None = None, /) -> Slack:
         """By how much a score may be off; ``rounding`` is that of its members, by default of the calibration data."""

@@ -1,4 +1,4 @@
-"""The files of a saved model: its description, which has the digests of the others, its members and its guard."""
+"""The files of a saved model: its description, which has the digests of the others, its members, guard and recalibration."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from credalens.storage.formats.onnx import is_beside
 
 DESCRIPTION: Final = "credal.json"
 GUARD: Final = "guard.json"
+RECALIBRATION: Final = "recalibration.json"
 WEIGHTS: Final = "weights.safetensors"
 MOST_MEMBERS: Final = 100_000
 Types = dict[str, tuple[type, ...]]
@@ -133,7 +134,7 @@ class Description:
             )
             return
         files_to_read = {WEIGHTS} if self.kind == "torch" else {*self.member_files()}
-        files_to_read |= {GUARD} if (folder / GUARD).exists() else set()
+        files_to_read |= {name for name in (GUARD, RECALIBRATION) if (folder / name).exists()}
         for name in sorted({*self.files, *files_to_read}):
             if name not in self.files:
                 raise ValueError(f"{folder / name} does not belong to the saved model: it was saved without that file.")

@@ -21,9 +21,10 @@ import numpy as np
 from credalens import __version__
 from credalens.arrays import to_numpy
 from credalens.checks.options import check_choice, needing
+from credalens.core.recalibration import Recalibration, check_recalibration
 from credalens.core.scores import SCORES
 from credalens.guard import Guard
-from credalens.mlflow.folder import GUARD, Description
+from credalens.mlflow.folder import GUARD, RECALIBRATION, Description
 from credalens.serve.models import ServedModel, python_model
 from credalens.serve.protocol import DTYPES
 from credalens.storage.formats.onnx import external_files, is_beside
@@ -44,6 +45,7 @@ def save_model(model: Any, path: str | os.PathLike[str], /, *, input_example: An
     Options:
 
     - ``guard`` decides about every row; by default it is that of the wrapper.
+    - ``recalibration`` divides members by its temperatures; by default it is that of the wrapper, or of the guard.
     - ``factory="module:function"`` builds one member of a wrapper, with the JSON values of ``factory_options`` as keywords. It
       must be marked with :func:`member_factory`, and imported or named by the process that loads the model
       (:func:`load_model`). Only weights are saved.
@@ -91,13 +93,20 @@ def _prepared(model: Any, input_example: Any, options: dict[str, Any]) -> Iterat
 
 
 def write_files(
-    model: Any, folder: Path, /, *, guard: Guard | None = None, factory: str = "",
+    model: Any, folder: Path, /, *, guard: Guard | None = None, recalibration: Recalibration | None = None, factory: str = "",
     factory_options: Mapping[str, Any] | None = None, logits: bool = False, output: str | None = None,
     scores: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """Write the files of a model into an empty folder; returns the extras that loading needs."""
     checked = tuple(check_choice(name, tuple(SCORES), "a score") for name in scores)
     guard = guard if guard is not None else getattr(model, "guard", None)
+    own = getattr(model, "recalibration", None)
+    if own is not None and recalibration not in (None, own):
+        raise ValueError(
+            "the wrapper has a recalibration of its own; leave recalibration out, or make the wrapper with it."
+        )
+    recalibration = own or check_recalibration(recalibration)
+    recalibration = recalibration if guard is None else guard.recalibration(recalibration)
     if isinstance(model, list | tuple):
         description = Description("onnx", checked, {"logits": logits, "output": output}, len(model))
         for source, name in zip(model, description.member_files(), strict=True):
@@ -111,6 +120,8 @@ def write_files(
         extra = "mlflow,torch"
     if guard is not None:
         guard.save(folder / GUARD)
+    if recalibration is not None:
+        recalibration.save(folder / RECALIBRATION)
     description.write(folder)
     return extra
 
@@ -146,17 +157,18 @@ def load_model(path: str | os.PathLike[str], /, *, factory: str = "") -> CredalM
     folder = Path(path)
     description = Description.read(folder)
     guard = Guard.load(folder / GUARD) if (folder / GUARD).exists() else None
+    recalibration = Recalibration.load(folder / RECALIBRATION) if (folder / RECALIBRATION).exists() else None
     if description.kind == "onnx":
         from credalens.serve.onnx_members import onnx_members
 
         paths = [folder / name for name in description.member_files()]
-        served = onnx_members(paths, guard, **description.options)
+        served = onnx_members(paths, guard, recalibration=recalibration, **description.options)
         dtype = np.dtype(DTYPES[served.inputs[0].datatypes[0]])
     else:
         from credalens.mlflow.torch_members import input_dtype, read_wrapper
 
         function = find_factory(factory or description.factory, by_caller=bool(factory))
-        wrapper = read_wrapper(description, function, folder)
+        wrapper = read_wrapper(description, function, folder, recalibration)
         served, dtype = python_model(wrapper, guard), input_dtype(wrapper)
     return CredalModel(served, description.scores, dtype)
 

@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from credalens.core.recalibration import Recalibration
 from credalens.mlflow.folder import DESCRIPTION, OPTIONS, WEIGHTS, Description
 from credalens.torch import CredalWrapper
 from credalens.torch.calling import CallableModule, member_name
@@ -43,7 +44,9 @@ def write_weights(wrapper: CredalWrapper, description: Description, factory: Cal
     save_file(weights, folder / WEIGHTS)
 
 
-def read_wrapper(description: Description, factory: Callable[..., Any], folder: Path, /) -> CredalWrapper:
+def read_wrapper(
+    description: Description, factory: Callable[..., Any], folder: Path, recalibration: Recalibration | None = None, /
+) -> CredalWrapper:
     """The wrapper around members from the factory with the weights of the file, ready to predict."""
     path = folder / WEIGHTS
     try:
@@ -54,12 +57,14 @@ def read_wrapper(description: Description, factory: Callable[..., Any], folder: 
     try:
         if saved and len(saved) != description.members:  # members without any weights have none there
             raise ValueError(f"members is {description.members}, and the file has the weights of {len(saved)}.")
-        return _build(description, factory, weights).eval()
+        return _build(description, factory, weights, recalibration).eval()
     except (ValueError, TypeError) as error:
         raise ValueError(f"{folder / DESCRIPTION} and {WEIGHTS} beside it give no model: {error}") from error
 
 
-def _build(description: Description, factory: Callable[..., Any], weights: dict[str, Any]) -> CredalWrapper:
+def _build(
+    description: Description, factory: Callable, weights: dict[str, Any], recalibration: Recalibration | None = None
+) -> CredalWrapper:
     """A wrapper of new members, each from one call of the factory, with these weights."""
     members = [factory(**description.factory_options) for _ in range(description.members)]
     for member in members:
@@ -67,7 +72,7 @@ def _build(description: Description, factory: Callable[..., Any], weights: dict[
             raise TypeError(
                 f"{description.factory} must build one member, a torch.nn.Module; it returned {type(member).__name__}."
             )
-    wrapper = CredalWrapper(members, **description.options)
+    wrapper = CredalWrapper(members, recalibration=recalibration, **description.options)
     try:
         wrapper.load_state_dict(weights, strict=True)
     except RuntimeError as error:

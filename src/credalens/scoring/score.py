@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from credalens.checks.options import check_choice, count_text
 from credalens.core.options import collecting_open_rows, warn_of_all
+from credalens.core.recalibration import Recalibration
 from credalens.core.scores import SCORES
 from credalens.scoring.settings import DEFAULT_SCORES, FIXED, GUARD, Scorer, ScoringSettings, Totals
 from credalens.storage.atomic import atomic_file, check_file, check_no_input, naming_output, scratch_folder
@@ -114,13 +115,14 @@ class FolderSummary:
 def score_file(
     source: str | os.PathLike[str], target: str | os.PathLike[str], /, *, logits: bool = False, base: float = 2,
     rule: str = "maximality", scores: Sequence[str] = DEFAULT_SCORES, guard: Guard | None = None,
-    chunk_rows: int | None = None, max_bytes: int | None = None, member_axis: int | None = None,
-    threads: int | None = None, progress: Progress | None = None,
+    recalibration: Recalibration | None = None, chunk_rows: int | None = None, max_bytes: int | None = None,
+    member_axis: int | None = None, threads: int | None = None, progress: Progress | None = None,
 ) -> ScoreSummary:  # fmt: skip
     """Score the member predictions in ``source`` (see ``open_predictions``) and write ``target``, .parquet or .npz.
 
     The columns are those of ``column_names``; ``scores`` names those of the catalogue (``CredalPrediction.score``) that are
-    written, and ``guard`` adds its decision about every row. Rows are scored in chunks, so memory does not grow with the
+    written, and ``guard`` adds its decision about every row. Members are recalibrated by ``recalibration``, or as those that
+    the guard was fitted on. Rows are scored in chunks, so memory does not grow with the
     file. The output appears at once when all rows are scored; a run that was stopped leaves none, and begins anew when it is
     started again. ``max_bytes`` and ``member_axis`` are those of ``open_predictions``. ``progress`` is called with what is
     being done and the rows done and to do.
@@ -138,6 +140,7 @@ def score_file(
     members, rows, classes = predictions.shape
     scorer = Scorer.checked(
         guard, chunk_rows, threads, base=base, rule=rule, scores=scores, logits=logits, members=members,
+        recalibration=recalibration,
         classes=classes, dtype=predictions.dtype, labels=predictions.has_labels,
     )  # fmt: skip
     report = progress or (lambda what, done, of: None)
@@ -172,18 +175,19 @@ def _fingerprint(path: Path) -> str:
 def score_folder(
     sources: Sources, target: str | os.PathLike[str], /, *, logits: bool = False, base: float = 2,
     rule: str = "maximality", scores: Sequence[str] = DEFAULT_SCORES, guard: Guard | None = None,
-    id_column: str | None = None, chunk_rows: int | None = None, max_bytes: int | None = None,
-    threads: int | None = None, on_error: str = "fail", join: str = "exact", restart: bool = False,
+    recalibration: Recalibration | None = None, id_column: str | None = None, chunk_rows: int | None = None,
+    max_bytes: int | None = None, threads: int | None = None, on_error: str = "fail", join: str = "exact",
+    restart: bool = False,
     filesystem: Any = None, executor: Executor | None = None, progress: Progress | None = None,
 ) -> FolderSummary:  # fmt: skip
     """Score a table of member predictions, a folder of Parquet files, into a folder with one part for each of its files.
 
     The columns of members are found as by ``open_predictions``, and those of the output are those of ``column_names``,
-    with the labels of the first source; ``scores`` and ``guard`` as in ``score_file``. Several sources are tables of one
-    model each with the same row ids, in the column ``id_column`` ("id" by default), which the output has too; they are
-    joined part by part where parts line up, and elsewhere by looking up ids. Every table must have the same ids, each once;
-    with ``join="first"`` the rows are those of the first table, whose ids may repeat, and the summary counts them and the
-    rows of others that were left out. A source may be a single file; the row groups of a large one are parts of their own.
+    with the labels of the first source; ``scores``, ``guard`` and ``recalibration`` as in ``score_file``. Several sources are
+    tables of one model each with the same row ids, in the column ``id_column`` ("id" by default), which the output has too;
+    they are joined part by part where parts line up, and elsewhere by looking up ids. Every table must have the same ids, each
+    once; with ``join="first"`` the rows are those of the first table, whose ids may repeat, and the summary counts them and
+    the rows of others that were left out. A source may be a single file; the row groups of a large one are parts of their own.
     Paths may be URIs (s3://bucket/folder), or belong to the ``filesystem`` of Arrow that is given. ``max_bytes`` is that of
     ``open_predictions``, for each file.
 
@@ -221,6 +225,7 @@ def score_folder(
     columns = columns_of_all(tables, logits=logits, id_column=row_ids)
     scorer = Scorer.checked(
         guard, chunk_rows, threads, base=base, rule=rule, scores=scores, logits=logits, id=row_ids,
+        recalibration=recalibration,
         members=sum(table.members for table in columns), classes=columns[0].classes, dtype=columns[0].dtype,
         labels=columns[0].label is not None,
     )  # fmt: skip

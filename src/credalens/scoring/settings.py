@@ -14,6 +14,7 @@ from credalens.arrays import rounding
 from credalens.checks.doubtful_members import warn_of_members
 from credalens.checks.options import check_base, check_choice, check_threads
 from credalens.core.decisions import RULES
+from credalens.core.recalibration import Recalibration, check_recalibration, temperatures_of
 from credalens.core.scores import SCORES
 from credalens.prediction import CredalPrediction
 from credalens.storage.source import Chunk, RowSource, Source, rows_at_a_time, wrap_chunk
@@ -24,7 +25,19 @@ if TYPE_CHECKING:
 DEFAULT_SCORES: Final = ("total", "aleatoric", "epistemic", "mean_total", "mean_aleatoric", "mean_epistemic")
 GUARD: Final = ("decision", "p_value", "reason", "guard_set")
 FIXED: Final = ("prediction", "label", "probability", "lower", "upper", "set", "aleatoric_bound")
-FOR_READERS: Final = ("version", "logits", "base", "rule", "scores", "guard", "members", "rows", "classes", "dtype")
+FOR_READERS: Final = (
+    "version",
+    "logits",
+    "base",
+    "rule",
+    "scores",
+    "guard",
+    "temperatures",
+    "members",
+    "rows",
+    "classes",
+    "dtype",
+)
 
 Columns = dict[str, NDArray]
 
@@ -74,6 +87,7 @@ class ScoringSettings:
 
     :ivar kernels: a fingerprint of the compiled code, which decides the last digits.
     :ivar guard: the digest of the guard that decides about every row.
+    :ivar temperatures: that members are divided by.
     """
 
     version: str
@@ -88,6 +102,7 @@ class ScoringSettings:
     dtype: str
     guard: str | None = None
     id: str | None = None
+    temperatures: tuple[float, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -115,32 +130,40 @@ class Scorer:
 
     settings: ScoringSettings
     guard: Guard | None
+    recalibration: Recalibration | None
     chunk_rows: int
     threads: int | None
 
     @classmethod
     def checked(
         cls, guard: Guard | None, chunk_rows: int | None, threads: int | None, /, *, base: float, rule: str,
-        scores: Sequence[str], **kind: Any,
+        scores: Sequence[str], recalibration: Recalibration | None = None, **kind: Any,
     ) -> Scorer:  # fmt: skip
         """A scorer of options as a caller gave them; a guard that is for predictions of another kind is refused."""
         names = tuple(check_choice(name, tuple(SCORES), "a score") for name in scores)
         if not names or len(set(names)) < len(names):
             raise ValueError(f"scores must name at least one score, each once; got {', '.join(names) or 'none'}.")
         base, rule, digest = check_base(base), check_choice(rule, RULES, "rule"), guard and guard.digest
-        own = ScoringSettings(__version__, _kernels(), base=base, rule=rule, scores=names, guard=digest, **kind)
+        recalibration = check_recalibration(recalibration) if guard is None else guard.recalibration(recalibration)
+        if recalibration is not None:
+            recalibration.check(kind["members"], kind["classes"])
+        kind |= {"guard": digest, "temperatures": temperatures_of(recalibration)}
+        own = ScoringSettings(__version__, _kernels(), base=base, rule=rule, scores=names, **kind)
         if guard is not None:
             from credalens.guard.signature import Signature
 
             stored = rounding(own.dtype, logits=own.logits)
-            guard.check(Signature(own.classes, own.members, 0.0, stored, own.base))
-        return cls(own, guard, rows_at_a_time(own.members, own.classes, chunk_rows), check_threads(threads))
+            guard.check(Signature(own.classes, own.members, 0.0, stored, own.base, own.temperatures))
+        return cls(
+            own, guard, recalibration, rows_at_a_time(own.members, own.classes, chunk_rows), check_threads(threads)
+        )
 
     def scored(self, source: RowSource, /, *, warn: bool = False) -> Iterator[tuple[Chunk, Columns]]:
         """The columns of every chunk; ``warn`` of members, if the first chunk shows that they say little."""
         own = self.settings
         for chunk in source.chunks(self.chunk_rows):
-            prediction = wrap_chunk(source, chunk, base=own.base, threads=self.threads)
+            options: dict[str, Any] = {"base": own.base, "recalibration": self.recalibration, "threads": self.threads}
+            prediction = wrap_chunk(source, chunk, **options)
             if warn and chunk.start == 0:
                 warn_of_members(prediction)
             yield chunk, score_columns(prediction, own.rule, own.scores, chunk.labels, self.guard)

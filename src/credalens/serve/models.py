@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from credalens.checks.members import BadRowError
 from credalens.checks.options import check_base, count_text
+from credalens.core.recalibration import Recalibration, check_recalibration
 from credalens.guard import Guard
 from credalens.prediction import CredalPrediction, wrap_members
 from credalens.serve.protocol import FLOATS, RequestError, datatype_of
@@ -127,14 +128,16 @@ class ServedModel:
         return count
 
 
-def wrap_options(guard: Guard | None, base: float | None, /) -> dict[str, Any]:
+def wrap_options(
+    guard: Guard | None, base: float | None, recalibration: Recalibration | None = None, /
+) -> dict[str, Any]:
     """The options of ``wrap``: those of the guard, where there is one."""
     base = None if base is None else check_base(base)
     if guard is None:
-        return {"base": base or 2.0}
+        return {"base": base or 2.0, "recalibration": check_recalibration(recalibration)}
     if base not in (None, guard.base):
         raise ValueError(f"the guard was fitted in base {guard.base:g} and base {base:g} was passed; leave base out.")
-    return {"base": guard.base, "trim": guard.trim}
+    return {"base": guard.base, "trim": guard.trim, "recalibration": guard.recalibration(recalibration)}
 
 
 @contextmanager
@@ -149,20 +152,20 @@ def words_for_clients(status: int, prefix: str = "") -> Iterator[None]:
 
 
 def member_outputs(
-    guard: Guard | None = None, /, *, logits: bool = False, base: float | None = None, name: str = "credal",
-    version: str = "1",
+    guard: Guard | None = None, /, *, logits: bool = False, base: float | None = None,
+    recalibration: Recalibration | None = None, name: str = "credal", version: str = "1",
 ) -> ServedModel:  # fmt: skip
     """The model of a server that only does the credal part, behind servers that run the members.
 
     Its one input is ``probs``, or ``logits``: members x rows x classes. With a guard, the number of members and classes, the
-    base and the trim must be those of the guard.
+    base and the trim must be those of the guard; its members are recalibrated as the guard's were.
 
     >>> member_outputs().inputs[0].name
     'probs'
     """
     tensor = "logits" if logits else "probs"
     shape = (-1, -1, -1) if guard is None else (guard.n_members, -1, guard.classes)
-    options = wrap_options(guard, base)
+    options = wrap_options(guard, base, recalibration)
 
     def predict(inputs: Inputs) -> CredalPrediction:
         with words_for_clients(400):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.checks.options import count_text, needing
+from credalens.core.recalibration import Recalibration
 from credalens.guard import Guard
 from credalens.prediction import CredalPrediction, wrap_members
 from credalens.serve.models import Inputs, ServedModel, TensorSpec, wrap_options
@@ -111,7 +112,8 @@ class OnnxMember:
 
 def onnx_members(
     files: Sequence[str | os.PathLike[str] | ModelFile], guard: Guard | None = None, /, *, logits: bool = False,
-    output: str | None = None, base: float | None = None, name: str = "model", version: str = "1",
+    output: str | None = None, base: float | None = None, recalibration: Recalibration | None = None, name: str = "model",
+    version: str = "1",
 ) -> ServedModel:  # fmt: skip
     """Files with the same inputs, each of which predicts probabilities, or logits, rows x classes.
 
@@ -138,7 +140,7 @@ def onnx_members(
     classes = next(iter(numbers.values()), None)
     if classes is not None and classes < 2:
         raise ValueError(f"members must predict at least two classes; {first.path} predicts {classes}.")
-    wrapping = wrap_options(guard, base)
+    wrapping = wrap_options(guard, base, recalibration)
 
     def predict(rows: Inputs) -> CredalPrediction:
         return wrap_members([member.run(rows) for member in members], logits=logits, **wrapping)

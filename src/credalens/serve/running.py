@@ -52,6 +52,7 @@ def make_app(settings: Settings, content: Content | None = None, /) -> Starlette
     """The application of settings, whose files are read unless there is ``content``; raises if one of them is wrong."""
     content = content or Content.read(settings)
     options: Any = {"logits": settings.logits, "base": settings.base, "version": settings.version}
+    options |= {"recalibration": content.recalibration}
     if content.models:
         from credalens.serve.onnx_members import onnx_members
 

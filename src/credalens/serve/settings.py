@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from credalens.checks.options import check_count, check_real, number_text
+from credalens.core.recalibration import Recalibration
 from credalens.guard import Guard
 from credalens.serve.access import read_tokens
 from credalens.storage.formats.onnx import external_files, is_beside
@@ -75,6 +76,7 @@ class Settings:
 
     models: tuple[str, ...] = ()
     guard: str | None = None
+    recalibration: str | None = None
     logits: bool = False
     output: str | None = None
     base: float | None = None
@@ -142,9 +144,10 @@ def _external(content: bytes) -> set[str]:
 
 @dataclass(frozen=True)
 class Content:
-    """The guard, the tokens and the models that settings name, as they were when the server started."""
+    """The guard, recalibration, tokens and models that settings name, as they were when the server started."""
 
     guard: Guard | None = None
+    recalibration: Recalibration | None = None
     tokens: tuple[str, ...] = field(default=(), repr=False)
     models: tuple[ModelFile, ...] = ()
 
@@ -153,6 +156,7 @@ class Content:
         """Read the files; raises where one is missing or wrong."""
         return cls(
             None if settings.guard is None else Guard.load(settings.guard),
+            None if settings.recalibration is None else Recalibration.load(settings.recalibration),
             () if settings.token_file is None else read_tokens(settings.token_file),
             tuple(ModelFile.read(path) for path in settings.models),
         )

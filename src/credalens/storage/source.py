@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from credalens.arrays import rounding
 from credalens.checks.members import naming_bad_row
 from credalens.checks.options import check_count
+from credalens.core.recalibration import Recalibration
 from credalens.prediction import CredalPrediction, wrap_members
 from credalens.storage.predictions import Predictions
 
@@ -79,10 +80,14 @@ def rows_at_a_time(members: int, classes: int, asked: int | None = None, /) -> i
     return max(1, MEMORY // (8 * classes * (3 * members + 16))) if asked is None else check_count(asked, "chunk_rows")
 
 
-def wrap_chunk(source: RowSource, chunk: Chunk, /, *, base: float = 2, threads: int | None = None) -> CredalPrediction:
+def wrap_chunk(
+    source: RowSource, chunk: Chunk, /, *, base: float = 2, recalibration: Recalibration | None = None,
+    threads: int | None = None,
+) -> CredalPrediction:  # fmt: skip
     """The credal prediction of rows that were read from a source; an error names the row as the source does."""
     with naming_bad_row(source, chunk.start, row_name=partial(source.row_name, chunk)):
-        prediction = wrap_members(chunk.members, logits=source.logits, base=base, threads=threads)
+        options = {"base": base, "recalibration": recalibration, "threads": threads}
+        prediction = wrap_members(chunk.members, logits=source.logits, **options)
     stored = rounding(source.dtype, logits=source.logits)  # a file may hold fewer digits than what was read from it
     return replace(prediction, _rounding=max(prediction._rounding, stored))
 
