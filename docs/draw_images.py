@@ -73,7 +73,7 @@ def draw_decisions() -> None:
     figure = new_figure(size=(8.6, 3.2))
     with themed() as look:
         for place, (title, members) in enumerate(cases.items(), start=1):
-            ax, triangle = figure.add_subplot(1, 3, place), Triangle.of(np.asarray(members))
+            ax, triangle = figure.add_subplot(1, 3, place), Triangle(np.asarray(members))
             draw_names(ax, triangle, NAMES, look)
             draw_triangle(ax, look)
             draw_polygon(ax, triangle, look)

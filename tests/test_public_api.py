@@ -110,7 +110,7 @@ def test_parts_are_imported_by_name():
 
 
 EVALUATION = ("evaluate", "ood", "labelled", "thresholds", "intervals", "single_inputs")
-PLOTS = ("axes", "member_bars", "series", "simplex")
+PLOTS = ("axes", "one_input", "series")
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ class CredalWrapper(nn.Module):
             prediction = prediction_in_graph(tensors, self.outputs, together=few_on_gpu, hull=self.hull, **options)
         else:
             prediction = wrap_outputs(outputs, self.outputs, **options)
-        return replace(prediction, temperatures=self.temperatures)
+        return replace(prediction, temperatures=self.temperatures) if self.temperatures else prediction
 
     def predict(
         self,
@@ -228,10 +228,9 @@ class CredalWrapper(nn.Module):
             for output in outputs:
                 if not summary.count:
                     self._warn_doubtful(output, stacklevel=6)
-                part = summary_of_output(output, self.outputs)
-                part.temperatures = self.temperatures[summary.count : summary.count + 1]
-                summary = summary.merge(part)
+                summary = summary.merge(summary_of_output(output, self.outputs))
                 del output  # released before the next member runs
+        summary.temperatures = self.temperatures
         return summary
 
     def _warn_crude_members(self, prediction: CredalPrediction, /, *, stacklevel: int = 2) -> None:
