@@ -25,8 +25,8 @@ SIGNATURES = {
     "classical_uncertainty": "probs, *, member_axis, base, threads",
     "credal_decision": "lower, upper, rule",
     "set_utility": "size, correct, /, *, reward",
-    "evaluate": "members, ood, *, labels, logits, base, bins, false_alarm_rate, level, replicates, seed, id_name, "
-    "class_names, groups, images, full_paths, threads, progress",
+    "evaluate": "members, ood, *, labels, logits, recalibration, base, bins, false_alarm_rate, level, replicates, seed, "
+    "id_name, class_names, groups, images, full_paths, threads, progress",
     "ProbabilityIntervals": "lower, upper",
     "ConvexHull": "probs, member_axis",
     "ClassicalUncertainty": "total, aleatoric, epistemic",

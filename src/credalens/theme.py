@@ -151,5 +151,6 @@ STROKES: Final = {
     "mean_pairwise_kl": Stroke("averaged", DASHES[0]),
     "credal": Stroke("intersection", DASHES[0]),
     "averaged": Stroke("averaged", DASHES[1]),
+    "recalibrated": Stroke("hull", DASHES[0]),
 }
 """Score of the catalogue, or method of a point prediction -> its line in every chart."""

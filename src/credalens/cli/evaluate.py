@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from credalens.checks.options import escaped
-from credalens.cli.shared_options import Base, Count, File, MaxBytes, MemberAxis, Named, Run, progress_bar
+from credalens.cli.shared_options import (
+    Base,
+    Count,
+    File,
+    MaxBytes,
+    MemberAxis,
+    Named,
+    RecalibrationFile,
+    Run,
+    progress_bar,
+    read_recalibration,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,6 +43,7 @@ def evaluate(
         help="True classes of the in-distribution rows; not needed if the file of --id contains labels.",
     )] = None,
     logits: Annotated[bool, typer.Option("--logits", help="All predictions are logits, not probabilities.")] = False,
+    recalibration: RecalibrationFile = None,
     member_axis: MemberAxis = None,
     classes: Annotated[Path | None, File(help="Text file with the names of the classes, one per line.")] = None,
     model: Annotated[list[str] | None, Named("--model", metavar="NAME=FOLDER",
@@ -92,11 +104,12 @@ def evaluate(
     check_folder(output, option="--output")
     ood_files, models = _named_files("--ood", ood or []), _named_files("--model", model or [])
     read = [folder / path for folder in models.values() or [Path()] for path in (id_file, *ood_files.values())]
-    inputs = [*read, labels, classes, groups, images]
+    inputs = [*read, labels, classes, groups, images, recalibration]
     check_no_input([output / name for name in NAMES], inputs)
     check_no_input([output / name for name in older_report(output)], inputs)
     open_file = partial(open_predictions, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
     options: dict[str, Any] = {
+        "recalibration": read_recalibration(recalibration),
         "logits": logits, "id_name": name, "false_alarm_rate": false_alarm_rate, "base": base, "bins": bins,
         "replicates": replicates, "seed": seed, "full_paths": full_paths, "threads": threads,
         "groups": None if groups is None else read_groups(groups, max_bytes=max_bytes),

@@ -14,6 +14,7 @@ from credalens.checks.doubtful_members import are_distributions, warn_of_members
 from credalens.checks.options import count_text, escaped, escaped_names
 from credalens.core.hartley import EXACT_CLASSES
 from credalens.core.options import collecting_open_rows, warn_of_all
+from credalens.core.recalibration import Recalibration
 from credalens.core.scores import SCORES
 from credalens.evaluation.results import ByMethod
 from credalens.guard.signature import read_score
@@ -126,6 +127,7 @@ def score_source(
     labelled: bool,
     in_distribution: bool,
     base: float,
+    recalibration: Recalibration | None = None,
     threads: int | None = None,
     report: Callable[[int], None] = lambda rows: None,
 ) -> ScoredSet:
@@ -138,7 +140,7 @@ def score_source(
     parts = []
     with collecting_open_rows() as open_rows:
         for chunk in source.chunks():
-            prediction = wrap_chunk(source, chunk, base=base, threads=threads)
+            prediction = wrap_chunk(source, chunk, base=base, recalibration=recalibration, threads=threads)
             if chunk.start == 0 and in_distribution and prediction.n_members > 1:  # the words tell of one alone
                 warn_of_members(prediction)
             sets = {rule: prediction.predict_set(rule) for rule in RULES}

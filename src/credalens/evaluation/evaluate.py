@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from credalens import __version__
 from credalens.checks.arrays import read_labels
 from credalens.checks.options import check_base, check_bins, check_count, check_fraction, escaped, escaped_names
+from credalens.core.recalibration import Recalibration, check_recalibration, temperatures_of
 from credalens.core.scores import highest_possible
 from credalens.evaluation.data_sets import check_images, open_sources, score_source
 from credalens.evaluation.detection import Curves, Detection, ScoreQuality, detect, detection_curves, score_qualities
@@ -24,6 +25,7 @@ from credalens.evaluation.intervals import Resampling
 from credalens.evaluation.labelled import RejectionCurve, SetMetrics
 from credalens.evaluation.members_needed import MembersNeeded, members_needed
 from credalens.evaluation.prediction_quality import Calibration, JudgedRows, PointChoice, prediction_quality
+from credalens.evaluation.recalibrated import RecalibrationEffect, recalibration_effect
 from credalens.evaluation.results import ByMeasure, ByMethod, Result, Settings, plain_value
 from credalens.evaluation.single_inputs import Sample, worst_samples
 from credalens.evaluation.thresholds import (
@@ -90,6 +92,8 @@ class Evaluation(Result):
     :ivar scores: every score of the catalogue.
     :ivar ood: detection, by OOD data set; empty without any.
     :ivar calibration: accuracy, ECE, NLL and Brier score; None without labels.
+    :ivar recalibration: what recalibrated members would change; None without labels, with few of them, and where members are
+        recalibrated.
     :ivar selective: accuracy if uncertain inputs are turned away, by uncertainty; None without labels.
     :ivar sets: set-valued predictions, by decision rule; None without labels.
     :ivar mean_set_size: decision rule -> classes left possible on the ID data.
@@ -116,6 +120,7 @@ class Evaluation(Result):
     scores: tuple[ScoreQuality, ...]
     ood: tuple[Detection, ...]
     calibration: Calibration | None
+    recalibration: RecalibrationEffect | None
     selective: ByMeasure[ByMethod[RejectionCurve]] | None
     sets: dict[str, SetMetrics] | None
     mean_set_size: dict[str, float]
@@ -187,6 +192,7 @@ def evaluate(
     *,
     labels: Any = None,
     logits: bool = False,
+    recalibration: Recalibration | None = None,
     base: float = 2,
     bins: int = 15,
     false_alarm_rate: float = 0.05,
@@ -206,8 +212,9 @@ def evaluate(
     Predictions are arrays (members, rows, classes) or files from ``open_predictions``, which are read by rows.
     Accuracy, calibration, sets and selective prediction need ``labels``, the true classes of the ID rows; detection
     needs OOD data, and is left out where ``ood`` is empty. ``groups``, column -> one value for each ID row, asks for the
-    same numbers by site, device, month or anything else. ``images``, data set -> one image for each row, or those of the ID
-    rows alone, are shown in the report. Of a file the result keeps the name, and its folder only with ``full_paths``; control
+    same numbers by site, device, month or anything else. Members are divided by the temperatures of ``recalibration``, if it is
+    given, and else labels tell what it would change. ``images``, data set -> one image for each row, or those of the ID rows
+    alone, are shown in the report. Of a file the result keeps the name, and its folder only with ``full_paths``; control
     characters in names are written out as in JSON.
 
     >>> rng = np.random.default_rng(0)
@@ -231,6 +238,7 @@ def evaluate(
         level=check_fraction(level, "level"),
         replicates=check_count(replicates, "replicates"),
         seed=seed,
+        temperatures=temperatures_of(check_recalibration(recalibration)),
     )
     resampling = Resampling(settings.level, settings.replicates, seed)
     data = _data_sets(id_source, ood_sources, class_names, labelled=truth is not None, full_paths=full_paths)
@@ -239,7 +247,7 @@ def evaluate(
     report = progress or (lambda what, done, of: None)
 
     step = _counter("scoring", sum(data.rows().values()), report)
-    score = partial(score_source, base=base, threads=threads, report=step)
+    score = partial(score_source, base=base, recalibration=recalibration, threads=threads, report=step)
     id_set = score(id_source, labelled=truth is not None, in_distribution=True)
     ood_sets = [score(source, labelled=False, in_distribution=False) for source in ood_sources]
     step = _counter("intervals", len(ood_sets) * replicates, report)
@@ -256,6 +264,12 @@ def evaluate(
     if correct is not None:  # wrong predictions are the data set to find, unless there are too few of either
         right, wrong = ({name: x[rows] for name, x in id_set.scores.items()} for rows in (correct, ~correct))
         rejection = choose(right, {"wrong predictions": wrong} if 2 <= correct.sum() <= len(correct) - 2 else {})
+    effect = None
+    if truth is not None and rejection is not None and recalibration is None:
+        effect = recalibration_effect(
+            id_set, ood_sets, truth, quality, score=recommended.score, rejection_score=rejection.score,
+            settings=settings, resampling=resampling, threads=threads,
+        )  # fmt: skip
     thresholds = alarms(id_set, ood_sets, settings)
     samples = worst_samples(id_set, ood_sets, truth)
     if truth is not None:
@@ -276,8 +290,14 @@ def evaluate(
         outcomes=guard_outcomes(id_set, ood_sets, correct, settings, score=recommended.score),
         curves=detection_curves(id_set, ood_sets, recommended.score),
         members_needed=members_needed(
-            id_source, ood_sources, truth, threads=threads, report=partial(report, "members")
+            id_source,
+            ood_sources,
+            truth,
+            recalibration=recalibration,
+            threads=threads,
+            report=partial(report, "members"),
         ),
+        recalibration=effect,
         groups=tuple(
             break_down(name, values, id_scores, judged, alarms_of_score, settings) for name, values in columns.items()
         ),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.core.recalibration import Recalibration
 from credalens.evaluation.data_sets import score_name
 from credalens.evaluation.labelled import calibration_metrics
 from credalens.evaluation.ood import ood_metrics
@@ -71,6 +72,7 @@ def members_needed(
     labels: NDArray | None,
     /,
     *,
+    recalibration: Recalibration | None = None,
     threads: int | None = None,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> MembersNeeded | None:
@@ -90,8 +92,9 @@ def members_needed(
     plan = [(size, subset) for size in subset_sizes(members) for subset in subsets(members, size)]
     measured: dict[int, list[Metrics]] = {}
     for done, (size, subset) in enumerate(plan, start=1):
+        own = recalibration and Recalibration.of(recalibration.temperatures[subset], classes=classes)
         predictions = {
-            source.name: wrap_chunk(source, Chunk(0, array[subset]), threads=threads)
+            source.name: wrap_chunk(source, Chunk(0, array[subset]), recalibration=own, threads=threads)
             for source, array in zip(sources, taken, strict=True)
         }
         measured.setdefault(size, []).append(_measure(predictions, truth))

@@ -21,7 +21,7 @@ DETECTORS: Final = ("epistemic", "total")
 MEASURES: Final = (*DETECTORS, "aleatoric")
 TOO_FEW: Final = "too few samples"
 """The method of a comparison that was not made: its interval is everything that is possible."""
-LESS_IS_BETTER: Final = frozenset({"fpr95", "ece", "nll"})
+LESS_IS_BETTER: Final = frozenset({"fpr95", "ece", "nll", "aurc"})
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Comparison(Result):
 
 @dataclass(frozen=True)
 class Settings(Result):
-    """Settings of an evaluation."""
+    """Settings of an evaluation; members were divided by ``temperatures``, if there are any."""
 
     base: float
     logits: bool
@@ -148,6 +148,7 @@ class Settings(Result):
     level: float
     replicates: int
     seed: int
+    temperatures: tuple[float, ...] = ()
 
 
 def plain_value(value: Any, /) -> Any:

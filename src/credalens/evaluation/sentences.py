@@ -48,13 +48,15 @@ class Summary(Result):
     detection: tuple[Finding, ...]
     remarks: list[str]
     prediction: str | None
+    recalibration: str | None
     rejection: str | None
     threshold: str
     members: str | None
 
     def lines(self) -> list[str]:
         """The sentences in the order in which terminal and notebook show them."""
-        parts = (self.headline, self.prediction, self.rejection, self.threshold, self.members, *self.remarks)
+        prediction = self.prediction, self.recalibration
+        parts = (self.headline, *prediction, self.rejection, self.threshold, self.members, *self.remarks)
         return [part for part in parts if part]
 
 
@@ -69,7 +71,7 @@ def summary(evaluation: Evaluation, /) -> Summary:
         )
     findings = tuple(_finding(evaluation, detection) for detection in evaluation.ood)
     threshold = alarm_sentence(evaluation, evaluation.alarm)
-    said = _prediction(evaluation), _rejection(evaluation), threshold, _members(evaluation)
+    said = _prediction(evaluation), _recalibration(evaluation), _rejection(evaluation), threshold, _members(evaluation)
     return Summary(headline, plainly, findings, _remarks(evaluation, findings), *said)
 
 
@@ -254,6 +256,35 @@ def _prediction(evaluation: Evaluation) -> str | None:
         f"{percent(credal.accuracy)} of the inputs, the averaged probability for {percent(averaged.accuracy)}; the calibration "
         f"error (ECE) is {percent(credal.ece, 2)} against {percent(averaged.ece, 2)}, the NLL {number(credal.nll)} against "
         f"{number(averaged.nll)}. {ahead}. {choice} as the point prediction."
+    )
+
+
+def _recalibration(evaluation: Evaluation) -> str | None:
+    """What one temperature for all members would change, and whether to use it."""
+    if evaluation.settings.temperatures:
+        low, high = min(evaluation.settings.temperatures), max(evaluation.settings.temperatures)
+        between = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        return f"All of this is of recalibrated members, divided by the temperature {between}."
+    if (effect := evaluation.recalibration) is None:
+        return None
+    nll, ece = effect.nll.of(effect.through), effect.ece.of(effect.through)
+    point = "the intersection probability" if effect.through == "credal" else "the averaged probability"
+    one = f"One temperature for all members, {effect.temperature:.3g} ({effect.low:.3g} to {effect.high:.3g}),"
+    change = f"the NLL of {point} from {number(nll.b)} to {number(nll.a)} ({gain_text(nll, number)})"
+    judged = f"judged on inputs that it was not fitted on ({effect.n:,}, cross-fitting)"
+    if not effect.recommended:
+        return f"Recalibration is not clearly worth it: {one[0].lower()}{one[1:]} changes {change}, {judged}."
+    found = [
+        f"{SCORES[name].label} {points(changed.difference)} on {data_set}"
+        for data_set, of_score in list(effect.detection.items())[:MOST_NAMED]
+        for name, changed in of_score.items()
+        if name in ("total", "epistemic")
+    ]
+    auroc = f" In points of AUROC: {joined(found)}." if found else ""
+    return (
+        f"Recalibrate the members. {one} lowers {change}, and moves its ECE from {percent(ece.b, 2)} to {percent(ece.a, 2)}, "
+        f"{judged}.{auroc} Fit it on labelled inputs with Recalibration.fit or credalens recalibrate, and pass it on: "
+        "wrap(probs, recalibration=r), --recalibration r.json."
     )
 
 

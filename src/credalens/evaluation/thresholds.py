@@ -175,7 +175,7 @@ def guard_of(id_set: ScoredSet, settings: Settings, /, *, score: str, point: Poi
     members, rows, classes = id_set.source.shape
     if rows < least_samples(settings.false_alarm_rate):
         return None
-    signature = Signature(classes, members, 0.0, id_set.source.rounding, settings.base)
+    signature = Signature(classes, members, 0.0, id_set.source.rounding, settings.base, settings.temperatures)
     named_by = point.prediction if point else "intersection"
     data = CalibrationData(signature, score, named_by, id_set.scores[score].astype(np.float64))
     return Guard.from_calibration(data, false_alarm_rate=settings.false_alarm_rate)

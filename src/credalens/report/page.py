@@ -88,7 +88,7 @@ def render_html(evaluation: Evaluation, /, *, title: str = "", images: Any = Non
         rates=alarm_rates(evaluation),
         rate=evaluation.settings.false_alarm_rate,
         legend=_legend(curves),
-        point_legend=_legend(METHODS),
+        point_legend=_legend(charts.reliability_series(evaluation.recalibration)),
         rejection_legend=_legend(score_name(method, measure) for measure in MEASURES for method in METHODS),
         members_legend=_legend((*of_members, *(METHODS if evaluation.calibration else ()))),
         axes={name: name for name in X_AXES},

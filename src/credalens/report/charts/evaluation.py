@@ -13,6 +13,7 @@ from credalens.evaluation.evaluate import Evaluation
 from credalens.evaluation.labelled import RejectionCurve, ReliabilityCurve
 from credalens.evaluation.members_needed import MembersNeeded, Trend
 from credalens.evaluation.prediction_quality import Calibration
+from credalens.evaluation.recalibrated import RecalibrationEffect
 from credalens.evaluation.results import METHODS, TOO_FEW, ByMeasure, ByMethod, Comparison
 from credalens.evaluation.which_score import Recommendation
 from credalens.evaluation.words import gain_text, percent, points
@@ -35,7 +36,7 @@ def named_charts(evaluation: Evaluation, /) -> Iterator[tuple[str, Chart]]:
     if evaluation.ood:
         yield "ranking", ranking_chart(evaluation.recommended)
     if evaluation.calibration and evaluation.selective:
-        yield "reliability", reliability_chart(evaluation.calibration)
+        yield "reliability", reliability_chart(evaluation.calibration, evaluation.recalibration)
         yield "rejection", rejection_chart(evaluation.selective)
     for one in evaluation.ood:
         yield from ((f"{chart.kind} {one.name}", chart) for chart in detection_charts(evaluation, one.name))
@@ -196,12 +197,20 @@ def _gains(title: str, theme: Theme) -> Spec:
     return vega.frame(theme, layers, readout={"kind": "items", "names": {}}, params=[vega.HIDDEN])
 
 
-def reliability_chart(calibration: Calibration, /) -> Chart:
-    """Accuracy against confidence of both point predictions; on the diagonal they agree."""
+def reliability_chart(calibration: Calibration, effect: RecalibrationEffect | None = None, /) -> Chart:
+    """Accuracy against confidence of both point predictions, and of the recalibrated one; on the diagonal they agree."""
     values = [row for method, point in calibration.items() for row in _bins(method, point.reliability)]
+    values += _bins("recalibrated", effect.reliability) if effect else []
     ece = "; ".join(f"{vega.POINT_NAMES[method]} {percent(point.ece, 2)}" for method, point in calibration.items())
+    ece += f"; recalibrated {percent(effect.ece.of(effect.through).a, 2)}" if effect else ""
     label = f"Reliability diagram. Expected calibration error: {ece}."
-    return Chart("reliability", "Reliability diagram", label, values, _reliability)
+    series = reliability_series(effect)
+    return Chart("reliability", "Reliability diagram", label, values, partial(_reliability, series))
+
+
+def reliability_series(effect: RecalibrationEffect | None, /) -> tuple[str, ...]:
+    """The series of the reliability diagram."""
+    return (*METHODS, "recalibrated") if effect else METHODS
 
 
 def _bins(method: str, curve: ReliabilityCurve) -> list[Row]:
@@ -222,8 +231,8 @@ def _bins(method: str, curve: ReliabilityCurve) -> list[Row]:
     ]
 
 
-def _reliability(theme: Theme) -> Spec:
-    look = vega.strokes(METHODS, theme)
+def _reliability(series: Sequence[str], theme: Theme) -> Spec:
+    look = vega.strokes(series, theme)
     place = {
         "x": vega.percent_axis("x", "mean confidence", domain=[0, 1]),
         "y": vega.percent_axis("y", "accuracy", domain=[0, 1]),
@@ -237,7 +246,7 @@ def _reliability(theme: Theme) -> Spec:
         fillOpacity={"condition": {"test": "datum.firm", "value": 1}, "value": 0},
     )
     layers = [vega.guide(theme, (0, 0), (1, 1)), {"params": [vega.ZOOM], **line}, dots]
-    readout = {"kind": "items", "names": vega.POINT_NAMES}
+    readout = {"kind": "items", "names": vega.names_of(series)}
     return vega.frame(theme, layers, height=vega.SQUARE, readout=readout, params=[vega.HIDDEN])
 
 

@@ -17,7 +17,11 @@ WIDTH, HEIGHT, SQUARE = 340, 230, 300
 ROW_HEIGHT, TALL_ROW, LINE = 27, 40, 24
 """A row of names of one line, of up to three, and the letters of a line."""
 FONT: Final = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif"
-POINT_NAMES: Final = {"credal": "intersection probability", "averaged": "averaged probability"}
+POINT_NAMES: Final = {
+    "credal": "intersection probability",
+    "averaged": "averaged probability",
+    "recalibrated": "recalibrated",
+}
 """Series of a point prediction -> its name."""
 
 
