@@ -239,7 +239,7 @@ def test_a_rehearsal_is_like_a_part_and_leaves_no_trace(tmp_path, monkeypatch, d
     score_folder(tmp_path / "in", tmp_path / "out", logits=logits, base=10, threads=1, executor=rehearsed)
     (rehearsal, options), (part, its_options), *_ = seen
     assert (rehearsal.shape, rehearsal.dtype) == ((3, 1, 4), part.dtype)
-    assert options == its_options == {"logits": logits, "base": 10.0, "threads": 1}
+    assert options == its_options == {"logits": logits, "base": 10.0, "recalibration": None, "threads": 1}
 
 
 def test_labels_of_the_first_table_are_kept(tmp_path):
