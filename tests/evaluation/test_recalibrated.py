@@ -113,7 +113,7 @@ def test_the_page_and_the_file_have_it(evaluation, tmp_path):
     evaluation.report(tmp_path / "report")
     page = (tmp_path / "report" / "report.html").read_text("utf-8")
     assert page.count("Recalibrate the members. ") == 1
-    assert '"series": "recalibrated"' in page or '"series":"recalibrated"' in page
+    assert 'data-series="recalibrated"' in page
     stored = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
     effect = evaluation.recalibration
     assert stored["recalibration"]["temperature"] == effect.temperature
