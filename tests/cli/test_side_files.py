@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from credalens.checks.arrays import read_columns
 from credalens.cli.side_files import read_class_names, read_groups, read_images, without_folders
-from credalens.evaluation.thresholds import read_columns
 
 PICTURES = {"id": np.arange(48, dtype=np.uint8).reshape(4, 3, 4), "ood": np.zeros((2, 3, 4, 3), np.float32)}
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"

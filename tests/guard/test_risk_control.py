@@ -292,8 +292,8 @@ def test_the_promise_of_several_risks_holds():
 
 def test_classes_are_true_or_predicted_ones():
     predicted, labels = np.array([0, 1, 1]), np.array([0, 0, 1])
-    assert Risk(0.1, 1).concerns(predicted, labels).tolist() == [False, False, True]
-    assert Risk(0.1, 1, "predicted").concerns(predicted, labels).tolist() == [False, True, True]
+    assert Risk(0.1, 1).concerns(predicted, labels, {}).tolist() == [False, False, True]
+    assert Risk(0.1, 1, "predicted").concerns(predicted, labels, {}).tolist() == [False, True, True]
     assert [risk.name for risk in read_risks(0.1, {3: 0.2}, "true", 10)] == ["error rate", "error rate of true class 3"]
     assert len(read_risks(None, 0.2, "predicted", 4)) == 4
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import ArrayKind, array_kind_of, in_own_library, to_numpy
-from credalens.checks.options import count_text
+from credalens.checks.options import count_text, escaped_names
 
 # How far a row of probabilities may be from summing to one. A float64 array often holds what a float32 softmax gave.
 ROW_TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-5, "float64": 1e-5}
@@ -240,3 +240,28 @@ def check_subset(subset: Any, classes: int, /) -> list[int]:
     if array.ndim > 1 or len(set(chosen)) != len(chosen) or not all(0 <= k < classes for k in chosen):
         raise ValueError(f"subset must hold distinct class indices from 0 to {classes - 1}; got {subset!r}.")
     return chosen
+
+
+def read_columns(groups: Mapping[str, Any] | None, rows: int, /) -> dict[str, NDArray[np.object_]]:
+    """Columns of ``rows`` values each, as text without control characters."""
+    if groups is not None and not isinstance(groups, Mapping):
+        raise TypeError(
+            f"groups must map names of columns to values, such as {{'site': values}}; got {type(groups).__name__}."
+        )
+    given = escaped_names(groups or {}, "a column of groups")
+    columns = {name: np.asarray(of, object if isinstance(of, list | tuple) else None) for name, of in given.items()}
+    for name, values in columns.items():
+        if values.shape != (rows,):
+            raise ValueError(
+                f"groups: the column {name!r} must hold one value for each of the {rows} inputs; got shape "
+                f"{values.shape} (--groups)."
+            )
+    return {name: _texts(values) for name, values in columns.items()}
+
+
+def _texts(values: NDArray) -> NDArray[np.object_]:
+    """Each value as text without control characters."""
+    plain = values if values.dtype.kind == "O" else values.astype(np.str_)
+    texts = [value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value) for value in plain]
+    safe = dict(zip(dict.fromkeys(texts), escaped_names(dict.fromkeys(texts), "a group"), strict=True))
+    return np.array([safe[text] for text in texts], object)

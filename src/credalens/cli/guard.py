@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from credalens.checks.arrays import read_columns
 from credalens.checks.options import count_text, escaped
 from credalens.cli.app import OneCommand, OneGroup
 from credalens.cli.evaluate import labels_of
@@ -24,6 +25,7 @@ from credalens.cli.shared_options import (
     RecalibrationFile,
     read_recalibration,
 )
+from credalens.cli.side_files import read_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +43,10 @@ Labels = Annotated[Path | None, File(
     help="True classes of the rows; not needed if the file of predictions contains labels.",
 )]  # fmt: skip
 Threads = Annotated[int | None, Count(help="Threads.", show_default="all cores")]
+Groups = Annotated[Path | None, File(
+    help="Columns of the rows, such as site or sex; errors are promised in every group of each. A .csv with a heading, or "
+    ".parquet.",
+)]  # fmt: skip
 NoPromise: Final = partial(typer.Option, metavar="RATE", show_default="no promise")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -77,6 +83,7 @@ def fit(
     )] = 0.05,
     max_error: Annotated[float | None, NoPromise(help="Most errors among accepted inputs; needs labels.")] = None,
     max_class_error: Annotated[float | None, NoPromise(help="The same within every true class.")] = None,
+    groups: Groups = None,
     confidence: Annotated[float, typer.Option(metavar="P", help="Confidence of the promises about errors.")] = 0.95,
     point: Annotated[str, typer.Option(
         metavar="intersection|mean", help="The point prediction to use.",
@@ -114,7 +121,8 @@ def fit(
     from credalens.storage.atomic import check_file, check_no_input
     from credalens.storage.source import wrap_chunk
 
-    check_no_input([check_file(output)], [predictions, labels, recalibration])
+    check_no_input([check_file(output)], [predictions, labels, recalibration, groups])
+    columns = None if groups is None else read_groups(groups, max_bytes=max_bytes)
     source, truth = _opened(predictions, labels, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
     if sets is not None and truth is None:
         raise ValueError("sets of classes need labels, the true classes of the calibration inputs.")
@@ -127,13 +135,14 @@ def fit(
         false_alarm_rate=false_alarm_rate or None,
         max_error=max_error,
         max_class_error=max_class_error,
+        groups=columns,
         confidence=confidence,
         point=point,
         sets=None if sets is None else ConformalSets.fit(prediction, truth, alpha=sets, method=set_method),
         largest_set=largest_set,
         note=note,
     )
-    counts = _count(fitted, source, truth, threads)
+    counts = _count(fitted, source, truth, columns, threads)
     fitted.save(output)
     if as_json:
         promised = [asdict(promise) for promise in fitted.promises]
@@ -152,6 +161,7 @@ def check(
         Path, typer.Argument(metavar="PREDICTIONS", help="Members' predictions for other data.", show_default=False)
     ],
     labels: Labels = None,
+    groups: Groups = None,
     logits: Logits = False,
     member_axis: MemberAxis = None,
     threads: Threads = None,
@@ -173,7 +183,8 @@ def check(
 
     loaded = Guard.load(guard_file)
     source, truth = _opened(predictions, labels, logits=logits, max_bytes=max_bytes, member_axis=member_axis)
-    counts = _count(loaded, source, truth, threads)
+    columns = None if groups is None else read_groups(groups, max_bytes=max_bytes)
+    counts = _count(loaded, source, truth, columns, threads)
     if as_json:
         typer.echo(json.dumps(_plain(counts, loaded)))
     else:
@@ -191,17 +202,21 @@ def _opened(predictions: Path, labels: Path | None, **options: Any) -> tuple[Sou
     return Source(str(stored.path), stored, stored.logits), labels_of(labels, stored, options["max_bytes"])
 
 
-def _count(fitted: Guard, source: Source, labels: NDArray | None, threads: int | None) -> DecisionCounts:
+def _count(
+    fitted: Guard, source: Source, labels: NDArray | None, groups: dict[str, Any] | None, threads: int | None
+) -> DecisionCounts:
     """Count the decisions of a guard about a file, read by rows; warns once of all rows that are open."""
     from credalens.core.options import collecting_open_rows, warn_of_all
     from credalens.storage.source import wrap_chunk
 
-    parts = []
+    parts, columns = [], read_columns(groups, source.rows)
     with collecting_open_rows() as open_rows:
         for chunk in source.chunks():
             options: dict[str, Any] = {"base": fitted.base, "recalibration": fitted.recalibration(), "threads": threads}
             prediction = wrap_chunk(source, chunk, **options)
-            parts.append(fitted.count(prediction, None if labels is None else labels[chunk.start :][: len(chunk)]))
+            rows = slice(chunk.start, chunk.start + len(chunk))
+            own = {name: values[rows] for name, values in columns.items()}
+            parts.append(fitted.count(prediction, None if labels is None else labels[rows], own))
     warn_of_all(open_rows, source.rows)
     return reduce(add, parts)
 
@@ -262,5 +277,9 @@ def _print_checks(counts: DecisionCounts, fitted: Guard) -> None:
     Console(highlight=False).print(table)
     if fitted.blindness:
         typer.echo(fitted.blindness)
+    checked = {found.name for found in counts.checks}
+    columns = {promise.column for promise in fitted.promises if promise.column and promise.name not in checked}
+    if columns and counts.errors is not None:
+        typer.echo(escaped(f"Not checked: promises by {', '.join(sorted(columns))}; pass --groups FILE."))
     if counts.errors is None and (fitted.promises or fitted.sets):
         typer.echo("Not checked: promises about errors and sets, which need labels; pass --labels FILE.")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens import __version__
-from credalens.checks.arrays import read_labels
+from credalens.checks.arrays import read_columns, read_labels
 from credalens.checks.options import check_base, check_bins, check_count, check_fraction, escaped, escaped_names
 from credalens.core.recalibration import Recalibration, check_recalibration, temperatures_of
 from credalens.core.scores import highest_possible
@@ -38,7 +38,6 @@ from credalens.evaluation.thresholds import (
     break_down,
     guard_of,
     guard_outcomes,
-    read_columns,
 )
 from credalens.evaluation.which_score import Recommendation, recommend
 from credalens.guard import Guard

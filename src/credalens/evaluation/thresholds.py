@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from credalens.checks import options
 from credalens.checks.arrays import read_sample_scores, read_scores
-from credalens.checks.options import check_fraction, count_text, escaped_names
+from credalens.checks.options import check_fraction, count_text
 from credalens.core.scores import SCORES
 from credalens.evaluation.data_sets import ScoredSet
 from credalens.evaluation.prediction_quality import JudgedRows, PointChoice
@@ -267,27 +267,6 @@ class Breakdown(Result):
 
     column: str
     groups: tuple[Group, ...]
-
-
-def read_columns(groups: Mapping[str, Any] | None, rows: int, /) -> Columns:
-    """Columns of ``rows`` values each, as text without control characters."""
-    given = escaped_names(groups or {}, "a column of groups")
-    columns = {name: np.asarray(of, object if isinstance(of, list | tuple) else None) for name, of in given.items()}
-    for name, values in columns.items():
-        if values.shape != (rows,):
-            raise ValueError(
-                f"groups: the column {name!r} must hold one value for each of the {rows} ID inputs; got shape "
-                f"{values.shape} (--groups)."
-            )
-    return {name: _texts(values) for name, values in columns.items()}
-
-
-def _texts(values: NDArray) -> NDArray[np.object_]:
-    """Each value as text without control characters."""
-    plain = values if values.dtype.kind == "O" else values.astype(np.str_)
-    texts = [value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value) for value in plain]
-    safe = dict(zip(dict.fromkeys(texts), escaped_names(dict.fromkeys(texts), "a group"), strict=True))
-    return np.array([safe[text] for text in texts], object)
 
 
 def break_down(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from credalens import __version__
 from credalens.arrays import array_kind_of, to_numpy
-from credalens.checks.arrays import read_labels
+from credalens.checks.arrays import read_columns, read_labels
 from credalens.checks.options import (
     check_base,
     check_choice,
@@ -104,6 +104,7 @@ class Guard(Saved):
         max_error: float | None = None,
         max_class_error: float | Mapping[int, float] | None = None,
         class_by: str = "true",
+        groups: Mapping[str, Any] | None = None,
         confidence: float = 0.95,
         point: str = "intersection",
         sets: ConformalSets | None = None,
@@ -118,10 +119,11 @@ class Guard(Saved):
         inputs of the same kind unlike; a single guard may be above it (``false_alarm_range``); None or 0 promises nothing.
         With ``labels``, the index of each true class from 0, it can also promise that at most a share ``max_error`` of the
         accepted predictions is wrong, and at most ``max_class_error`` within a class (one number, or class -> number;
-        ``class_by`` "true" or "predicted" class). These promises are about the guard itself: all hold together with
-        probability ``confidence`` over the calibration data, also counting those for which nothing can be promised; how
-        many of them there would be stands in each promise (``refused``, ``refused_at_highest``). ``point`` is the prediction
-        that is judged, "intersection" or "mean".
+        ``class_by`` "true" or "predicted" class). ``groups``, column -> one value for each input, such as site or sex, asks
+        for ``max_error`` in every group as well; new inputs need no groups to be decided about. These promises are about the
+        guard itself: all hold together with probability ``confidence`` over the calibration data, also counting those for
+        which nothing can be promised; how many of them there would be stands in each promise (``refused``,
+        ``refused_at_highest``). ``point`` is the prediction that is judged, "intersection" or "mean".
 
         Scores count as equal where rounding explains their difference, so that decisions and promises do not depend on the
         precision of the members nor on where they were computed.
@@ -141,8 +143,8 @@ class Guard(Saved):
         >>> guard.decide(wrap(np.full((5, 1, 3), 1 / 3))).reason
         array(['unlike the calibration data'], dtype='<U41')
         """
-        data = CalibrationData.of(prediction, labels, score=score, point=point)
-        risks = read_risks(max_error, max_class_error, class_by, data.signature.classes)
+        data = CalibrationData.of(prediction, labels, groups, score=score, point=point)
+        risks = read_risks(max_error, max_class_error, class_by, data.signature.classes, data.groups)
         options: dict[str, Any] = {"confidence": confidence, "sets": sets, "largest_set": largest_set}
         note = note or members
         guard = cls.from_calibration(data, false_alarm_rate=false_alarm_rate, risks=risks, note=note, **options)
@@ -317,12 +319,16 @@ class Guard(Saved):
         refused = np.where(self.slack(rounding).lowest(scores) > self.threshold, Reason.UNLIKE, Reason.RISKY)
         return np.where(self.accepts(scores, rounding), Reason.LIKE, refused).astype(np.int8)
 
-    def check_promises(self, prediction: CredalPrediction, labels: Any = None) -> tuple[PromiseCheck, ...]:
+    def check_promises(
+        self, prediction: CredalPrediction, labels: Any = None, groups: Mapping[str, Any] | None = None
+    ) -> tuple[PromiseCheck, ...]:
         """Whether the promises hold on other data; a sound one is called broken with a probability of at most 0.025."""
-        return self.count(prediction, labels).checks
+        return self.count(prediction, labels, groups).checks
 
-    def count(self, prediction: CredalPrediction, labels: Any = None) -> DecisionCounts:
-        """Decide about every input, and count; promises about errors and sets can be checked only with labels."""
+    def count(
+        self, prediction: CredalPrediction, labels: Any = None, groups: Mapping[str, Any] | None = None
+    ) -> DecisionCounts:
+        """Decide about every input, and count; promises about errors, groups and sets can be checked only with these."""
         decided = self.decide(prediction)
         accepted, rows = np.ravel(to_numpy(decided.accepted)[0]), decided.scores.size
         unlike = int((decided.codes == Reason.UNLIKE).sum())
@@ -334,8 +340,11 @@ class Guard(Saved):
             named = np.ravel(to_numpy(decided.prediction)[0])
             wrong = accepted & (named != truth)
             errors = int(wrong.sum())
+            columns = read_columns(groups, rows)
             for promise in self.promises:
-                group = accepted & promise.concerns(named, truth)
+                if promise.column is not None and promise.column not in columns:
+                    continue
+                group = accepted & promise.concerns(named, truth, columns)
                 hits, of = int((group & wrong).sum()), int(group.sum())
                 checks.append(PromiseCheck(promise.name, promise.max_error, hits, of))
             if (sets := self.sets) is not None:

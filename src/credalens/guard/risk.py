@@ -16,7 +16,8 @@ Limits are order statistics of the calibration scores at fixed places, which nee
 (m + 1)-th smallest score, the m below it are independent draws from the inputs below it. And where the error rate up to a
 limit crosses r, every stretch of scores between two crossings has the error rate r itself, so that which limits were passed
 before tells nothing about the errors. What rounding explains lies at a limit, not below it. Several risks share a limit, which
-passes if it passes for each of them.
+passes if it passes for each of them: several risks, such as that of every group, need no correction, and cost acceptance where
+one of them is high.
 """
 
 from __future__ import annotations
@@ -34,27 +35,37 @@ from credalens.guard.binomial import binomial_tail, upper_bound
 from credalens.guard.signature import EXACT, CalibrationData, Slack
 
 CLASS_BY: Final = ("true", "predicted")
+Columns = Mapping[str, NDArray[np.object_]]
+"""Column of groups -> the value of every input, as text."""
 
 
 @dataclass(frozen=True)
 class Risk:
-    """The error rate of all accepted inputs, or of those of one class.
+    """The error rate of all accepted inputs, of those of one class, or of those with one value in a column of groups.
 
     :ivar of_class: None for all classes.
     :ivar class_by: whether inputs belong to a class by their "true" or by their "predicted" class.
+    :ivar column: of the groups; None for all inputs.
+    :ivar value: in that column, as text.
     """
 
     max_error: float
     of_class: int | None = None
     class_by: str = "true"
+    column: str | None = None
+    value: str | None = None
 
     @property
     def name(self) -> str:
         """In words."""
+        if self.column is not None:
+            return f"error rate where {self.column} is {self.value}"
         return "error rate" if self.of_class is None else f"error rate of {self.class_by} class {self.of_class}"
 
-    def concerns(self, predicted: NDArray, labels: NDArray, /) -> NDArray[np.bool_]:
+    def concerns(self, predicted: NDArray, labels: NDArray, groups: Columns, /) -> NDArray[np.bool_]:
         """Which inputs it is about."""
+        if self.column is not None:
+            return np.asarray(groups[self.column] == self.value, bool)
         if self.of_class is None:
             return np.ones(len(labels), bool)
         return (labels if self.class_by == "true" else predicted) == self.of_class
@@ -85,9 +96,13 @@ class Promise(Risk):
 
 
 def read_risks(
-    max_error: float | None, max_class_error: float | Mapping[int, float] | None, class_by: str, classes: int, /
-) -> tuple[Risk, ...]:
-    """The risks that a caller asks for; ``max_class_error`` is one number for every class, or class -> number."""
+    max_error: float | None, max_class_error: float | Mapping[int, float] | None, class_by: str, classes: int,
+    groups: Columns | None = None, /,
+) -> tuple[Risk, ...]:  # fmt: skip
+    """The risks that a caller asks for; ``max_class_error`` is one number for every class, or class -> number.
+
+    ``max_error`` is that of all inputs, and of those with each value of each column of ``groups``.
+    """
     check_choice(class_by, CLASS_BY, "class_by")
     risks = [] if max_error is None else [Risk(check_fraction(max_error, "max_error"))]
     rates: Any = {} if max_class_error is None else max_class_error
@@ -96,6 +111,10 @@ def read_risks(
     for of_class, rate in rates.items():
         place = check_count(of_class, "a class of max_class_error", least=0, most=classes - 1)
         risks.append(Risk(check_fraction(rate, "max_class_error"), place, class_by))
+    for column, values in (groups or {}).items():
+        if max_error is None:
+            raise ValueError("groups= asks for a promise in every group: say which, with max_error= (--max-error).")
+        risks += [Risk(max_error, column=column, value=value) for value in sorted({*values})]
     return tuple(risks)
 
 
@@ -190,7 +209,7 @@ def risks_at(data: CalibrationData, risks: Sequence[Risk], limits: Limits, confi
     order = np.argsort(data.scores, kind="stable")
     wrong, tested = (predicted != labels)[order], []
     for risk in risks:
-        concerned = risk.concerns(predicted, labels)[order]
+        concerned = risk.concerns(predicted, labels, data.groups)[order]
         accepted, errors = (np.append(0, np.cumsum(flags))[limits.counts] for flags in (concerned, concerned & wrong))
         tested.append(Tested(risk, accepted, errors, confidence))
     return tested

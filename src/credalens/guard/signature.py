@@ -8,14 +8,15 @@ score. So an input is called unlike, risky or more uncertain than another only i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import ROUNDING, ROUNDINGS, is_of_one_dtype, to_numpy, top_class
-from credalens.checks.arrays import read_labels, refuse_values, warn_shifted_labels
+from credalens.checks.arrays import read_columns, read_labels, refuse_values, warn_shifted_labels
 from credalens.checks.options import check_choice, check_same_base, check_temperatures, count_text
 from credalens.core.hartley import EXACT_CLASSES, TOLERANCE
 from credalens.core.scores import SCORES
@@ -204,6 +205,7 @@ class CalibrationData:
     :ivar signature: of these predictions.
     :ivar score: the score of the catalogue that is compared.
     :ivar point: which point prediction names the class, "intersection" or "mean".
+    :ivar groups: column -> the value of every input, as text.
     """
 
     signature: Signature
@@ -212,9 +214,13 @@ class CalibrationData:
     scores: NDArray[np.float64]
     predicted: NDArray[np.int64] | None = None
     labels: NDArray[np.int64] | None = None
+    groups: Mapping[str, NDArray[np.object_]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, prediction: CredalPrediction, labels: Any = None, /, *, score: str, point: str) -> CalibrationData:
+    def of(
+        cls, prediction: CredalPrediction, labels: Any = None, groups: Mapping[str, Any] | None = None, /, *, score: str,
+        point: str,
+    ) -> CalibrationData:  # fmt: skip
         """Extract what a guard needs from predictions of calibration inputs."""
         check_prediction(prediction)
         if 0 in prediction.lower.shape:
@@ -223,8 +229,11 @@ class CalibrationData:
         check_choice(point, POINTS, "point")
         data = cls(Signature.of(prediction), score, point, scores_of(prediction, score).ravel())
         if labels is None:
+            if groups:
+                raise ValueError("a promise in every group needs labels, the true classes of the calibration inputs.")
             return data
         truth = read_labels(labels, "labels", np.broadcast_to(0, prediction.lower.shape))
         named = to_numpy(named_class(prediction, point))[0].astype(np.int64)
         warn_shifted_labels(truth, named, stacklevel=4)
-        return cls(data.signature, score, point, data.scores, named.ravel(), truth.ravel())
+        columns = read_columns(groups, truth.size)
+        return cls(data.signature, score, point, data.scores, named.ravel(), truth.ravel(), columns)
