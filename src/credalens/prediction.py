@@ -12,7 +12,7 @@ import numpy as np
 
 from credalens.arrays import NUMPY, array_kind_of, entries, gpu_tensor, places_of, rounding, to_numpy, top_class
 from credalens.checks.doubtful_members import warn_doubtful_logits, warn_many_members
-from credalens.checks.intervals import computed_intervals, trusted_intervals
+from credalens.checks.intervals import check_mean, computed_intervals, read_intervals, trusted_intervals
 from credalens.checks.members import batch_index
 from credalens.checks.options import check_choice
 from credalens.core.classical import ClassicalUncertainty, classical_of, from_bits, pairwise_kl_of
@@ -28,6 +28,7 @@ from credalens.core.members import (
     classes_last,
     in_common_precision,
     read_logits,
+    read_probabilities,
     read_stack,
     roughest,
 )
@@ -77,6 +78,36 @@ class CredalPrediction:
     _threads: int | None = field(default=None)  # for what is computed on first access
     _rounding: float = 0.0  # of the members' probabilities, relatively: `credalens.arrays.rounding`
     temperatures: tuple[float, ...] = ()
+    _has_mean: bool = True
+
+    @staticmethod
+    def from_intervals(
+        lower: Any, upper: Any, mean: Any = None, *, base: float = 2, max_nodes: int = MAX_NODES,
+        tolerance: float = TOLERANCE, threads: int | None = None,
+    ) -> CredalPrediction:  # fmt: skip
+        """The credal prediction of probability intervals from anywhere: Venn-Abers, experts, other libraries.
+
+        Bounds (*batch, classes) must hold a distribution and be reached by one (`ProbabilityIntervals.tighten`). Without a
+        ``mean`` inside them, ``mean`` is the intersection probability, and nothing that averages members is there: no
+        ``classical``, no hull, none of the scores of averaging; with one there is "mean_least_confidence".
+
+        >>> prediction = CredalPrediction.from_intervals([[0.5, 0.1]], [[0.9, 0.5]])
+        >>> prediction.probability.round(3).tolist(), prediction.predict_set().tolist(), prediction.n_members
+        ([[0.7, 0.3]], [[True, True]], 0)
+        """
+        options = Options(base=base, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+        intervals = read_intervals(lower, upper)
+        low, high, given = intervals.lower, intervals.upper, intervals.lower
+        if mean is not None:
+            given = read_probabilities(mean, "mean").reshape(-1, low.shape[-1])
+            check_mean(given, intervals)
+        kind = intervals.array_kind
+        arrays = decompose_bounds(low, high, given, kind.result_dtype, options, stacklevel=3)
+        arrays = arrays if mean is not None else arrays._replace(mean=arrays.probability)
+        return CredalPrediction(
+            *arrays.map(intervals.restore), base=options.base, n_members=0, _threads=options.threads,
+            _rounding=intervals.rounding, _has_mean=mean is not None,
+        )  # fmt: skip
 
     @property
     def intervals(self) -> ProbabilityIntervals:
@@ -90,9 +121,9 @@ class CredalPrediction:
     @cached_property
     def classical(self) -> ClassicalUncertainty:
         """Total, aleatoric and epistemic uncertainty of the averaged prediction."""
-        if self._classical is not None or self._members is None:
+        if self._classical is not None:
             return self._classical
-        return classical_of(self._members, self._options)
+        return classical_of(self._given_members("classical uncertainty"), self._options)
 
     @cached_property
     def _hartley(self) -> tuple[Any, Any, Any]:
@@ -121,6 +152,8 @@ class CredalPrediction:
         return pairwise_kl_of(self._given_members("mean_pairwise_kl"), self._options)
 
     def _given_members(self, what: str) -> Members:
+        if self.n_members == 0:
+            raise ValueError(f"{what} needs members' predictions, and this prediction was made from intervals.")
         if self._members is None:
             raise ValueError(
                 f"{what} needs the members themselves, and this prediction was made from a summary of them or from a file; "
@@ -135,7 +168,10 @@ class CredalPrediction:
         "set_size"; of averaging "mean_total", "mean_epistemic", "mean_aleatoric", "mean_least_confidence" and
         "mean_pairwise_kl".
         """
-        return SCORES[check_choice(name, tuple(SCORES), "score")].compute(self)
+        score = SCORES[check_choice(name, tuple(SCORES), "score")]
+        if score.averaged and not self._has_mean:
+            self._given_members(name)
+        return score.compute(self)
 
     def predict(self) -> Any:
         """The class with the highest intersection probability, (*batch); the mean breaks ties."""
@@ -185,7 +221,8 @@ class CredalPrediction:
     def __repr__(self) -> str:
         batch, classes = tuple(self.lower.shape[:-1]), self.lower.shape[-1]
         trim = f", trim={self.trim:g}" if self.trim else ""
-        return f"CredalPrediction(members={self.n_members}, batch={batch}, classes={classes}, base={self.base:g}{trim})"
+        source = f"members={self.n_members}" if self.n_members else "intervals"
+        return f"CredalPrediction({source}, batch={batch}, classes={classes}, base={self.base:g}{trim})"
 
 
 def wrap(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import ROUNDING, ArrayKind, rounding, to_numpy
-from credalens.checks.arrays import as_array, check_classes, index_in, row_tolerance
+from credalens.checks.arrays import as_array, check_classes, index_in, refuse_values, row_tolerance
 
 CHUNK = 1 << 16  # values
 EXACT = 1e-14  # a sum this close to one is left as it is
@@ -130,6 +130,16 @@ def _check(intervals: IntervalArray, rows: slice, reachable: bool) -> None:
             f"is at index {(*index_in(row, batch), k)}: {side}={value:.6g} leaves no room for the other classes. "
             "Call ProbabilityIntervals(lower, upper).tighten() first."
         )
+
+
+def check_mean(mean: NDArray, intervals: IntervalArray, /) -> None:
+    """Refuse means (rows, classes) of other rows than the bounds, or outside of them by more than rounding."""
+    if mean.shape != intervals.lower.shape:
+        shape = (*intervals.batch, intervals.lower.shape[-1])
+        raise ValueError(f"mean must have the shape {shape} of the bounds; got {mean.size} values.")
+    tolerance = max(map(row_tolerance, intervals.dtypes))
+    outside = (mean < intervals.lower - tolerance) | (mean > intervals.upper + tolerance)
+    refuse_values(outside, mean, "values of mean", "outside their intervals", "It must be a member of the credal set.")
 
 
 def trusted_intervals(lower: Any, upper: Any, /) -> IntervalArray:

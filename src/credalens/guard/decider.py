@@ -375,7 +375,7 @@ class Guard(Saved):
         return cls(
             signature=Signature(
                 check_count(stored["classes"], "classes", least=2),
-                check_count(stored["n_members"], "n_members"),
+                check_count(stored["n_members"], "n_members", least=0),
                 check_trim(stored["trim"]),
                 check_tolerance(stored["rounding"]),
                 check_base(stored["base"]),

@@ -195,6 +195,8 @@ def scores_of(prediction: CredalPrediction, name: str, /) -> NDArray[np.float64]
 
 def named_class(prediction: CredalPrediction, point: str, /) -> Any:
     """The class that a point prediction names, (*batch), as an array of the caller's library."""
+    if point == "mean" and not prediction._has_mean:
+        raise ValueError("this prediction was made from intervals without a mean; use point='intersection'.")
     return prediction.predict() if point == "intersection" else top_class(prediction.mean, ties=prediction.mean)
 
 

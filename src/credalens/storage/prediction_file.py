@@ -31,10 +31,19 @@ def save_prediction(prediction: CredalPrediction, path: str | os.PathLike[str], 
         raise ValueError(f"a prediction is saved as .npz; got {target}.")
     rows, batch = math.prod(prediction.total.shape), list(prediction.total.shape)
     values = {name: getattr(prediction, name) for name in ARRAYS}
-    values |= {f"classical_{name}": getattr(prediction.classical, name) for name in CLASSICAL}
+    if prediction.n_members:
+        values |= {f"classical_{name}": getattr(prediction.classical, name) for name in CLASSICAL}
     arrays = {name: to_numpy(x)[0].reshape(rows, *x.shape[len(batch) :]) for name, x in values.items()}
     numbers = {name: getattr(prediction, name) for name in NUMBERS}
-    header = json.dumps({"format": FORMAT, "batch": batch, "rounding": prediction._rounding, **numbers}).encode()
+    header = json.dumps(
+        {
+            "format": FORMAT,
+            "batch": batch,
+            "rounding": prediction._rounding,
+            "has_mean": prediction._has_mean,
+            **numbers,
+        }
+    ).encode()
     with atomic_file(target) as file:
         np.savez(file, header=np.frombuffer(header, np.uint8), **arrays)  # type: ignore[arg-type]
 
@@ -54,19 +63,23 @@ def _restored(stored: dict[str, Any]) -> CredalPrediction:
         raise ValueError(f"format is {header['format']!r}")
     batch, bounds = tuple(header["batch"]), stored["lower"].shape
     arrays = {}
-    for name in (*ARRAYS, *(f"classical_{name}" for name in CLASSICAL)):
+    n_members = check_count(header["n_members"], "n_members", least=0)
+    for name in (*ARRAYS, *(f"classical_{name}" for name in CLASSICAL if n_members)):
         array, expected = stored[name], bounds if name in ARRAYS[:4] else bounds[:1]
         if array.shape != expected or array.dtype.kind != "f":
             raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not numbers of shape {expected}")
         arrays[name] = array.reshape(batch + array.shape[1:])
-    classical = ClassicalUncertainty(*(arrays.pop(f"classical_{name}") for name in CLASSICAL))
+    classical = None
+    if n_members:
+        classical = ClassicalUncertainty(*(arrays.pop(f"classical_{name}") for name in CLASSICAL))
     return CredalPrediction(
         **arrays,
         base=check_base(header["base"]),
-        n_members=check_count(header["n_members"], "n_members"),
+        n_members=n_members,
         trim=check_trim(header["trim"]),
         _classical=classical,
         _rounding=check_tolerance(header.get("rounding", 0.0)),
+        _has_mean=bool(header.get("has_mean", True)),
         temperatures=check_temperatures(header.get("temperatures", [])),
     )
 
