@@ -27,6 +27,7 @@ from credalens.report.charts import evaluation as charts
 from credalens.report.charts.evaluation import X_AXES
 from credalens.report.charts.one_input import input_charts
 from credalens.report.charts.vega import names_of
+from credalens.report.outcome_bars import legend_of, live_bars, outcome_bars
 from credalens.theme import PAGE, STROKES, css_variables
 
 with needing("jinja2", part="the report", extra="report"):
@@ -85,6 +86,8 @@ def render_html(evaluation: Evaluation, /, *, title: str = "", images: Any = Non
             _input(sample, data.class_names, uris.get((sample.set, sample.row)), figures)
             for sample in evaluation.samples
         ],
+        bars=(bars := outcome_bars(evaluation, evaluation.alarm)),
+        bar_legend=legend_of(bars),
         rates=alarm_rates(evaluation),
         rate=evaluation.settings.false_alarm_rate,
         legend=_legend(curves),
@@ -165,7 +168,9 @@ def live_texts(evaluation: Evaluation, /) -> list[dict[str, Any]]:
         texts = {"rate": f"{100 * rate:g} %", "sentence": alarm_sentence(evaluation, chosen)}
         texts |= {cell.live: cell.text for table in shown for row in table.rows for cell in row if cell.live}
         thresholds = {name: alarm.threshold.value for name, alarm in alarms.items()}
-        lives.append({"rate": rate, "thresholds": thresholds, "texts": texts})
+        bars = live_bars(outcome_bars(evaluation, chosen))
+        texts |= bars["texts"]
+        lives.append({"rate": rate, "thresholds": thresholds, "texts": texts, "bars": bars["bars"]})
     return lives
 
 

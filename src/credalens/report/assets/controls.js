@@ -37,6 +37,11 @@ const report = {
       node.textContent = text;
       if (node.matches("td")) node.dataset.value = Number.parseFloat(text.replaceAll(",", ""));
     }
+    for (const node of all("[data-bar]")) {
+      const [x, width] = report.live[state.place].bars[node.dataset.bar];
+      node.setAttribute("x", x);
+      node.setAttribute("width", width);
+    }
     one("input", slider).setAttribute("aria-valuetext", texts.rate);
     report.changed("place");
   };
