@@ -80,9 +80,9 @@ def test_each_member_alone_gets_the_temperature_of_its_own_loss():
 
 def test_many_rows_have_the_temperature_that_all_of_them_have():
     """Valleys are sought on a share of the rows, and followed to the bottom on all."""
-    logits, labels = overconfident(60_000, 6)
+    logits, labels = overconfident(40_000, 6)
     fitted = Recalibration.fit(logits, labels, logits=True)
-    data = LabelledMembers(logits - logits.max(-1, keepdims=True), labels, np.ones(60_000), "credal")
+    data = LabelledMembers(logits - logits.max(-1, keepdims=True), labels, np.ones(40_000), "credal")
     log_b = -np.log(fitted.temperatures[0])
     near = [data.loss(log_b + step) for step in (-1e-3, -1e-5, 0, 1e-5, 1e-3)]
     assert np.argmin(near) == 2
@@ -160,15 +160,15 @@ def test_axes_may_lie_anywhere():
 
 @pytest.mark.parametrize("through", ["credal", "averaged"])
 def test_the_range_holds_the_temperature_of_all_data_as_often_as_it_says(through):
-    """Of 200 draws of 300 inputs 95 % are expected; fewer than 88 % come once in ten thousand such tests."""
-    logits, labels = overconfident(20_000, 3)
+    """Of 100 draws of 300 inputs 95 are expected; fewer than 85 come once in ten thousand such tests."""
+    logits, labels = overconfident(10_000, 3)
     truth = Recalibration.fit(logits, labels, logits=True, through=through).temperatures[0]
     rng, held = np.random.default_rng(2), 0
-    for _ in range(200):
-        rows = rng.integers(0, 20_000, 300)
+    for _ in range(100):
+        rows = rng.integers(0, 10_000, 300)
         low, high = Recalibration.fit(logits[:, rows], labels[rows], logits=True, through=through).ranges[0]
         held += low <= truth <= high
-    assert held >= 176
+    assert held >= 85
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

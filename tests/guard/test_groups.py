@@ -34,9 +34,9 @@ def fitted(scores, group, predicted, labels, max_error):
 
 @pytest.mark.parametrize("rates", [(0.05, 0.2), (0.15, 0.15), (0.02, 0.4)])
 def test_the_promise_is_kept_in_each_group_as_often_as_it_says(rates):
-    """Limits of 400 guards, judged by the true error rate below them: at most 5 % may be above, 8 % in so many draws."""
+    """Limits of 200 guards, judged by the true error rate below them: at most 5 % may be above, 9 % in so many draws."""
     rng, broken, made = np.random.default_rng(0), 0, 0
-    for _ in range(400):
+    for _ in range(200):
         try:
             guard = fitted(*draw(rng, 600, rates), max_error=0.1)
         except ValueError:
@@ -44,8 +44,8 @@ def test_the_promise_is_kept_in_each_group_as_often_as_it_says(rates):
         made += 1
         limit = min(guard.limit, 1.0)
         broken += max(limit * rate for rate in rates) > 0.1  # the mean of 2 s rate over scores s below the limit
-    assert made > 40
-    assert broken <= 0.08 * 400
+    assert made > 20
+    assert broken <= 0.09 * 200
 
 
 def test_a_guard_for_all_may_break_it_in_a_group_and_one_for_groups_accepts_less():

@@ -15,7 +15,7 @@ from credalens.evaluation import calibration_metrics
 from credalens.guard import Guard
 from credalens.sklearn import CredalClassifier
 
-SURE = GradientBoostingClassifier(n_estimators=80, max_depth=4, learning_rate=0.3)
+SURE = GradientBoostingClassifier(n_estimators=40, max_depth=4, learning_rate=0.3)
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +29,8 @@ def data():
 @pytest.mark.parametrize("on", [3, 0.25])
 def test_members_that_are_too_sure_are_better_calibrated_on_new_rows(data, on):
     X, y, X_new, y_new = data
-    plain = CredalClassifier(SURE, n_members=3, random_state=0).fit(X, y)
-    recalibrated = CredalClassifier(SURE, n_members=3, random_state=0, recalibrate="credal", recalibrate_on=on).fit(
+    plain = CredalClassifier(SURE, n_members=2, random_state=0).fit(X, y)
+    recalibrated = CredalClassifier(SURE, n_members=2, random_state=0, recalibrate="credal", recalibrate_on=on).fit(
         X, y
     )
     before, after = (calibration_metrics(model.predict_proba(X_new), y_new) for model in (plain, recalibrated))
