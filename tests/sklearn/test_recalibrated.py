@@ -35,7 +35,7 @@ def test_members_that_are_too_sure_are_better_calibrated_on_new_rows(data, on):
     )
     before, after = (calibration_metrics(model.predict_proba(X_new), y_new) for model in (plain, recalibrated))
     assert recalibrated.recalibration_.temperatures[0] > 1.5
-    assert after.nll < 0.8 * before.nll
+    assert after.nll < 0.9 * before.nll
     assert after.ece < before.ece
 
 
