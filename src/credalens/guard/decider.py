@@ -28,8 +28,9 @@ from credalens.core.recalibration import Recalibration, temperatures_of
 from credalens.core.scores import DEFAULT, FALLBACK_SCORES, SCORES, highest_possible
 from credalens.guard import binomial
 from credalens.guard.conformal_sets import ConformalSets, of_earlier_version
+from credalens.guard.cost_risk import CostCheck, CostPromise, cheapest_action, read_costs
 from credalens.guard.decisions import DecisionCounts, Decisions, PromiseCheck, Reason
-from credalens.guard.limit_search import promised_limit
+from credalens.guard.limit_search import Costs, promised_limit
 from credalens.guard.risk import Promise, Risk, read_risks
 from credalens.guard.signature import POINTS, CalibrationData, Signature, Slack, named_class, scores_of
 from credalens.prediction import CredalPrediction
@@ -53,8 +54,8 @@ def _from_version_2(stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_version_3(stored: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a guard that knew of no recalibration."""
-    return {**stored, "temperatures": []}
+    """The fields of a guard that knew of no recalibration and no costs."""
+    return {**stored, "temperatures": [], "costs": None, "cost": None}
 
 
 @final
@@ -76,6 +77,8 @@ class Guard(Saved):
     :ivar sets: sets of classes that are offered if no single class is accepted; or None.
     :ivar largest_set: the most classes that are offered.
     :ivar scores: of the calibration data, sorted.
+    :ivar costs: of actions for true classes, (actions, classes), by which it acts; None where it names classes.
+    :ivar cost: what is promised of the expected cost of accepted actions; or None.
     """
 
     FORMAT = SavedFormat("guard", 4, {1: _from_version_1, 2: _from_version_2, 3: _from_version_3})
@@ -92,6 +95,8 @@ class Guard(Saved):
     sets: ConformalSets | None
     largest_set: int
     scores: NDArray[np.float64]
+    costs: NDArray[np.float64] | None = None
+    cost: CostPromise | None = None
 
     @classmethod
     def fit(
@@ -105,6 +110,8 @@ class Guard(Saved):
         max_class_error: float | Mapping[int, float] | None = None,
         class_by: str = "true",
         groups: Mapping[str, Any] | None = None,
+        costs: Any = None,
+        max_cost: float | None = None,
         confidence: float = 0.95,
         point: str = "intersection",
         sets: ConformalSets | None = None,
@@ -124,6 +131,11 @@ class Guard(Saved):
         guard itself: all hold together with probability ``confidence`` over the calibration data, also counting those for
         which nothing can be promised; how many of them there would be stands in each promise (``refused``,
         ``refused_at_highest``). ``point`` is the prediction that is judged, "intersection" or "mean".
+
+        ``costs`` (actions, classes) say what each action costs for each true class, such as a refusal that always costs one.
+        The guard then takes the action of least expected cost under ``point`` (``Decisions.action``), and promises that
+        accepted actions cost at most ``max_cost`` on average: an expectation, with the same confidence, of costs that are
+        bounded by the matrix.
 
         Scores count as equal where rounding explains their difference, so that decisions and promises do not depend on the
         precision of the members nor on where they were computed.
@@ -146,6 +158,13 @@ class Guard(Saved):
         data = CalibrationData.of(prediction, labels, groups, score=score, point=point)
         risks = read_risks(max_error, max_class_error, class_by, data.signature.classes, data.groups)
         options: dict[str, Any] = {"confidence": confidence, "sets": sets, "largest_set": largest_set}
+        if (costs is None) != (max_cost is None):
+            raise ValueError(
+                "a promise about costs needs both: costs=, what actions cost, and max_cost=, what is promised."
+            )
+        if costs is not None:
+            matrix = read_costs(costs, data.signature.classes)
+            options["cost"] = matrix, cheapest_action(prediction, matrix, point).ravel(), max_cost
         note = note or members
         guard = cls.from_calibration(data, false_alarm_rate=false_alarm_rate, risks=risks, note=note, **options)
         if members:
@@ -166,11 +185,12 @@ class Guard(Saved):
         sets: ConformalSets | None = None,
         largest_set: int = 3,
         note: str = "",
+        cost: Costs | None = None,
     ) -> Guard:
         """Fit from a summary of the calibration data, which may come in parts."""
         check_fraction(confidence, "confidence")
         rate = check_fraction(false_alarm_rate, "false_alarm_rate") if false_alarm_rate else None
-        if rate is None and not risks:
+        if rate is None and not risks and cost is None:
             raise ValueError("nothing to promise: give a false_alarm_rate, a max_error with labels, or both.")
         ordered = np.sort(data.scores)
         if not len(ordered):
@@ -182,7 +202,7 @@ class Guard(Saved):
         if sets is not None and len(sets.thresholds) != (classes := data.signature.classes):
             raise ValueError(f"the sets are for {len(sets.thresholds)} classes and the prediction has {classes}.")
         threshold = math.inf if rate is None else binomial.alarm_threshold(ordered, rate)
-        limit, promises = promised_limit(data, ordered, threshold, risks, confidence)
+        limit, promises, paid = promised_limit(data, ordered, threshold, risks, confidence, cost)
         return cls(
             signature=data.signature,
             score=data.score,
@@ -196,6 +216,8 @@ class Guard(Saved):
             sets=sets,
             largest_set=check_count(largest_set, "largest_set"),
             scores=ordered,
+            costs=None if cost is None else cost[0],
+            cost=paid,
         )
 
     @property
@@ -282,7 +304,8 @@ class Guard(Saved):
         named = to_numpy(named_class(prediction, self.point))[0][..., None]
         sizes = masks.sum(axis=-1)
         alone = (sizes == 1) & np.take_along_axis(masks, named, axis=-1)[..., 0]
-        in_question = codes == Reason.RISKY if self.promises else (codes == Reason.LIKE) & ~alone
+        limited = self.promises or self.cost is not None
+        in_question = codes == Reason.RISKY if limited else (codes == Reason.LIKE) & ~alone
         by_size = np.where(sizes > self.largest_set, Reason.MANY, np.where(sizes > 0, Reason.SEVERAL, Reason.NONE))
         codes = np.where(in_question, by_size, codes).astype(np.int8)
         accepted = kind.restore(codes == Reason.LIKE)
@@ -312,7 +335,8 @@ class Guard(Saved):
         """Whether each score is accepted."""
         slack = self.slack(rounding)
         accepted = ~(slack.lowest(scores) > self.threshold)
-        return accepted & (scores < slack.lowest(self.limit)) if self.promises else accepted
+        limited = self.promises or self.cost is not None
+        return accepted & (scores < slack.lowest(self.limit)) if limited else accepted
 
     def reasons(self, scores: NDArray, rounding: float | None = None, /) -> NDArray[np.int8]:
         """The `Reason` why each score is accepted or not."""
@@ -332,7 +356,7 @@ class Guard(Saved):
         decided = self.decide(prediction)
         accepted, rows = np.ravel(to_numpy(decided.accepted)[0]), decided.scores.size
         unlike = int((decided.codes == Reason.UNLIKE).sum())
-        checks, errors, misses = [], None, None
+        checks, errors, misses, cost = [], None, None, None
         if self.false_alarm_rate is not None:
             checks.append(PromiseCheck("false-alarm rate", self.false_alarm_rate, unlike, rows, self.n))
         if labels is not None:
@@ -340,6 +364,10 @@ class Guard(Saved):
             named = np.ravel(to_numpy(decided.prediction)[0])
             wrong = accepted & (named != truth)
             errors = int(wrong.sum())
+            if self.cost is not None and self.costs is not None:
+                paid = self.costs[np.ravel(to_numpy(decided.action)[0]), truth][accepted]
+                span = float(self.costs.max() - self.costs.min())
+                cost = CostCheck(self.cost.max_cost, float(paid.sum()), len(paid), span)
             columns = read_columns(groups, rows)
             for promise in self.promises:
                 if promise.column is not None and promise.column not in columns:
@@ -352,11 +380,12 @@ class Guard(Saved):
                 misses = int((~masks[np.arange(rows), truth]).sum())
                 checks.append(PromiseCheck("sets without the true class", sets.alpha, misses, rows, sets.n_samples))
         offered = int((decided.codes == Reason.SEVERAL).sum())
-        return DecisionCounts(rows, unlike, int(accepted.sum()), offered, errors, misses, tuple(checks))
+        return DecisionCounts(rows, unlike, int(accepted.sum()), offered, errors, misses, tuple(checks), cost)
 
     def __repr__(self) -> str:
         rate = "" if self.false_alarm_rate is None else f", false_alarm_rate={self.false_alarm_rate:g}"
         promises = "".join(f", {promise.name} <= {promise.max_error:g}" for promise in self.promises)
+        promises += f", expected cost <= {self.cost.max_cost:g}" if self.cost else ""
         return f"Guard(score={self.score!r}, n={self.n}{rate}{promises})"
 
     def saved_fields(self) -> dict[str, Any]:
@@ -366,7 +395,8 @@ class Guard(Saved):
         rest = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "signature"}
         promises = {promise.name: asdict(promise) for promise in self.promises}
         sets = None if self.sets is None else self.sets.saved_fields()
-        return {**head, **rest, "promises": promises, "sets": sets, "n": self.n}
+        cost = None if self.cost is None else asdict(self.cost)
+        return {**head, **rest, "promises": promises, "sets": sets, "cost": cost, "n": self.n}
 
     @classmethod
     def restored(cls, stored: dict[str, Any], /) -> Guard:
@@ -392,6 +422,8 @@ class Guard(Saved):
             sets=None if sets is None else ConformalSets.restored(sets),
             largest_set=check_count(stored["largest_set"], "largest_set"),
             scores=numbers(stored["scores"]),
+            costs=None if stored["costs"] is None else np.array([numbers(row) for row in stored["costs"]]),
+            cost=None if stored["cost"] is None else CostPromise(**stored["cost"]),
         )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from credalens.arrays import ArrayKind
 from credalens.guard.binomial import binomial_interval, binomial_tail, conformal_excess, largest_kept
+from credalens.guard.cost_risk import LEVEL, CostCheck, cheapest_action
 from credalens.guard.signature import Slack, named_class
 from credalens.prediction import CredalPrediction
 
@@ -42,6 +43,10 @@ class Decider(Protocol):
     @property
     def point(self) -> str:
         """Which point prediction names the class."""
+
+    @property
+    def costs(self) -> NDArray[np.float64] | None:
+        """Of actions for true classes, if it takes actions."""
 
     def p_values(self, scores: NDArray, rounding: float, /) -> NDArray[np.float64]:
         """The p-value of each score of being like the calibration data; ``rounding`` is that of its members."""
@@ -81,6 +86,15 @@ class Decisions:
         return named_class(self._prediction, self._guard.point)
 
     @cached_property
+    def action(self) -> Any:
+        """The action of least expected cost under the guard's point prediction, as a row of its costs; on first access."""
+        if (costs := self._guard.costs) is None:
+            raise ValueError(
+                "this guard knows no costs, so that it names classes (.prediction); fit it with costs= and max_cost=."
+            )
+        return self._array_kind.restore(cheapest_action(self._prediction, costs, self._guard.point))
+
+    @cached_property
     def decision(self) -> NDArray[np.str_]:
         """ "accept", "abstain", or "offer" for a small set of classes."""
         return _DECISION_TEXTS[self.codes]
@@ -106,10 +120,6 @@ class Decisions:
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}={np.count_nonzero(self.decision == name)}" for name in DECISIONS)
         return f"Decisions({counts})"
-
-
-LEVEL: Final = 0.025
-"""The probability with which data that keep a promise are called broken, at most."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +187,8 @@ class DecisionCounts:
     :ivar unlike: inputs that are unlike the calibration data.
     :ivar errors: wrong predictions among the accepted; None without labels.
     :ivar misses: sets without the true class, offered or not; None without labels.
-    :ivar checks: every promise that can be checked with these data.
+    :ivar checks: every promise about a share that can be checked with these data.
+    :ivar cost: of accepted actions; None without labels, and without a promise about it.
     """
 
     rows: int
@@ -187,6 +198,7 @@ class DecisionCounts:
     errors: int | None = None
     misses: int | None = None
     checks: tuple[PromiseCheck, ...] = ()
+    cost: CostCheck | None = None
 
     def __add__(self, other: DecisionCounts) -> DecisionCounts:
         def total(name: str) -> Any:

@@ -15,9 +15,24 @@ from numpy.typing import NDArray
 
 from credalens.checks.options import count_text
 from credalens.guard.binomial import binomial_interval, masses_of, upper_bound
-from credalens.guard.risk import LATE, Limits, Plan, Promise, Risk, Tested, last_passed, limits_of, plan_of, risks_at
+from credalens.guard.cost_risk import CostPromise, TestedCost
+from credalens.guard.risk import (
+    LATE,
+    Limits,
+    Plan,
+    Promise,
+    Risk,
+    Tested,
+    TestedRisk,
+    last_passed,
+    limits_of,
+    plan_of,
+    risks_at,
+)
 from credalens.guard.signature import CalibrationData
 
+Costs = tuple[NDArray[np.float64], NDArray[np.int64], float]
+"""The matrix of costs, the actions that are taken about the calibration inputs, and the highest expected cost."""
 MOST: Final = 1_000
 """Times as many inputs that one might still label."""
 SMALLEST: Final = 0.1
@@ -157,16 +172,21 @@ def _smooth_errors(tested: Tested, level: float | None) -> NDArray[np.float64]:
 
 
 def promised_limit(
-    data: CalibrationData, ordered: NDArray, threshold: float, risks: tuple[Risk, ...], confidence: float, /
-) -> tuple[float, tuple[Promise, ...]]:
+    data: CalibrationData, ordered: NDArray, threshold: float, risks: tuple[Risk, ...], confidence: float,
+    cost: Costs | None = None, /,
+) -> tuple[float, tuple[Promise, ...], CostPromise | None]:  # fmt: skip
     """The loosest limit at which all risks are promised; infinite where there are none, an error where it fails."""
-    if not risks:
-        return math.inf, ()
+    if not risks and cost is None:
+        return math.inf, (), None
     limits = limits_of(ordered, threshold, data.signature.slack(data.score))
-    tested = risks_at(data, risks, limits, confidence)
-    plan = plan_of(tested, limits)
-    place = last_passed(tested, limits, plan)
+    tested = risks_at(data, risks, limits, confidence) if risks else []
+    costs = None if cost is None else TestedCost.of(data, *cost, limits, confidence)
+    both: list[TestedRisk] = [*tested, *([] if costs is None else [costs])]
+    plan = plan_of(both, limits)
+    place = last_passed(both, limits, plan)
     if place is None or plan is None:
+        if costs is not None and (not tested or last_passed(tested, limits, plan_of(tested, limits)) is not None):
+            raise ValueError(costs.shortfall(data.score, max(plan.starts) if plan else -1))
         raise ValueError(shortfall(tested, limits, plan, data.score))
     promises = []
     for entry in tested:
@@ -185,7 +205,17 @@ def promised_limit(
                 refused_at_highest=refused_share(entry, plan, highest),
             )
         )
-    return float(limits.values[place]), tuple(promises)
+    paid = None
+    if costs is not None and cost is not None:
+        paid = CostPromise(
+            float(cost[2]),
+            confidence,
+            int(costs.accepted[place]),
+            costs.mean(place),
+            costs.p_value(place),
+            costs.bound(place),
+        )
+    return float(limits.values[place]), tuple(promises), paid
 
 
 def refused_share(tested: Tested, plan: Plan, rate: float, /) -> float:

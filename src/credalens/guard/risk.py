@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,6 +172,28 @@ class Tested:
         return upper_bound(*self.counts(place), level=1 - share * (1 - self.confidence))
 
 
+class TestedRisk(Protocol):
+    """What the search for a limit asks of a risk that is tested at every limit."""
+
+    @property
+    def accepted(self) -> NDArray[np.int64]:
+        """How many accepted inputs it concerns at each limit."""
+
+    @property
+    def confidence(self) -> float:
+        """One less the probability of error."""
+
+    @property
+    def most(self) -> int:
+        """How many inputs it concerns at the loosest limit."""
+
+    def fewest(self, share: float = 1.0, /) -> int:
+        """The fewest accepted inputs that can promise anything, at a share of the probability of error."""
+
+    def p_value(self, place: int, /) -> float:
+        """Of the promise being broken at one limit."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """The limits to try, decided before any error is seen.
@@ -215,19 +237,19 @@ def risks_at(data: CalibrationData, risks: Sequence[Risk], limits: Limits, confi
     return tested
 
 
-def plan_of(tested: Sequence[Tested], limits: Limits, /) -> Plan | None:
+def plan_of(tested: Sequence[TestedRisk], limits: Limits, /) -> Plan | None:
     """Where the sequences begin; None where no limit accepts enough inputs of every risk."""
 
-    def first_with(size: Callable[[Tested], int]) -> int | None:
+    def first_with(size: Callable[[TestedRisk], int]) -> int | None:
         """The first limit that accepts so many inputs of each risk."""
         large = np.all([entry.accepted >= size(entry) for entry in tested], axis=0)
         return int(large.argmax()) if large.any() else None
 
-    def tolerant(entry: Tested) -> int:
+    def tolerant(entry: TestedRisk) -> int:
         """How many accepted inputs a test needs that tolerates errors."""
         return max(entry.fewest(), min(TOLERANT * entry.fewest(), entry.most // 4), entry.most // 10)
 
-    fewest, few = first_with(Tested.fewest), first_with(lambda entry: entry.fewest(FIRST_OF_FEW))
+    fewest, few = first_with(lambda entry: entry.fewest()), first_with(lambda entry: entry.fewest(FIRST_OF_FEW))
     if few is None:
         return None if fewest is None else Plan({fewest: 1.0}, fewest)
     share = FIRST_OF_FEW if limits.counts[few] >= MANY * limits.of else FIRST_OF_MANY
@@ -241,7 +263,7 @@ def plan_of(tested: Sequence[Tested], limits: Limits, /) -> Plan | None:
     return Plan({place: part for place, part in starts.items() if part > 0}, begin)
 
 
-def last_passed(tested: Sequence[Tested], limits: Limits, plan: Plan | None, /) -> int | None:
+def last_passed(tested: Sequence[TestedRisk], limits: Limits, plan: Plan | None, /) -> int | None:
     """The loosest limit that passes before its sequence ends; None where none does."""
     if plan is None:
         return None
