@@ -248,7 +248,7 @@ def spoil(folder):
         ({"--images": "images.npz"}, "images were given for 'nobody', which is not a data set"),
         ({"--images": "cut.npy"}, "--images cut.npy: cannot be read"),
         ({"--images": "file.txt"}, "--images file.txt: must be an .npz"),
-        ({"--groups": "short.csv"}, "one value for each of the 60 ID inputs; got shape (2,) (--groups)"),
+        ({"--groups": "short.csv"}, "one value for each of the 60 inputs; got shape (2,) (--groups)"),
         ({"--groups": "ragged.csv"}, "--groups ragged.csv: line 2 has 1 value for 2 columns"),
         ({"--groups": "twice.csv"}, "must name every column, each once"),
         ({"--groups": "cut.parquet"}, "--groups cut.parquet: cannot be read"),

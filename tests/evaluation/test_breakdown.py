@@ -54,5 +54,5 @@ def test_without_labels_groups_are_compared_by_false_alarms():
 @pytest.mark.parametrize("values", [SITES[:7], np.stack([SITES, SITES])])
 def test_groups_of_another_length_are_refused(values):
     members = batch_of("mixed", 4, ROWS, 3)
-    with pytest.raises(ValueError, match=r"column 'site' must hold one value for each .* 90 ID inputs; got shape \("):
+    with pytest.raises(ValueError, match=r"column 'site' must hold one value for each .* 90 inputs; got shape \("):
         evaluate(members, {"o": members}, groups={"site": values})
