@@ -123,7 +123,7 @@ def test_the_help_names_both(capsys):
 @pytest.mark.filterwarnings("default:.*the highest .* there can be")
 def test_a_guard_that_many_inputs_are_too_tied_for_says_so(capsys, folder):
     """At every fit, and at every check."""
-    code, out, err = run(capsys, "fit", folder / "flat.npy", "-o", folder / "blind.json")
+    code, out, err = run(capsys, "fit", folder / "flat.npy", "--score", "total", "-o", folder / "blind.json")
     assert (code, "warning: " in err) == (0, True)
     assert "have the highest 'total' there can be, 2, because their credal sets contain the uniform distribution" in err
     assert "this guard: 0 to 0.0" in out

@@ -196,7 +196,7 @@ def test_every_score_is_measured_and_rejection_has_its_own_recommendation():
     members, labels = batch_of("peaked", 4, 400, 4), np.arange(400) % 4
     result = evaluate(members, labels=labels, replicates=60)
     assert result.recommended.rule == "default"
-    assert result.recommended.score == "total"
+    assert result.recommended.score == "mean_total"
     assert result.rejection.rule == "halves"
     predicted = wrap(members).predict() if result.point.prediction == "intersection" else members.mean(0).argmax(-1)
     for quality in result.scores:

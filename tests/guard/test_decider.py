@@ -4,6 +4,7 @@ import dataclasses
 import json
 import re
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ MEMBERS = np.concatenate([batch_of("peaked", 5, 300, 4, seed=1), batch_of("flat"
 PREDICTION = wrap(MEMBERS)
 LABELS = PREDICTION.predict()
 with warnings.catch_warnings(action="ignore"):
-    GUARD = Guard.fit(PREDICTION, LABELS, max_error=0.05)
+    GUARD = Guard.fit(PREDICTION, LABELS, score="total", max_error=0.05)
 NEW = wrap(batch_of("mixed", 5, 80, 4, seed=3))
 
 
@@ -98,7 +99,7 @@ def test_tensors_come_back_as_tensors():
 
 def test_a_summary_serves_as_well_as_members():
     summary = MemberSummary().update(MEMBERS[:2]).merge(MemberSummary().update(MEMBERS[2:])).prediction()
-    guard = Guard.fit(summary, LABELS, max_error=0.05)
+    guard = Guard.fit(summary, LABELS, score="total", max_error=0.05)
     assert (guard.threshold, guard.limit) == pytest.approx((GUARD.threshold, GUARD.limit))
 
 
@@ -133,7 +134,7 @@ def test_other_numbers_of_members_and_arrays_are_refused():
 
 def test_nan_is_refused():
     broken = dataclasses.replace(PREDICTION, total=np.where(np.arange(360) == 7, np.nan, PREDICTION.total))
-    for judge in (Guard.fit, GUARD.decide):
+    for judge in (partial(Guard.fit, score="total"), GUARD.decide):
         with pytest.raises(ValueError, match=r"1 of 360 scores are NaN, the first at index \(7,\)"):
             judge(broken)
 
@@ -149,7 +150,7 @@ def test_nan_is_refused():
         (
             PREDICTION,
             LABELS,
-            {"max_error": 0.001},
+            {"max_error": 0.001, "score": "total"},
             "it concerns at most 360 accepted ones, and at least 2,995 are needed",
         ),
         (PREDICTION, None, {"false_alarm_rate": None}, "nothing to promise"),

@@ -291,7 +291,7 @@ def test_a_limit_of_the_first_version_that_was_its_threshold_accepts_what_ties_t
     rng = np.random.default_rng(5)
     members = tied(rng, 3, ROWS)
     prediction = KINDS["float32"](members)
-    guard = Guard.fit(prediction, prediction.predict(), max_error=0.05)
+    guard = Guard.fit(prediction, prediction.predict(), max_error=0.05, score="total")
     old = {**earlier_fields(guard), "limit": np.nextafter(guard.threshold, np.inf)}
     del old["rounding"]
     SavedFormat("guard").write(tmp_path / "old.json", old)

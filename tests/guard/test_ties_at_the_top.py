@@ -11,6 +11,7 @@ from credalens import wrap
 from credalens.guard import Guard
 from credalens.guard.binomial import alarm_threshold, binomial_interval, conformal_rate_range, share_at_top
 from credalens.guard.signature import CalibrationData, Signature
+from tests.strategies import batch_of
 
 REMEDY = r"highest value less often: 'mean_total' or 'mean_least_confidence' \(score=, --score\)"
 
@@ -38,14 +39,15 @@ def test_a_guard_is_blind_exactly_where_its_threshold_is_the_highest_value_there
     assert share_at_top(scores, rate, float(highest)) == expected
 
 
-def test_members_that_disagree_on_two_classes_make_the_default_blind_and_it_says_so():
+def test_members_that_disagree_on_two_classes_make_credal_total_blind_and_it_says_so():
     prediction = wrap(binary(1000, 1.0))
     with pytest.warns(UserWarning, match=rf"% of the calibration inputs .*'total'.*{REMEDY}"):
-        guard = Guard.fit(prediction)
+        guard = Guard.fit(prediction, score="total")
     assert guard.decide(prediction).accepted.all()
     assert guard.decide(wrap(np.full((5, 3, 2), 0.5))).accepted.all()
     assert guard.false_alarm_range == binomial_interval(0, 1000)
-    other = Guard.fit(prediction, score="mean_total")  # no warning
+    other = Guard.fit(prediction)  # no warning
+    assert other.score == "mean_total"
     assert not other.blindness
     assert other.false_alarm_range == conformal_rate_range(0.05, 1000)
     assert not other.decide(prediction).accepted.all()
@@ -84,3 +86,13 @@ def test_the_range_holds_the_rate_of_tied_scores(levels, rows):
         low, high = guard.false_alarm_range
         inside += low <= (levels - 1 - guard.threshold) / levels <= high
     assert binomial_interval(inside, draws, level=0.998)[1] >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("classes", "both", "errors"), [(2, "mean_total", "mean_least_confidence"), (6, "total", "total")]
+)
+def test_the_default_follows_the_number_of_classes_and_what_is_promised(classes, both, errors):
+    prediction = wrap(batch_of("peaked", 5, 400, classes))
+    labels = np.asarray(prediction.predict())
+    assert Guard.fit(prediction).score == Guard.fit(prediction, labels, max_error=0.3).score == both
+    assert Guard.fit(prediction, labels, max_error=0.3, false_alarm_rate=None).score == errors

@@ -75,9 +75,10 @@ def fit(
     )],
     output: Annotated[Path, File("--output", "-o", help="Where to write the guard, as JSON.")],
     labels: Labels = None,
-    score: Annotated[str, typer.Option(
-        metavar="NAME", help="The score that decides, by its name in the catalogue; with few classes mean_total.",
-    )] = "total",
+    score: Annotated[str | None, typer.Option(
+        metavar="NAME", help="The score that decides, by its name in the catalogue.",
+        show_default="total; with fewer than six classes mean_total, or for errors alone mean_least_confidence",
+    )] = None,
     false_alarm_rate: Annotated[float, typer.Option(metavar="RATE", min=0, max=1,
         help="Largest share of new inputs like these to call unlike them, on average over calibration data; 0: no promise.",
     )] = 0.05,

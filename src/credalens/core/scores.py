@@ -103,6 +103,8 @@ _CATALOGUE: Final = (
 )  # fmt: skip
 SCORES: Final = {score.name: score for score in _CATALOGUE}
 DEFAULT: Final = "total"
+FEW_CLASSES: Final = 6
+"""With fewer, the default is a score of the mean: measured on real tables (results/few_classes.json)."""
 FALLBACK_SCORES: Final = ("mean_total", "mean_least_confidence")
 """Scores that take the place of the default where many inputs have its highest value; they have theirs less often."""
 _TOPS: Final[dict[str, Callable[[int, int, float], float]]] = {
@@ -113,6 +115,20 @@ _TOPS: Final[dict[str, Callable[[int, int, float], float]]] = {
     "C": lambda classes, members, base: float(classes),
     UNBOUNDED: lambda classes, members, base: math.inf,
 }
+
+
+def default_score(classes: int, /, *, errors: bool = False) -> str:
+    """The score to use without data to choose it on, by the number of classes, which is known before any data are seen.
+
+    With few classes credal total is at its maximum for many inputs, and finds errors less well than the averaged prediction.
+    ``errors`` says that finding wrong predictions is all that matters, and not inputs of another kind.
+
+    >>> default_score(2), default_score(2, errors=True), default_score(10)
+    ('mean_total', 'mean_least_confidence', 'total')
+    """
+    if classes >= FEW_CLASSES:
+        return DEFAULT
+    return "mean_least_confidence" if errors else "mean_total"
 
 
 def highest_possible(name: str, /, *, classes: int, members: int, base: float) -> float:

@@ -18,7 +18,7 @@ from credalens import __version__
 from credalens.checks.arrays import read_columns, read_labels
 from credalens.checks.options import check_base, check_bins, check_count, check_fraction, escaped, escaped_names
 from credalens.core.recalibration import Recalibration, check_recalibration, temperatures_of
-from credalens.core.scores import highest_possible
+from credalens.core.scores import DEFAULT, default_score, highest_possible
 from credalens.evaluation.data_sets import check_images, open_sources, score_source
 from credalens.evaluation.detection import Curves, Detection, ScoreQuality, detect, detection_curves, score_qualities
 from credalens.evaluation.intervals import Resampling
@@ -258,11 +258,16 @@ def evaluate(
     }
     rate = settings.false_alarm_rate
     choose = partial(recommend, highest=highest, false_alarm_rate=rate, level=settings.level, seed=seed)
-    recommended = choose(id_set.scores, {one.name: one.scores for one in ood_sets})
+    usual = DEFAULT if ood_sets else default_score(data.classes)  # without any, nothing can be measured
+    recommended = choose(id_set.scores, {one.name: one.scores for one in ood_sets}, usual=usual)
     rejection = None
     if correct is not None:  # wrong predictions are the data set to find, unless there are too few of either
         right, wrong = ({name: x[rows] for name, x in id_set.scores.items()} for rows in (correct, ~correct))
-        rejection = choose(right, {"wrong predictions": wrong} if 2 <= correct.sum() <= len(correct) - 2 else {})
+        rejection = choose(
+            right,
+            {"wrong predictions": wrong} if 2 <= correct.sum() <= len(correct) - 2 else {},
+            usual=default_score(data.classes, errors=True),
+        )
     effect = None
     if truth is not None and rejection is not None and recalibration is None:
         effect = recalibration_effect(

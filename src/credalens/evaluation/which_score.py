@@ -5,10 +5,10 @@ The rule: rank all scores by AUROC on every OOD data set, and take the one with 
 - its mean AUROC is clearly better than that of the default, by DeLong's paired test with Holm's correction for all comparisons,
 - and choosing also gained something on data that were not used to choose.
 
-Otherwise recommend the default, the first of `DEFAULTS` that can be used. A score cannot if so many ID inputs have the highest
-value there can be that no threshold keeps the wanted rate of false alarms and flags anything; it is recommended only if that is
-so for all `DEFAULTS`. With two classes it is common for credal total, which is at its maximum wherever the members disagree
-about the class.
+Otherwise recommend the default, that of `default_score` or the first fallback that can be used. A score cannot if so many ID
+inputs have the highest value there can be that no threshold keeps the wanted rate of false alarms and flags anything; it is
+recommended only if that is so for all of these. With two classes it is common for credal total, which is at its maximum
+wherever the members disagree about the class.
 
 The quality of a choice is measured on data that it was not made on. With several OOD data sets, each is left out in turn: the
 score is chosen on the others and one half of the ID inputs, and measured on it and the other half. With a single OOD data set,
@@ -34,7 +34,6 @@ from credalens.evaluation.results import Comparison, Result
 from credalens.evaluation.thresholds import threshold_for_rate
 from credalens.guard.binomial import binomial_interval, share_at_top
 
-DEFAULTS: Final = (DEFAULT, *FALLBACK_SCORES)
 NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
 SPLITS: Final = 20
 """Of a single OOD data set; with several, what differs between splits are the ID inputs alone."""
@@ -103,6 +102,7 @@ def recommend(
     ood_scores: Mapping[str, ScoresByName],
     /,
     *,
+    usual: str = DEFAULT,
     highest: Mapping[str, float] = NOTHING,
     false_alarm_rate: float = 0.05,
     level: float = 0.95,
@@ -110,13 +110,14 @@ def recommend(
 ) -> Recommendation:
     """Choose a score by the rule above; ``ood_scores`` are data set -> score -> values.
 
-    ``highest`` is the largest value that a score can have, where it is known.
+    ``usual`` is the default where it can be used; ``highest`` is the largest value that a score can have, where it is known.
     """
     shares = {
         name: share_at_top(scores, false_alarm_rate, highest.get(name, math.inf)) for name, scores in id_scores.items()
     }
     tied = {name: share for name, share in shares.items() if share}
-    default = min((name for name in DEFAULTS if name in shares), key=lambda name: shares[name])
+    defaults = dict.fromkeys((usual, DEFAULT, *FALLBACK_SCORES))
+    default = min((name for name in defaults if name in shares), key=lambda name: shares[name])
     recommended = partial(Recommendation, default=default, false_alarm_rate=false_alarm_rate, tied=tied)
     if not ood_scores:
         return recommended(default, rule="default")

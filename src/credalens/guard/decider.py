@@ -25,14 +25,22 @@ from credalens.checks.options import (
     check_trim,
 )
 from credalens.core.recalibration import Recalibration, temperatures_of
-from credalens.core.scores import DEFAULT, FALLBACK_SCORES, SCORES, highest_possible
+from credalens.core.scores import DEFAULT, FALLBACK_SCORES, SCORES, default_score, highest_possible
 from credalens.guard import binomial
 from credalens.guard.conformal_sets import ConformalSets, of_earlier_version
 from credalens.guard.cost_risk import CostCheck, CostPromise, cheapest_action, read_costs
 from credalens.guard.decisions import DecisionCounts, Decisions, PromiseCheck, Reason
 from credalens.guard.limit_search import Costs, promised_limit
 from credalens.guard.risk import Promise, Risk, read_risks
-from credalens.guard.signature import POINTS, CalibrationData, Signature, Slack, named_class, scores_of
+from credalens.guard.signature import (
+    POINTS,
+    CalibrationData,
+    Signature,
+    Slack,
+    check_prediction,
+    named_class,
+    scores_of,
+)
 from credalens.prediction import CredalPrediction
 from credalens.storage.saved import Saved, SavedFormat, checksum, number, numbers, plain_fields
 
@@ -104,7 +112,7 @@ class Guard(Saved):
         prediction: CredalPrediction,
         labels: Any = None,
         *,
-        score: str = DEFAULT,
+        score: str | None = None,
         false_alarm_rate: float | None = 0.05,
         max_error: float | None = None,
         max_class_error: float | Mapping[int, float] | None = None,
@@ -122,8 +130,9 @@ class Guard(Saved):
         """Learn from predictions on calibration data: not used in training, and like the inputs to come.
 
         The guard abstains on inputs that are unlike these data, by the conformal p-value of ``score``
-        (``CredalPrediction.score``). On average over calibration data it calls at most a share ``false_alarm_rate`` of new
-        inputs of the same kind unlike; a single guard may be above it (``false_alarm_range``); None or 0 promises nothing.
+        (``CredalPrediction.score``), by default that of `default_score` for so many classes. On average over calibration
+        data it calls at most a share ``false_alarm_rate`` of new inputs of the same kind unlike; a single guard may be above it
+        (``false_alarm_range``); None or 0 promises nothing.
         With ``labels``, the index of each true class from 0, it can also promise that at most a share ``max_error`` of the
         accepted predictions is wrong, and at most ``max_class_error`` within a class (one number, or class -> number;
         ``class_by`` "true" or "predicted" class). ``groups``, column -> one value for each input, such as site or sex, asks
@@ -155,6 +164,8 @@ class Guard(Saved):
         >>> guard.decide(wrap(np.full((5, 1, 3), 1 / 3))).reason
         array(['unlike the calibration data'], dtype='<U41')
         """
+        check_prediction(prediction)
+        score = score or default_score(int(prediction.lower.shape[-1]), errors=not false_alarm_rate)
         data = CalibrationData.of(prediction, labels, groups, score=score, point=point)
         risks = read_risks(max_error, max_class_error, class_by, data.signature.classes, data.groups)
         options: dict[str, Any] = {"confidence": confidence, "sets": sets, "largest_set": largest_set}
