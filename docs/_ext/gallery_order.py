@@ -11,6 +11,7 @@ ORDER = (
     "gradient_boosting",
     "text_intents",
     "dense_prediction",
+    "recalibrated_members",
     "guard_in_use",
     "drifting_stream",
     "served_networks",
