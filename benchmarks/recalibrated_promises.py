@@ -167,7 +167,7 @@ def populations(labels: Path | None) -> Iterator[tuple[str, Population]]:
 
 def main() -> None:
     """Measure the cases that are not there yet, and write after each."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--draws", type=int, default=200, help="draws of calibration inputs for each case")
     parser.add_argument("--labels", type=Path, help="a folder with cifar10_labels.npy and cifar100_labels.npy")
     options = parser.parse_args()

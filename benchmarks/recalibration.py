@@ -281,7 +281,7 @@ def worse(measured: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     """Measure the cells that are not there yet, and write after each."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--labels", type=Path, help="a folder with cifar10_labels.npy and cifar100_labels.npy")
     parser.add_argument("--texts", type=Path, help="a folder with clinc150.json.gz")
     options = parser.parse_args()

@@ -79,8 +79,8 @@ except ValueError as error:
 figure, axes = plt.subplots(figsize=(4.4, 3.8), layout="constrained")
 axes.plot([0, 1], [0, 1], color="#B8C4CE", zorder=0)
 for prediction, name, colour in ((before, "as they come", "#B5542B"), (after, "recalibrated", "#0B6E99")):
-    curve = reliability_curve(prediction.probability, y_test, bins=8)
-    filled = curve.count >= 5
+    curve = reliability_curve(prediction.probability, y_test, bins=6)
+    filled = curve.count >= 10
     axes.plot(curve.confidence[filled], curve.accuracy[filled], "o-", color=colour, label=name)
 axes.set(xlabel="confidence of the intersection probability", ylabel="accuracy", xlim=(0, 1), ylim=(0, 1))
 axes.legend(frameon=False)

@@ -24,6 +24,7 @@ PAGES = (
     "guard",
     "index",
     "mathematics",
+    "recalibrating",
     "serving",
     "wrapping",
 )
@@ -79,7 +80,26 @@ def calibration() -> dict[str, object]:
     }
 
 
-MORE_NAMES = {"guard": calibration, "wrapping": texts, "evaluating": predictions, "coming_from": predictions}
+def labelled_logits() -> dict[str, object]:
+    """Logits of members that are too sure, with labels, twice."""
+    rng = np.random.default_rng(0)
+    classes = rng.normal(size=(600, 3))
+    labels = (classes + rng.gumbel(size=classes.shape)).argmax(axis=-1)
+    logits = 2 * (classes + 0.3 * rng.normal(size=(5, *classes.shape)))
+    return {
+        "calibration_logits": logits[:, :300], "calibration_labels": labels[:300], "logits": logits[:, :9],
+        "guard_logits": logits[:, 300:], "guard_labels": labels[300:],
+        "X": classes, "y": labels,
+    }  # fmt: skip
+
+
+MORE_NAMES = {
+    "guard": calibration,
+    "wrapping": texts,
+    "recalibrating": labelled_logits,
+    "evaluating": predictions,
+    "coming_from": predictions,
+}
 NUMBERS = {"first_result": 6, "index": 2, "mathematics": 2, "coming_from": 1}
 
 
