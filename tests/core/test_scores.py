@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from credalens import MemberSummary, credal_decision, generalized_hartley, maximum_mean_imprecision, wrap
+from credalens import (
+    CredalPrediction,
+    MemberSummary,
+    credal_decision,
+    generalized_hartley,
+    maximum_mean_imprecision,
+    wrap,
+)
 from credalens.core.scores import DEFAULT, SCORES
 from tests import oracles
 from tests.strategies import batch_of, ensembles
@@ -115,6 +122,20 @@ def test_disagreement_of_identical_members_is_zero_and_not_rounding(members, cla
     prediction = wrap(np.repeat(rows[None], members, axis=0))
     for name in ("epistemic", "hartley", "imprecision", "mean_epistemic", "mean_pairwise_kl"):
         assert not prediction.score(name).any(), name
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("classes", [2, 10, 17])
+def test_of_a_single_member_only_disagreement_may_be_rounding(classes, dtype):
+    prediction = wrap(np.random.default_rng(classes).dirichlet(np.ones(classes), (1, 200)).astype(dtype))
+    for name, score in SCORES.items():
+        values = prediction.score(name)
+        assert score.disagreement or not ((values > 0) & (values < 1e-6)).any(), name
+
+
+def test_the_method_names_every_score():
+    for name in NAMES:
+        assert f'"{name}"' in (CredalPrediction.score.__doc__ or "")
 
 
 def test_every_score_works_for_a_strict_array_library():

@@ -27,6 +27,9 @@ class Score:
     :ivar cost: what it costs in addition to ``wrap``, with C classes and N members.
     :ivar averaged: whether it is of averaged predictions; the others are of credal sets.
     :ivar needs_members: whether a prediction made from a summary of its members has none.
+    :ivar disagreement: whether only rounding keeps it from zero where members agree; of a single one it is read as zero.
+    :ivar changed_by_half: whether half precision changes it by far more than it does a probability: by what it rounds to
+        zero, or makes a tie.
     :ivar compute: from a ``CredalPrediction`` to an array (*batch).
     """
 
@@ -39,6 +42,8 @@ class Score:
     compute: Callable[[Any], Any]
     averaged: bool = False
     needs_members: bool = False
+    disagreement: bool = False
+    changed_by_half: bool = False
 
 
 def _entropy(p: Any, base: float) -> Any:
@@ -61,7 +66,10 @@ HARTLEY_COST = "2^C sums up to 16 classes, beyond that milliseconds per row"
 IMPRECISION_COST = "a sort of C widths, of two members a sum; in rare rows a search of some milliseconds"
 _CATALOGUE: Final = (
     Score("total", "credal total", r"\max_{l \le p \le u} H(p)", BITS, LOG, FREE, lambda x: x.total),
-    Score("epistemic", "credal epistemic", r"\text{total} - \text{aleatoric}", BITS, LOG, FREE, lambda x: x.epistemic),
+    Score(
+        "epistemic", "credal epistemic", r"\text{total} - \text{aleatoric}", BITS, LOG, FREE, lambda x: x.epistemic,
+        disagreement=True,
+    ),
     Score("aleatoric", "credal aleatoric", r"\min_{l \le p \le u} H(p)", BITS, LOG, FREE, lambda x: x.aleatoric),
     Score(
         "hartley", "generalized Hartley", r"\sum_B m(B) \log \lvert B \rvert", BITS, LOG, HARTLEY_COST,
@@ -78,7 +86,7 @@ _CATALOGUE: Final = (
     ),
     Score(
         "set_size", "size of the maximal set", r"\lvert \{k : k \text{ is maximal}\} \rvert", "classes", "C",
-        "one decision", lambda x: count_true(x.predict_set("maximality")),
+        "one decision", lambda x: count_true(x.predict_set("maximality")), changed_by_half=True,
     ),
     Score(
         "mean_total", "entropy of the mean", r"H(\bar p)", BITS, LOG, AVERAGED_LOGS, lambda x: x.classical.total,
@@ -86,7 +94,7 @@ _CATALOGUE: Final = (
     ),
     Score(
         "mean_epistemic", "mutual information", r"H(\bar p) - \frac1N \sum_n H(p_n)", BITS, LOG_EITHER, AVERAGED_LOGS,
-        lambda x: x.classical.epistemic, averaged=True,
+        lambda x: x.classical.epistemic, averaged=True, disagreement=True,
     ),
     Score(
         "mean_aleatoric", "mean entropy", r"\frac1N \sum_n H(p_n)", BITS, LOG, AVERAGED_LOGS,
@@ -98,7 +106,8 @@ _CATALOGUE: Final = (
     ),
     Score(
         "mean_pairwise_kl", "expected pairwise KL", r"\frac1{N^2} \sum_{n, m} KL(p_n, p_m)", BITS, UNBOUNDED,
-        "N C logarithms", lambda x: x._pairwise_kl, averaged=True, needs_members=True,
+        "N C logarithms", lambda x: x._pairwise_kl, averaged=True, needs_members=True, disagreement=True,
+        changed_by_half=True,
     ),
 )  # fmt: skip
 SCORES: Final = {score.name: score for score in _CATALOGUE}

@@ -23,11 +23,8 @@ from credalens.core.scores import SCORES
 from credalens.prediction import CredalPrediction
 
 POINTS: Final = ("intersection", "mean")
-DISAGREEMENT: Final = ("epistemic", "mean_epistemic", "mean_pairwise_kl")
 HALF: Final = ROUNDING["float16"]
 """The rounding from which on members were in half precision: probabilities below 6e-8 or digits after the third are lost."""
-CHANGED_BY_HALF: Final = ("mean_pairwise_kl", "set_size")
-"""Scores that half precision changes by far more than it does a probability: by what it rounds to zero, or makes a tie."""
 DIGITS: Final = 2.0**-17
 """Relative, and in bits or probability: four times what a GPU's float32 entropies may be off by, ten times those of a CPU."""
 
@@ -139,7 +136,7 @@ class Signature:
         if score is not None and SCORES[score].unit == "information":
             check_same_base(other.base, self.base, f"this guard is for {score!r}")
         differ = other.rounding != self.rounding and max(other.rounding, self.rounding) >= HALF
-        if score in CHANGED_BY_HALF and differ:
+        if score is not None and SCORES[score].changed_by_half and differ:
             raise ValueError(
                 f"this guard is for {score!r}, which half precision changes, and not both of calibration data and "
                 "prediction are in the same half precision. Give it members of the precision that it was fitted on, or fit it "
@@ -181,7 +178,7 @@ def check_prediction(x: Any, /) -> None:
 def read_score(prediction: CredalPrediction, name: str, /) -> Any:
     """One score of a prediction. A single member has no epistemic uncertainty, not even by rounding."""
     values = prediction.score(name)
-    return values * 0 if name in DISAGREEMENT and prediction.n_members == 1 else values
+    return values * 0 if SCORES[name].disagreement and prediction.n_members == 1 else values
 
 
 def scores_of(prediction: CredalPrediction, name: str, /) -> NDArray[np.float64]:
