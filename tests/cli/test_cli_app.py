@@ -16,7 +16,9 @@ import typer
 import credalens
 from credalens.cli import main
 from credalens.cli.app import COMMANDS, exit_code_of
+from credalens.cli.shared_options import PREDICTION_FILES
 from credalens.storage import save_predictions
+from credalens.storage.formats.files import ALL_FORMATS
 from tests.cli.running import run
 from tests.strategies import batch_of
 
@@ -27,6 +29,11 @@ def test_the_help_names_every_command(capsys):
         assert (code, err) == (0, "")
         assert all(command in out for command in COMMANDS)
         assert "--version" in out
+
+
+def test_the_help_of_files_of_predictions_names_every_format():
+    *others, last = ALL_FORMATS
+    assert PREDICTION_FILES.endswith(f": {', '.join(others)} or {last}")
 
 
 def test_a_command_of_commands_shows_its_help_too(capsys):

@@ -11,6 +11,7 @@ import typer
 
 from credalens.checks.options import escaped
 from credalens.cli.shared_options import (
+    PREDICTION_FILES,
     Base,
     Count,
     File,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     id_file: Annotated[Path, File("--id",
-        help="Members' predictions for in-distribution data, (members, rows, classes): .npy, .npz, .parquet or .safetensors.",
+        help=f"Members' predictions for in-distribution data, {PREDICTION_FILES}.",
     )],
     output: Annotated[Path, Named("--output", "-o", metavar="FOLDER", help="Where to write the report.")],
     ood: Annotated[list[str] | None, Named("--ood", metavar="NAME=FILE",

@@ -16,6 +16,7 @@ from credalens.checks.options import count_text, escaped
 from credalens.cli.app import OneCommand, OneGroup
 from credalens.cli.evaluate import labels_of
 from credalens.cli.shared_options import (
+    PREDICTION_FILES,
     Base,
     Count,
     File,
@@ -70,7 +71,7 @@ def describe(context: typer.Context) -> None:
 @guard.command(cls=OneCommand)
 def fit(
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False,
-        help="Members' predictions for calibration data, (members, rows, classes): .npy, .npz, .parquet or .safetensors. "
+        help=f"Members' predictions for calibration data, {PREDICTION_FILES}. "
         "Members must not be trained on these data, and later inputs should be like them.",
     )],
     output: Annotated[Path, File("--output", "-o", help="Where to write the guard, as JSON.")],

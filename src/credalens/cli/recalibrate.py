@@ -10,7 +10,7 @@ import typer
 
 from credalens.checks.options import count_text, escaped
 from credalens.cli.evaluate import labels_of
-from credalens.cli.shared_options import Count, File, Logits, MaxBytes, MemberAxis
+from credalens.cli.shared_options import PREDICTION_FILES, Count, File, Logits, MaxBytes, MemberAxis
 
 if TYPE_CHECKING:
     from credalens import Recalibration
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def recalibrate(
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False,
-        help="Members' predictions for labelled data, (members, rows, classes): .npy, .npz, .parquet or .safetensors. Members "
+        help=f"Members' predictions for labelled data, {PREDICTION_FILES}. Members "
         "must not be trained on these data.",
     )],
     output: Annotated[Path, File("--output", "-o", help="Where to write the temperatures, as JSON.")],

@@ -15,6 +15,7 @@ import typer
 from credalens.checks.options import count_text, escaped
 from credalens.cli.shared_options import (
     PANEL,
+    PREDICTION_FILES,
     Address,
     Base,
     Count,
@@ -38,7 +39,7 @@ Folders: Final = partial(typer.Option, rich_help_panel="Folders")
 
 def score(
     predictions: Annotated[list[str], typer.Argument(metavar="PREDICTIONS", show_default=False,
-        help="Members' predictions, (members, rows, classes): .npy, .npz, .parquet or .safetensors; or a folder of Parquet "
+        help=f"Members' predictions, {PREDICTION_FILES}; or a folder of Parquet "
         "files; or several folders, one for each model, with the same row ids.",
     )],
     output: Annotated[str, typer.Option("--output", "-o", metavar="OUT", show_default=False,

@@ -14,6 +14,7 @@ import typer
 
 PANEL: Final = "Other machines"
 ENGINES: Final = ("local", "ray")
+PREDICTION_FILES: Final = "(members, rows, classes): .npy, .npz, .parquet or .safetensors"
 File: Final = partial(typer.Option, metavar="FILE", show_default=False)
 Named: Final = partial(typer.Option, show_default=False)
 Count: Final = partial(typer.Option, metavar="N", min=1)

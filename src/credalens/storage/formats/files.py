@@ -17,7 +17,7 @@ from zipfile import BadZipFile
 from credalens.checks.options import escaped
 
 ALL_FORMATS = (".npy", ".npz", ".parquet", ".safetensors")
-# What the readers of the four formats raise at bytes that are not theirs.
+# What the readers of these formats raise at bytes that are not theirs.
 BROKEN = (
     ValueError, LookupError, TypeError, ArithmeticError, EOFError, RuntimeError, AttributeError, SyntaxError, TokenError,
     BadZipFile, zlib.error, struct.error,
