@@ -1,4 +1,4 @@
-"""Guards as earlier versions wrote them."""
+"""Guards as earlier versions wrote them; a new version of the format takes its fields away here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import Any
 from credalens.guard import Guard
 
 
-def earlier_fields(guard: Guard, /) -> dict[str, Any]:
-    """The fields of a guard under the names of versions 1 and 2."""
+def earlier_fields(guard: Guard, version: int, /) -> dict[str, Any]:
+    """The fields that a guard had in a file of that version."""
     fields = guard.saved_fields()
-    return {"members": fields.pop("note"), **fields}
+    if version < 4:
+        del fields["temperatures"]
+    if version < 3:
+        fields = {"members": fields.pop("note"), **fields}
+    if version < 2:
+        del fields["rounding"]
+    return fields

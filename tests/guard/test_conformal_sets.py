@@ -198,7 +198,10 @@ def test_sets_of_earlier_versions_draw_as_they_were_fitted(tmp_path):
     own = np.take_along_axis(older.of(prediction), labels[:, None], axis=1)[:, 0]
     sets = replace(sets, score=older, thresholds=np.full(4, conformal_quantile(own, sets.alpha)))
     guard = Guard.fit(prediction, sets=sets)
-    for what, made, fields in (("conformal-sets", sets, sets.saved_fields()), ("guard", guard, earlier_fields(guard))):
+    for what, made, fields in (
+        ("conformal-sets", sets, sets.saved_fields()),
+        ("guard", guard, earlier_fields(guard, 2)),
+    ):
         of_sets = fields["sets"] if what == "guard" else fields
         of_sets["score"] = {name: value for name, value in of_sets["score"].items() if name != "of_bits"}
         SavedFormat(what, 2).write(tmp_path / f"{what}.json", fields)

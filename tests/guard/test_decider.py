@@ -183,7 +183,7 @@ def test_the_file_is_json_with_a_line_for_each_field(tmp_path):
     GUARD.save(tmp_path / "guard.json")
     text = (tmp_path / "guard.json").read_text()
     stored = json.loads(text)
-    assert stored["format"] == "credalens-guard-4"
+    assert stored["format"] == Guard.FORMAT.name == "credalens-guard-4"  # a new version says how it reads the last
     assert stored["promises"]["error rate"]["max_error"] == 0.05
     assert len(text.splitlines()) < 45
 
@@ -205,14 +205,15 @@ def test_guards_that_decide_differently_have_different_digests():
 )
 def test_fields_that_make_no_guard_are_refused(tmp_path, changes, message):
     path = tmp_path / "guard.json"
-    SavedFormat("guard", 4).write(path, {**GUARD.saved_fields(), **changes})
-    with pytest.raises(ValueError, match=rf"guard.json .*credalens-guard-4.*{re.escape(message)}"):
+    Guard.FORMAT.write(path, {**GUARD.saved_fields(), **changes})
+    with pytest.raises(ValueError, match=rf"guard.json .*{Guard.FORMAT.name}.*{re.escape(message)}"):
         Guard.load(path)
 
 
 def test_a_newer_file_says_so(tmp_path):
-    SavedFormat("guard", 5).write(tmp_path / "guard.json", GUARD.saved_fields())
-    with pytest.raises(ValueError, match=r"credalens-guard-5.* Update credalens"):
+    newer = SavedFormat("guard", Guard.FORMAT.version + 1)
+    newer.write(tmp_path / "guard.json", GUARD.saved_fields())
+    with pytest.raises(ValueError, match=rf"{newer.name}.* Update credalens"):
         Guard.load(tmp_path / "guard.json")
 
 
@@ -222,12 +223,10 @@ def test_the_earlier_name_of_the_note_is_taken_with_a_warning():
     assert guard.note == "five networks"
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", Guard.FORMAT.earlier)
 def test_files_of_earlier_versions_are_read(tmp_path, version):
     guard = Guard.fit(PREDICTION, LABELS, max_error=0.1, note="five networks")
-    fields = earlier_fields(guard)
-    if version == 1:
-        del fields["rounding"]
+    fields = earlier_fields(guard, version)
     SavedFormat("guard", version).write(tmp_path / "guard.json", fields)
     again = Guard.load(tmp_path / "guard.json")
     assert (again.note, again.threshold, again.limit) == ("five networks", guard.threshold, guard.limit)

@@ -276,8 +276,7 @@ def test_a_guard_of_the_first_version_keeps_its_promise_in_another_precision(tmp
 
     rng = np.random.default_rng(4)
     members = one_hot(rng, 2, ROWS)
-    fields = earlier_fields(Guard.fit(KINDS["float32"](members)))
-    del fields["rounding"]
+    fields = earlier_fields(Guard.fit(KINDS["float32"](members)), 1)
     SavedFormat("guard").write(tmp_path / "old.json", fields)
     guard = Guard.load(tmp_path / "old.json")
     for kind in ("float32", "float64", "float32 summary"):
@@ -292,8 +291,7 @@ def test_a_limit_of_the_first_version_that_was_its_threshold_accepts_what_ties_t
     members = tied(rng, 3, ROWS)
     prediction = KINDS["float32"](members)
     guard = Guard.fit(prediction, prediction.predict(), max_error=0.05, score="total")
-    old = {**earlier_fields(guard), "limit": np.nextafter(guard.threshold, np.inf)}
-    del old["rounding"]
+    old = {**earlier_fields(guard, 1), "limit": np.nextafter(guard.threshold, np.inf)}
     SavedFormat("guard").write(tmp_path / "old.json", old)
     expected = ~(prediction.total > guard.threshold)
     np.testing.assert_array_equal(Guard.load(tmp_path / "old.json").decide(KINDS[kind](members)).accepted, expected)
