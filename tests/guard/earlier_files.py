@@ -11,7 +11,8 @@ def earlier_fields(guard: Guard, version: int, /) -> dict[str, Any]:
     """The fields that a guard had in a file of that version."""
     fields = guard.saved_fields()
     if version < 4:
-        del fields["temperatures"]
+        for name in ("temperatures", "costs", "cost"):
+            del fields[name]
     if version < 3:
         fields = {"members": fields.pop("note"), **fields}
     if version < 2:
