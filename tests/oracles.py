@@ -202,3 +202,31 @@ def maximum_mean_imprecision(low: np.ndarray, high: np.ndarray) -> float:
         below = max(low[event].sum(), 1 - high[~event].sum())
         gaps.append(above - below)
     return max(gaps)
+
+
+def least_expectation(lower: np.ndarray, upper: np.ndarray, values: np.ndarray) -> float:
+    """min_p sum_k values_k p_k over the set, as a linear program."""
+    bounds = list(zip(lower, upper, strict=True))
+    return float(linprog(values, A_eq=np.ones((1, lower.size)), b_eq=[1], bounds=bounds).fun)
+
+
+def regrets_under_costs(lower: np.ndarray, upper: np.ndarray, costs: np.ndarray) -> dict[str, np.ndarray]:
+    """For each rule and action a number that is at most zero exactly if the action remains, by linear programs."""
+    lowest = np.array([least_expectation(lower, upper, row) for row in costs])
+    highest = -np.array([least_expectation(lower, upper, -row) for row in costs])
+    beaten = [max(least_expectation(lower, upper, a - b) for b in costs) for a in costs]
+    nowhere_best = []
+    for a in range(len(costs)):  # min t with E_p[K_a - K_b] <= t for all b
+        rows = np.delete(costs[a] - costs, a, axis=0)
+        result = linprog(
+            np.append(np.zeros(lower.size), 1), A_ub=np.c_[rows, -np.ones(len(rows))], b_ub=np.zeros(len(rows)),
+            A_eq=np.append(np.ones(lower.size), 0)[None], b_eq=[1], bounds=[*zip(lower, upper, strict=True), (None, None)],
+        )  # fmt: skip
+        nowhere_best.append(result.fun)
+    return {
+        "interval_dominance": lowest - highest.min(),
+        "maximality": np.array(beaten),
+        "e_admissibility": np.array(nowhere_best),
+        "gamma_maximin": highest - highest.min(),
+        "gamma_maximax": lowest - lowest.min(),
+    }

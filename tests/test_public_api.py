@@ -23,7 +23,7 @@ SIGNATURES = {
     "generalized_hartley": "lower, upper, *, base, return_bounds, tolerance, threads",
     "maximum_mean_imprecision": "lower, upper, *, return_bounds, threads",
     "classical_uncertainty": "probs, *, member_axis, base, threads",
-    "credal_decision": "lower, upper, rule",
+    "credal_decision": "lower, upper, rule, *, costs",
     "set_utility": "size, correct, /, *, reward",
     "evaluate": "members, ood, *, labels, logits, recalibration, base, bins, false_alarm_rate, level, replicates, seed, "
     "id_name, class_names, groups, images, full_paths, threads, progress",
@@ -66,6 +66,7 @@ def test_a_prediction_has_its_arrays(make):
     assert isinstance(prediction.intervals, credalens.ProbabilityIntervals)
     assert prediction.predict().shape == BATCH
     assert prediction.predict_set("maximality").dtype == bool
+    assert prediction.predict_set("maximality", costs=np.eye(3, 4)).shape == (*BATCH, 3)
 
 
 def test_predict_is_the_class_of_highest_intersection_probability():

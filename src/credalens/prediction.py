@@ -177,10 +177,15 @@ class CredalPrediction:
         """The class with the highest intersection probability, (*batch); the mean breaks ties."""
         return top_class(self.probability, ties=self.mean)
 
-    def predict_set(self, rule: str = "maximality") -> Any:
-        """The classes that remain possible under ``rule`` (see ``credal_decision``), as a mask (*batch, classes)."""
+    def predict_set(self, rule: str = "maximality", costs: Any = None) -> Any:
+        """The classes that remain possible under ``rule`` (see ``credal_decision``), as a mask (*batch, classes).
+
+        With ``costs`` (actions, classes) the actions that remain, (*batch, actions). The rules that leave exactly one are
+        "gamma_minimax", "expected_intersection" and "expected_mean".
+        """
         intervals = computed_intervals(self.lower, self.upper, of_members=self._rounding)
-        return decide(intervals, rule, threads=self._threads)
+        points = {"probability": self.probability, "mean": self.mean}
+        return decide(intervals, rule, costs=costs, **points, threads=self._threads)
 
     def __len__(self) -> int:
         if not self.total.shape:

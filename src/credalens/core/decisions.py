@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.arrays import to_numpy, top_class
 from credalens.checks.arrays import read_sets
-from credalens.checks.intervals import IntervalArray, read_unrepaired_intervals
+from credalens.checks.intervals import FOR_KERNELS, IntervalArray, read_unrepaired_intervals
 from credalens.checks.options import check_choice, check_real
 from credalens.core.batches import in_chunks
+from credalens.core.costs import CostComparison, read_costs
 
 
-def credal_decision(lower: Any, upper: Any, rule: str) -> Any:
+def credal_decision(lower: Any, upper: Any, rule: str, *, costs: Any = None) -> Any:
     """The classes that remain possible decisions, as a boolean mask (*batch, classes); never empty.
 
     Rules, from the most to the least cautious (each set contains the next):
@@ -25,16 +27,44 @@ def credal_decision(lower: Any, upper: Any, rule: str) -> Any:
     And two that name one class (all of them in a tie): ``"gamma_maximin"`` (highest lower probability) and
     ``"gamma_maximax"`` (highest upper probability).
 
-    The first three drop a class only if rounding in the bounds' dtype cannot explain the difference: ties stay ties in float32.
-    The rounding is relative to the two bounds that are compared, or to one if the sum of all bounds is involved.
+    ``costs`` (actions, classes) says what each action costs in each class: the mask is then (*batch, actions), and the rules
+    compare expected costs instead of probabilities. An action is dropped if another one costs less even when both cost what
+    is worst for the comparison (interval dominance), or under every distribution (maximality); it is E-admissible if it costs
+    least under some distribution; gamma_maximin names the least highest expected cost, gamma_maximax the least lowest one.
+    Without costs, actions are the classes and each costs 1 where it is wrong.
+
+    Rules that leave exactly one action: ``"gamma_minimax"``, the least highest expected cost (ties: the intersection
+    probability decides); ``"expected_intersection"``, the least expected cost under the intersection probability; and, only
+    for ``CredalPrediction.predict_set``, ``"expected_mean"``, that under the mean. Of what is equal still, the first.
+
+    The rules that may leave several drop an action only if rounding in the bounds' dtype cannot explain the difference: ties
+    stay ties in float32. The rounding is relative to the two bounds that are compared, or to one if the sum of all bounds is
+    involved; with costs, no bounds within rounding would keep it.
 
     >>> credal_decision([0.5, 0.2, 0.0], [0.8, 0.4, 0.1], "maximality")
     array([ True, False, False])
+    >>> costs = [[0, 5, 20], [1, 0, 10], [2, 2, 2]]  # in the third class any error is grave; the last action refuses
+    >>> credal_decision([0.5, 0.2, 0.0], [0.8, 0.4, 0.1], "maximality", costs=costs)
+    array([ True,  True,  True])
     """
-    return decide(read_unrepaired_intervals(lower, upper), rule)
+    if rule == "expected_mean":
+        raise ValueError(
+            "the mean of the members is not known from bounds; use wrap(probs).predict_set('expected_mean', costs), or the "
+            "rule 'expected_intersection'."
+        )
+    return decide(read_unrepaired_intervals(lower, upper), rule, costs=costs)
 
 
-def decide(intervals: IntervalArray, rule: str, /, *, threads: int | None = None) -> Any:
+def decide(
+    intervals: IntervalArray,
+    rule: str,
+    /,
+    *,
+    costs: Any = None,
+    probability: Any = None,
+    mean: Any = None,
+    threads: int | None = None,
+) -> Any:
     """The decision mask of intervals that have been validated, or that ``wrap`` computed.
 
     The rules in closed form, for intervals whose bounds are all reached, with S the sums over all classes:
@@ -45,10 +75,34 @@ def decide(intervals: IntervalArray, rule: str, /, *, threads: int | None = None
     - E-admissibility: raise class i to t = min(u_i, 1 - sum_{j != i} l_j); i is in if it is maximal and
       t + sum_{j != i} min(u_j, t) >= 1. Without rounding that implies the first two terms of maximality; all three are asked,
       since the slack of one rule must not let in what that of another drops.
+
+    Costs other than 0-1 are in ``core/costs.py``. ``probability`` and ``mean`` (*batch, classes) are those of a prediction.
     """
+    check_choice(rule, (*RULES, *SINGLE_RULES), "rule")
+    table = None if costs is None else read_costs(costs, intervals.lower.shape[1])
+    single = rule in SINGLE_RULES
+    points = _tie_breakers(intervals, rule, probability, mean) if single else []
+    if table is None or table.is_zero_one(by_column=rule in BY_DIFFERENCES):
+        remains = _most_probable(intervals, rule, points) if single else _likely_classes(intervals, rule, threads)
+    else:
+        comparison = CostComparison.over(intervals, table, threads=threads)
+        if rule in RULES or rule == "gamma_minimax":
+            several = "gamma_maximin" if single else rule
+            remains = comparison.remaining(several, intervals.lower, intervals.upper)
+        else:
+            remains = np.ones((len(intervals.lower), len(table.matrix)), np.bool_)
+        for point in points:
+            comparison.narrow(remains, point)
+        if single:
+            remains = _one_of(remains.argmax(axis=-1), len(table.matrix))
+    return intervals.restore(remains)
+
+
+def _likely_classes(intervals: IntervalArray, rule: str, threads: int | None) -> NDArray[np.bool_]:
+    """A rule that may leave several classes, in closed form."""
     from credalens.kernels import buffers, decisions
 
-    number = RULES.index(check_choice(rule, RULES, "rule"))
+    number = RULES.index(rule)
     relative, least = ROUNDINGS * intervals.rounding, ROUNDING + intervals.smallest
     remains = np.empty(intervals.lower.shape, np.bool_)
 
@@ -56,12 +110,39 @@ def decide(intervals: IntervalArray, rule: str, /, *, threads: int | None = None
         decisions.decide_rows(low, high, number, relative, least, out, buffers.row_workspace(low.shape[1]))
 
     in_chunks(work, intervals.lower, intervals.upper, remains, classes=intervals.lower.shape[1], threads=threads)
-    return intervals.restore(remains)
+    return remains
+
+
+def _most_probable(intervals: IntervalArray, rule: str, points: list[NDArray]) -> NDArray[np.bool_]:
+    """The one class of the highest lower bound, intersection probability or mean."""
+    first, second = (intervals.lower, points[0]) if rule == "gamma_minimax" else (points[0], points[-1])
+    return _one_of(top_class(first, ties=second), first.shape[1])
+
+
+def _one_of(chosen: NDArray, actions: int) -> NDArray[np.bool_]:
+    return chosen[:, None] == np.arange(actions)
+
+
+def _tie_breakers(intervals: IntervalArray, rule: str, probability: Any, mean: Any) -> list[NDArray]:
+    """The distributions (rows, classes) under which a rule for one action compares expected costs, one after the other."""
+    from credalens.kernels.members import intersection_rows
+
+    shape = intervals.lower.shape
+    if probability is None:
+        repaired = intervals.repaired()
+        intersection = np.empty(shape)
+        intersection_rows(repaired.lower, repaired.upper, intersection)
+        return [intersection]
+    points = [np.require(to_numpy(x)[0], None, FOR_KERNELS).reshape(shape) for x in (probability, mean)]
+    return points[::-1] if rule == "expected_mean" else points
 
 
 ROUNDING = 1e-12  # what sums and differences in float64 may be off by
 ROUNDINGS = 4  # of the bounds' own dtype: each of two bounds was rounded, and again where a sum had to be repaired
 RULES = ("interval_dominance", "maximality", "e_admissibility", "gamma_maximin", "gamma_maximax")  # as in the kernels
+SINGLE_RULES = ("gamma_minimax", "expected_intersection", "expected_mean")  # exactly one action
+BY_DIFFERENCES = ("maximality", "e_admissibility", "expected_intersection", "expected_mean")
+"""Rules for which only the differences of costs in each class count."""
 
 
 def set_utility(size: Any, correct: Any, /, *, reward: float = 0.65) -> Any:

@@ -318,9 +318,12 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         prediction = self.credal_predict(X)
         return CredalUncertainty(prediction.total, prediction.aleatoric, prediction.epistemic, prediction.classical)
 
-    def predict_set(self, X: Any, rule: str = "maximality") -> NDArray[np.bool_]:
-        """The labels that remain possible under ``rule`` (see ``credalens.credal_decision``), a mask (rows, classes)."""
-        return credal_decision(*self.predict_interval(X), rule)
+    def predict_set(self, X: Any, rule: str = "maximality", costs: Any = None) -> NDArray[np.bool_]:
+        """The labels that remain possible under ``rule`` (see ``credalens.credal_decision``), a mask (rows, classes).
+
+        With ``costs`` (actions, classes), columns in the order of ``classes_``, the actions that remain, (rows, actions).
+        """
+        return credal_decision(*self.predict_interval(X), rule, costs=costs)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
