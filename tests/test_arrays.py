@@ -243,6 +243,9 @@ class TestArrayApi:
                 close(np.from_dlpack(value), getattr(exact, field), 1e-12 if name == "float64" else 1e-6)
             np.testing.assert_array_equal(np.from_dlpack(prediction.predict()), exact.predict())
             np.testing.assert_array_equal(np.from_dlpack(prediction.predict_set()), exact.predict_set())
+            costs = np.arange(30.0).reshape(3, 10) % 7
+            under_costs = np.from_dlpack(prediction.predict_set("e_admissibility", self.strict.asarray(costs)))
+            np.testing.assert_array_equal(under_costs, exact.predict_set("e_admissibility", costs))
             close(np.from_dlpack(prediction.classical.total), exact.classical.total, 1e-6)
 
     def test_intervals_and_hulls(self):

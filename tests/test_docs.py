@@ -100,7 +100,7 @@ MORE_NAMES = {
     "evaluating": predictions,
     "coming_from": predictions,
 }
-NUMBERS = {"first_result": 6, "index": 2, "mathematics": 2, "coming_from": 1}
+NUMBERS = {"first_result": 6, "index": 2, "mathematics": 2, "coming_from": 1, "deciding": 4}
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -53,6 +53,8 @@ def assert_wraps(credal, probs, rows=ROWS):
     for rule in ("maximality", "e_admissibility", "gamma_maximin"):
         np.testing.assert_array_equal(credal.predict_set(rows, rule=rule), expected.predict_set(rule))
     np.testing.assert_array_equal(credal.predict_set(rows), expected.predict_set("maximality"))
+    costs = np.vstack([1 - np.eye(len(credal.classes_)), np.full(len(credal.classes_), 0.3)])
+    np.testing.assert_array_equal(credal.predict_set(rows, costs=costs), expected.predict_set(costs=costs))
 
 
 @pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])

@@ -49,8 +49,8 @@ def credal_decision(lower: Any, upper: Any, rule: str, *, costs: Any = None) -> 
     """
     if rule == "expected_mean":
         raise ValueError(
-            "the mean of the members is not known from bounds; use wrap(probs).predict_set('expected_mean', costs), or the "
-            "rule 'expected_intersection'."
+            "the mean of the members is not known from bounds; use predict_set('expected_mean', costs) of a prediction, such "
+            "as wrap(probs) or a CredalClassifier's credal_predict(X), or the rule 'expected_intersection'."
         )
     return decide(read_unrepaired_intervals(lower, upper), rule, costs=costs)
 
