@@ -43,9 +43,9 @@ def credal_decision(lower: Any, upper: Any, rule: str, *, costs: Any = None) -> 
 
     >>> credal_decision([0.5, 0.2, 0.0], [0.8, 0.4, 0.1], "maximality")
     array([ True, False, False])
-    >>> costs = [[0, 5, 20], [1, 0, 10], [2, 2, 2]]  # in the third class any error is grave; the last action refuses
+    >>> costs = [[0, 5, 20], [1, 0, 10], [1.2, 1.2, 1.2]]  # the last action refuses
     >>> credal_decision([0.5, 0.2, 0.0], [0.8, 0.4, 0.1], "maximality", costs=costs)
-    array([ True,  True,  True])
+    array([False,  True,  True])
     """
     if rule == "expected_mean":
         raise ValueError(
