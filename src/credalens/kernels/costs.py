@@ -199,7 +199,7 @@ def _is_best_somewhere(excess, low, width, room, point, order, vertex, mixed, in
     The simplex method on: minimise t, where t - sum_j w_j (excess_b . v_j) - s_b = 0 for all b, sum_j w_j = 1, and w, s >= 0.
     The v_j are points of the set: the intersection probability first, then whichever vertex is the best answer to the weights
     of the rows, which are the dual solution. Both sides certify the sign: t is attained by a point of the set, and no point
-    attains less than the best answer to any weights. ``inverse`` is that of the basis; row 0 belongs to t.
+    attains less than the best answer to any weights. ``inverse`` is that of the basis; its row ``worst`` belongs to t.
     """
     rows, classes = excess.shape
     last = rows  # the equation sum w = 1
