@@ -31,7 +31,7 @@ def _widened(bottom, top, relative, least):
 def _read_set(lower, upper, relative, least, low, width):
     """Write lower bounds and widths of a row, repaired and then widened by rounding, and return the room.
 
-    Bounds of two classes are made such that each width is the room; without loops, they take half the time.
+    Bounds of two classes are made such that each width is the room, without loops, which take longer than these few steps.
     """
     if lower.size == 2:
         shrink, grow = _repair(lower[0] + lower[1], upper[0] + upper[1])
