@@ -156,6 +156,7 @@ def measure(table: Table, model: str, seed: int, /) -> dict[str, Any]:
         "model": model,
         "seed": seed,
         "calibration_rows": len(parts.calibration),
+        "calibration_errors": int((calibration.predict() != labels).sum()),
         "test_rows": len(parts.test),
         "test_errors": int(wrong.sum()),
         "errors": _found(test, wrong),
@@ -172,8 +173,8 @@ def _shuffled(X: NDArray, seed: int) -> NDArray:
     return np.random.default_rng(seed).permuted(X, axis=0)
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(float(value), 4)
+def _rounded(value: float) -> float:
+    return round(float(value), 3)
 
 
 def _auroc(low: NDArray, high: NDArray) -> float | None:
@@ -198,12 +199,12 @@ def _held_out(table: Table, parts: Parts, make: Model, seed: int) -> list[float 
 
 def _points(
     test: CredalPrediction, truth: NDArray, single: NDArray, recalibrated: Sequence[CredalPrediction | None]
-) -> list[list[float | None] | None]:
+) -> list[list[float] | None]:
     """Accuracy, NLL, ECE and Brier score of each of ``POINTS``; None where no temperature could be learnt."""
 
-    def metrics(probs: NDArray, predicted: NDArray | None = None) -> list[float | None]:
+    def metrics(probs: NDArray, predicted: NDArray | None = None) -> list[float]:
         values = calibration_metrics(probs, truth, predicted=predicted)
-        return [_rounded(value) for value in (values.accuracy, values.nll, values.ece, values.brier)]
+        return [round(value, 4) for value in (values.accuracy, values.nll, values.ece, values.brier)]
 
     *of_members, alone = recalibrated
     ways = (test, *of_members)
@@ -245,7 +246,7 @@ def _guards(
         highest = highest_possible(score, classes=guard.classes, members=guard.n_members, base=guard.base)
         put(
             top=float((guard.scores >= highest * (1 - 1e-9)).mean()),
-            blind=bool(guard.blindness),
+            blind=int(bool(guard.blindness)),
             caught=float((guard.decide(shuffled).reason == UNLIKE).mean()),
             false_alarms=float((guard.decide(test).reason == UNLIKE).mean()),
         )
