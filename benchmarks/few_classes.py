@@ -1,6 +1,6 @@
 """Which score, guard and point prediction suit few classes: ``python -m benchmarks.few_classes [--data FOLDER]``.
 
-Real tables of two to fourteen classes, five kinds of members, three seeds; two fifths of the rows to train, three tenths as
+Real tables of two to thirteen classes, five kinds of members, three seeds; two fifths of the rows to train, three tenths as
 calibration data, three tenths to test. The bundled tables alone take some minutes. A run that ended early goes on where it
 was: cells that the result file has are not measured again. ``--summary`` prints the tables of ``few_classes_summary``.
 """

@@ -6,10 +6,11 @@ in the other half, for all such halves.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -32,6 +33,11 @@ DIFFERENCES: Final = (
     ("mean, through averaged", "mean"),
     ("mean, through averaged", "single"),
 )
+RECALIBRATIONS: Final = (
+    ("intersection, through credal", "intersection"),
+    ("mean, through averaged", "mean"),
+    ("single, recalibrated", "single"),
+)
 LESS_ACCURATE: Final = -0.01
 WORSE_NLL: Final = 0.005
 Cells = Sequence[dict[str, Any]]
@@ -42,6 +48,7 @@ class Outcome:
     """One cell of one purpose: the AUROC of every score, or the loss of every point prediction."""
 
     source: str
+    model: str
     size: str
     values: NDArray[np.float64]
 
@@ -52,6 +59,12 @@ def size_of(classes: int, /) -> str:
 
 
 SIZES: Final = tuple(map(size_of, (2, 3, 6)))
+ANY: Final = "any number of classes"
+
+
+def _of(outcomes: Iterable[Outcome], group: str) -> list[Outcome]:
+    """Those of a size, of a kind of members, or all."""
+    return [outcome for outcome in outcomes if group in (ANY, outcome.size, outcome.model)]
 
 
 def summary(stored: dict[str, Any], /) -> str:
@@ -66,6 +79,15 @@ def summary(stored: dict[str, Any], /) -> str:
     for size in SIZES:
         lines += ["", f"## Scores, {size}: mean rank and mean AUROC below the best of the cell, in points", ""]
         lines += _score_table(stored["scores"], purposes, size)
+    for purpose in ("errors", "unknown"):
+        lines += ["", f"## Scores by kind of members, {purpose}, any number of classes", ""]
+        lines += _member_table(stored["scores"], purposes[purpose])
+    lines += [
+        "",
+        f"## Scores less {DEFAULT}, points of AUROC: mean over sources, 95 % interval, sources where it is better",
+        "",
+    ]
+    lines += _against_default(stored["scores"], purposes)
     lines += ["", f"## Where {DEFAULT} is at its top", "", *_blind_table(stored["scores"], cells)]
     for size in SIZES:
         lines += ["", f"## Guards at a false-alarm rate of 5 %, {size}", ""]
@@ -73,6 +95,8 @@ def summary(stored: dict[str, Any], /) -> str:
     for size in SIZES:
         lines += ["", f"## Point predictions, {size}", ""]
         lines += _point_tables(stored["points"], [cell for cell in cells if size_of(cell["classes"]) == size])
+    lines += ["", "## Recalibration less none, by the errors of the calibration data", ""]
+    lines += _recalibration_table(stored["points"], cells)
     lines += ["", "## Chosen on one half of the sources of tables, judged on the other", ""]
     lines += _check(stored, purposes)
     return "\n".join(lines) + "\n"
@@ -87,7 +111,7 @@ def _mean_over_seeds(
         name, numbers = size(cell), values(cell)
         if name is not None and numbers is not None:
             found[cell["table"], cell["model"], cell["source"], name].append(np.array(numbers, float))
-    return [Outcome(source, name, np.mean(runs, axis=0)) for (_, _, source, name), runs in found.items()]
+    return [Outcome(source, model, name, np.mean(runs, axis=0)) for (_, model, source, name), runs in found.items()]
 
 
 def _purposes(cells: Cells) -> dict[str, list[Outcome]]:
@@ -144,14 +168,46 @@ def _score_table(scores: Sequence[str], purposes: dict[str, list[Outcome]], size
     columns: list[list[str]] = []
     head = ["score"]
     for purpose, outcomes in purposes.items():
-        chosen = [outcome for outcome in outcomes if outcome.size == size]
-        if not chosen:
+        if not (chosen := _of(outcomes, size)):
             continue
         gaps = _gaps(chosen)
         ranks = rankdata(np.round(gaps, 6), axis=1).mean(axis=0)
         head.append(f"{purpose} ({len(chosen)})")
         columns.append([f"{rank:4.1f} {100 * gap:5.1f}" for rank, gap in zip(ranks, gaps.mean(axis=0), strict=True)])
     return _table(head, zip(scores, *columns, strict=True))
+
+
+def _member_table(scores: Sequence[str], outcomes: Sequence[Outcome]) -> list[str]:
+    """What the summary says for each size, for each kind of members instead."""
+    models = list(dict.fromkeys(outcome.model for outcome in outcomes))
+    columns = [_gaps(_of(outcomes, model)).mean(axis=0) for model in models]
+    rows = ([score, *(f"{100 * column[k]:.1f}" for column in columns)] for k, score in enumerate(scores))
+    return _table(["mean AUROC below the best", *models], rows)
+
+
+def _against_default(scores: Sequence[str], purposes: dict[str, list[Outcome]]) -> list[str]:
+    """A bootstrap over sources of tables, whose tables are not independent of each other."""
+    head, columns, generator = ["score"], [], np.random.default_rng(0)
+    for purpose in ("errors", "unknown"):
+        for group in (*SIZES, ANY):
+            if not (chosen := _of(purposes[purpose], group)):
+                continue
+            of = np.array([outcome.source for outcome in chosen])
+            values = np.array([outcome.values for outcome in chosen])
+            over = 100 * (values - values[:, [scores.index(DEFAULT)]])
+            by_source = np.array([over[of == source].mean(axis=0) for source in np.unique(of)])
+            drawn = by_source[generator.integers(len(by_source), size=(2000, len(by_source)))].mean(axis=1)
+            low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+            better = (by_source > 0).sum(axis=0)
+            head.append(f"{purpose}, {'any' if group == ANY else group.removesuffix(' classes')}")
+            columns.append(
+                [
+                    f"{mean:+.1f} [{a:+.1f}, {b:+.1f}] {count}/{len(by_source)}"
+                    for mean, a, b, count in zip(by_source.mean(axis=0), low, high, better, strict=True)
+                ]
+            )
+    rows = [row for row in zip(scores, *columns, strict=True) if row[0] != DEFAULT]
+    return _table(head, rows)
 
 
 def _guard_table(scores: Sequence[str], cells: Cells) -> list[str]:
@@ -233,22 +289,43 @@ def _point_tables(points: Sequence[str], cells: Cells) -> list[str]:
     return [*lines, "", *_table(head, rows)]
 
 
+def _recalibration_table(points: Sequence[str], cells: Cells) -> list[str]:
+    """By run, since it is the number of errors in one calibration part that decides."""
+    rows = []
+    for least, below in pairwise((0, 5, 10, 20, 50, math.inf)):
+        runs = [c for c in cells if least <= c["calibration_errors"] < below and None not in c["points"]]
+        for after, before in RECALIBRATIONS:
+            if runs:
+                found = np.array([[cell["points"][points.index(name)] for name in (after, before)] for cell in runs])
+                _, nll, ece, _ = (found[:, 0] - found[:, 1]).T
+                name = f"{least} to {below - 1:.0f}" if below < math.inf else f"{least} and more"
+                rows.append(
+                    [
+                        f"{name} errors, {len(runs)} runs: {after}",
+                        f"{nll.mean():+.4f}", f"{np.median(nll):+.4f}", f"{nll.max():+.3f}",
+                        f"{(nll > WORSE_NLL).mean():.0%}", f"{(nll < -WORSE_NLL).mean():.0%}", f"{ece.mean():+.4f}",
+                    ]
+                )  # fmt: skip
+    return _table(["recalibrated less not", "NLL", "median", "worst", "> +.005", "< -.005", "ECE"], rows)
+
+
 def _check(stored: dict[str, Any], purposes: dict[str, list[Outcome]]) -> list[str]:
     """What half of the sources would choose, and by how much it misses the best of the other half."""
     points = _point_outcomes(stored["cells"])
     nll, accuracy = (
-        [Outcome(one.source, one.size, sign * one.values[:, metric]) for one in points]
+        [Outcome(one.source, one.model, one.size, sign * one.values[:, metric]) for one in points]
         for sign, metric in ((-1, 1), (1, 0))
     )
     scores = {name: (outcomes, stored["scores"], DEFAULT) for name, outcomes in purposes.items()}
     ways = {"NLL": (nll, stored["points"], "intersection"), "accuracy": (accuracy, stored["points"], "intersection")}
+    models = list(dict.fromkeys(cell["model"] for cell in stored["cells"]))
     rows = []
     for purpose, (outcomes, names, default) in (scores | ways).items():
-        for size in SIZES:
-            chosen = [outcome for outcome in outcomes if outcome.size == size]
+        for group in (*SIZES, ANY, *models):
+            chosen = _of(outcomes, group)
             if len({outcome.source for outcome in chosen}) > 1:
-                rows.append([f"{purpose}, {size}", *_of_halves(chosen, names, default)])
-    head = ["purpose", "best of all", "chosen by halves", "its gap", "best's gap", "default's gap", "beats default in"]
+                rows.append([f"{purpose}, {group}", *_of_halves(chosen, names, default)])
+    head = ["purpose", "best of all", "chosen by halves", "its gap", "best's gap", "default's gap", "no worse in"]
     return _table(head, rows)
 
 
