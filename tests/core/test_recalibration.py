@@ -14,7 +14,7 @@ from credalens.core.temperature_search import LabelledMembers, best_log_b
 from credalens.guard import ConformalSets, Guard
 from tests.strategies import batch_of, ensembles
 
-FEW = "ignore:.*leave the temperature between"
+FEW = "ignore:.*(leave the temperature between|predicted wrong)"
 END = "ignore:the best temperature of"
 
 
@@ -238,9 +238,17 @@ class TestRefusals:
 
 class TestWarnings:
     def test_few_inputs(self):
-        logits, labels = overconfident(30)
+        logits, labels = overconfident(45)
         with pytest.warns(UserWarning, match="Bring more of them"):
             Recalibration.fit(logits, labels, logits=True)
+
+    def test_few_errors(self):
+        logits, labels = overconfident(400)
+        p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+        right = p.mean(0).argmax(-1) == labels
+        rows = np.flatnonzero(right | (np.cumsum(~right) <= 5))
+        with pytest.warns(UserWarning, match="5 are predicted wrong"):
+            Recalibration.fit(logits[:, rows], labels[rows], logits=True)
 
     def test_every_prediction_right(self):
         logits, _ = overconfident(200)

@@ -56,7 +56,7 @@ def test_members_differ_and_a_seed_decides_them(resample):
     for first in range(4):
         for second in range(first):
             assert (members[first] != members[second]).any()
-    np.testing.assert_allclose(fitted.predict_proba(X), wrap(members).probability, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(fitted.predict_proba(X), wrap(members).mean, rtol=0, atol=1e-12)
 
 
 def test_members_trained_in_parallel_are_the_same():
@@ -96,7 +96,7 @@ class WithRandomSeed(GaussianNB):
 
 def test_any_estimator_with_probabilities_is_trained():
     credal = CredalClassifier(FromElsewhere(), n_members=3, random_state=0).fit(X, Y)
-    np.testing.assert_allclose(credal.predict_proba(X), wrap(probabilities(credal)).probability, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(credal.predict_proba(X), wrap(probabilities(credal)).mean, rtol=0, atol=1e-12)
     assert (credal.predict_uncertainty(X).epistemic > 0).all()
     with pytest.raises(ValueError, match="FromElsewhere has none"):
         CredalClassifier(FromElsewhere(), resample="reseed").fit(X, Y)

@@ -62,9 +62,9 @@ def test_everything_that_is_predicted_is_recalibrated(data, n_jobs, hull):
     prediction = model.credal_predict(X_new)
     np.testing.assert_allclose(prediction.total, expected.total, atol=1e-9)
     assert prediction.temperatures == expected.temperatures
-    np.testing.assert_allclose(model.predict_proba(X_new), expected.probability, atol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(X_new), expected.mean, atol=1e-12)
     np.testing.assert_allclose(model.predict_interval(X_new)[0], expected.lower, atol=1e-12)
-    np.testing.assert_array_equal(model.predict(X_new), model.classes_[expected.predict()])
+    np.testing.assert_array_equal(model.predict(X_new), model.classes_[expected.mean.argmax(-1)])
 
 
 def test_a_guard_of_its_predictions_knows(data):
@@ -125,3 +125,17 @@ class TestRefusals:
         models = [LogisticRegression().fit(*data[:2])] * 2
         with pytest.raises(ValueError, match="for 3 members and 2 came"):
             CredalClassifier.from_fitted(models, recalibration=Recalibration.of([1.0] * 3, classes=3))
+
+
+@pytest.mark.parametrize("classes", [3, 10])
+def test_the_point_prediction_is_what_was_asked_for_and_follows_the_number_of_classes(classes):
+    X, y = make_classification(600, 12, n_informative=8, n_classes=classes, n_clusters_per_class=1, random_state=0)
+    models = [LogisticRegression(C=10.0**k).fit(X, y) for k in (-3, 1)]
+    expected = wrap(np.stack([m.predict_proba(X) for m in models]))
+    auto = expected.mean if classes < 10 else expected.probability
+    for point, probs in (("auto", auto), ("mean", expected.mean), ("intersection", expected.probability)):
+        model = CredalClassifier.from_fitted(models, point=point)
+        np.testing.assert_allclose(model.predict_proba(X), probs, atol=1e-12)
+        np.testing.assert_array_equal(model.predict(X), probs.argmax(-1))
+    with pytest.raises(ValueError, match="point must be one of 'auto'"):
+        CredalClassifier.from_fitted(models, point="both")

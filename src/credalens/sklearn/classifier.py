@@ -25,10 +25,12 @@ from credalens.core.recalibration import THROUGH, Recalibration, check_recalibra
 from credalens.core.summary import MemberSummary
 from credalens.guard import Decisions, Guard
 from credalens.guard.decider import guard_in_use
+from credalens.guard.signature import POINTS
 from credalens.prediction import CredalPrediction, wrap
 from credalens.sklearn.committee import Committee, committee_of, committee_of_list
 from credalens.sklearn.fitting import fit_members, fit_recalibration, read_training_data
 
+MANY_CLASSES: Final = 10
 OTHER_GUARD: Final = (
     "the guard was fitted before these members were trained, and promises nothing about new ones. Fit it "
     "again: model.guard = Guard.fit(model.credal_predict(X_calibration), labels)."
@@ -89,6 +91,10 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         the rows that tell the temperature, by members that were not trained on them. A number of folds: for each fold
         members are trained on the others, so that ``fit`` takes that many times longer, and at last on all rows. A share
         below one, such as 0.2: these rows are held out, and the members see the others only.
+    point
+        what ``predict`` and ``predict_proba`` are of: ``"mean"``, the average of the members, or ``"intersection"``, the
+        intersection probability. ``"auto"`` is the mean with fewer than ten classes: on real tables it is as accurate or
+        better and has the lower NLL (results/few_classes.json).
     random_state
         seed or generator that decides the seeds of all members.
     n_jobs
@@ -130,6 +136,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         guard: Guard | None = None,
         recalibrate: str | Recalibration | None = None,
         recalibrate_on: float = 5,
+        point: str = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -142,6 +149,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         self.guard = guard
         self.recalibrate = recalibrate
         self.recalibrate_on = recalibrate_on
+        self.point = point
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -158,6 +166,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         base: float | None = None,
         guard: Guard | None = None,
         recalibration: Recalibration | None = None,
+        point: str = "auto",
         n_jobs: int | None = None,
     ) -> CredalClassifier:
         """Wrap fitted models without training: a list of classifiers, or an ensemble whose parts become the members.
@@ -198,6 +207,7 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
             hull=origin.hull if hull is None else hull,
             base=origin.base if base is None else check_base(base),
             guard=guard,
+            point=check_choice(point, ("auto", *POINTS), "point"),
             n_jobs=n_jobs,
         )
         for attribute in ("n_features_in_", "feature_names_in_"):
@@ -298,14 +308,19 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         return summary.lower, summary.upper
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """The intersection probability (rows, classes): the one distribution equally deep in every interval."""
-        return intersection_probability(*self.predict_interval(X))
+        """The point prediction (rows, classes): the mean of the members or the intersection probability (``point``)."""
+        return self._point(self._summary(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label with the highest intersection probability, (rows,); the mean breaks ties."""
+        """The label with the highest probability of the point prediction, (rows,); the mean breaks ties."""
         summary = self._summary(X)
-        probability = intersection_probability(summary.lower, summary.upper)
-        return self.classes_[top_class(probability, ties=summary.sum_probability)]
+        return self.classes_[top_class(self._point(summary), ties=summary.sum_probability)]
+
+    def _point(self, summary: MemberSummary) -> NDArray[np.float64]:
+        point = check_choice(self.point, ("auto", *POINTS), "point")
+        if point == "mean" or (point == "auto" and len(self.classes_) < MANY_CLASSES):
+            return np.asarray(summary.sum_probability / summary.count)
+        return np.asarray(intersection_probability(summary.lower, summary.upper))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of ``predict`` on rows X with the labels y."""
