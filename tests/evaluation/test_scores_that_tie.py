@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from credalens.core.scores import DEFAULT, FALLBACK_SCORES
 from credalens.evaluation import evaluate
 from credalens.evaluation.sentences import alarm_sentence, summary
-from credalens.evaluation.which_score import DEFAULTS, recommend
+from credalens.evaluation.which_score import recommend
 from tests.strategies import batch_of
 
 
@@ -80,7 +81,10 @@ def test_where_all_scores_tie_the_one_that_ties_least_is_used_and_the_words_say_
     members[0, :20] = [0.9, 0.1]
     result = evaluate(members, labels=labels, replicates=60)
     assert result.recommended.score in result.recommended.tied
-    assert result.recommended.tied[result.recommended.score] == min(result.recommended.tied[name] for name in DEFAULTS)
+    shares = result.recommended.tied
+    assert shares[result.recommended.score] == min(shares[name] for name in (DEFAULT, *FALLBACK_SCORES))
+        result.recommended.tied[name] for name in (DEFAULT, *FALLBACK_SCORES)
+    )
     said = summary(result)
     assert any("nor do the scores that could take its place" in text for text in said.remarks)
     assert "none tells which predictions to hand to a person" in said.rejection

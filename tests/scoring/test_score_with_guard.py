@@ -95,7 +95,7 @@ def test_a_guard_travels_to_other_machines():
 
 
 def test_a_guard_of_another_kind_is_refused_before_anything_is_written(tmp_path, source):
-    with pytest.raises(ValueError, match=r"'total' in base 2 and the prediction is in base 10"):
+    with pytest.raises(ValueError, match=r"'mean_total' in base 2 and the prediction is in base 10"):
         score_file(source, tmp_path / "out.parquet", guard=GUARD, base=10)
     with pytest.raises(ValueError, match="fitted with 3 classes and the prediction has 5"):
         score_file(

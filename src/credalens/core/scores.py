@@ -126,18 +126,21 @@ _TOPS: Final[dict[str, Callable[[int, int, float], float]]] = {
 }
 
 
-def default_score(classes: int, /, *, errors: bool = False) -> str:
+def default_score(classes: int, /, *, errors: bool = False, members: bool = True) -> str:
     """The score to use without data to choose it on, by the number of classes, which is known before any data are seen.
 
     With few classes credal total is at its maximum for many inputs, and finds errors less well than the averaged prediction.
-    ``errors`` says that finding wrong predictions is all that matters, and not inputs of another kind.
+    ``errors`` says that finding wrong predictions is all that matters, and not inputs of another kind. Intervals without
+    ``members`` have the same of the intersection probability.
 
     >>> default_score(2), default_score(2, errors=True), default_score(10)
     ('mean_total', 'mean_least_confidence', 'total')
     """
     if classes >= FEW_CLASSES:
         return DEFAULT
-    return "mean_least_confidence" if errors else "mean_total"
+    if members:
+        return "mean_least_confidence" if errors else "mean_total"
+    return "least_confidence" if errors else "entropy"
 
 
 def highest_possible(name: str, /, *, classes: int, members: int, base: float) -> float:

@@ -165,7 +165,9 @@ class Guard(Saved):
         array(['unlike the calibration data'], dtype='<U41')
         """
         check_prediction(prediction)
-        score = score or default_score(int(prediction.lower.shape[-1]), errors=not false_alarm_rate)
+        if score is None:
+            has_members, classes = prediction.n_members > 0, int(prediction.lower.shape[-1])
+            score = default_score(classes, errors=not false_alarm_rate, members=has_members)
         data = CalibrationData.of(prediction, labels, groups, score=score, point=point)
         risks = read_risks(max_error, max_class_error, class_by, data.signature.classes, data.groups)
         options: dict[str, Any] = {"confidence": confidence, "sets": sets, "largest_set": largest_set}
