@@ -83,8 +83,6 @@ def test_where_all_scores_tie_the_one_that_ties_least_is_used_and_the_words_say_
     assert result.recommended.score in result.recommended.tied
     shares = result.recommended.tied
     assert shares[result.recommended.score] == min(shares[name] for name in (DEFAULT, *FALLBACK_SCORES))
-        result.recommended.tied[name] for name in (DEFAULT, *FALLBACK_SCORES)
-    )
     said = summary(result)
     assert any("nor do the scores that could take its place" in text for text in said.remarks)
     assert "none tells which predictions to hand to a person" in said.rejection

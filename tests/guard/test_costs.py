@@ -134,11 +134,11 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("costs", "words"),
         [
-            (np.ones((3, 3)), r"shape \(actions, 2\)"),
-            (np.ones((1, 2)), "at least two"),
-            ([[0.0, np.nan], [1.0, 0.0]], "finite"),
+            (np.ones((3, 3)), r"here \(actions, 2\)"),
+            (np.ones((1, 2)), "at least two actions"),
+            ([[0.0, np.nan], [1.0, 0.0]], "not finite"),
             (np.ones((3, 2)), "nothing to decide"),
-            ([1.0, 2.0], "shape"),
+            ([1.0, 2.0], "must have shape"),
         ],
     )
     def test_costs_that_are_none(self, data, costs, words):

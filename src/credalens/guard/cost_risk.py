@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from credalens.arrays import to_numpy
-from credalens.checks.arrays import as_array
 from credalens.checks.options import check_real, count_text
 from credalens.guard.risk import Limits
 from credalens.guard.signature import CalibrationData
@@ -85,21 +84,6 @@ class CostCheck:
 
     def __add__(self, other: CostCheck) -> CostCheck:
         return replace(self, total=self.total + other.total, n=self.n + other.n)
-
-
-def read_costs(costs: Any, classes: int, /) -> NDArray[np.float64]:
-    """A matrix (actions, classes) of finite numbers, at least two actions that differ."""
-    matrix = as_array(costs, "costs")[0].astype(np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] < 2 or matrix.shape[1] != classes:
-        raise ValueError(
-            f"costs must have shape (actions, {classes}), a row for each action and a column for each true class, at least two "
-            f"actions; got {matrix.shape}. Errors that cost the same: 1 - np.eye({classes})."
-        )
-    if not np.isfinite(matrix).all():
-        raise ValueError("costs must be finite numbers. An action that is never allowed gets a cost above all others.")
-    if (matrix == matrix[:1]).all():
-        raise ValueError("all actions cost the same for every class: there is nothing to decide.")
-    return matrix
 
 
 def cheapest_action(prediction: CredalPrediction, costs: NDArray[np.float64], point: str, /) -> NDArray[np.int64]:

@@ -24,11 +24,12 @@ from credalens.checks.options import (
     check_tolerance,
     check_trim,
 )
+from credalens.core.costs import read_costs
 from credalens.core.recalibration import Recalibration, temperatures_of
 from credalens.core.scores import DEFAULT, FALLBACK_SCORES, SCORES, default_score, highest_possible
 from credalens.guard import binomial
 from credalens.guard.conformal_sets import ConformalSets, of_earlier_version
-from credalens.guard.cost_risk import CostCheck, CostPromise, cheapest_action, read_costs
+from credalens.guard.cost_risk import CostCheck, CostPromise, cheapest_action
 from credalens.guard.decisions import DecisionCounts, Decisions, PromiseCheck, Reason
 from credalens.guard.limit_search import Costs, promised_limit
 from credalens.guard.risk import Promise, Risk, read_risks
@@ -176,7 +177,8 @@ class Guard(Saved):
                 "a promise about costs needs both: costs=, what actions cost, and max_cost=, what is promised."
             )
         if costs is not None:
-            matrix = read_costs(costs, data.signature.classes)
+            read_costs(costs, data.signature.classes)
+            matrix = to_numpy(costs)[0].astype(np.float64)
             options["cost"] = matrix, cheapest_action(prediction, matrix, point).ravel(), max_cost
         note = note or members
         guard = cls.from_calibration(data, false_alarm_rate=false_alarm_rate, risks=risks, note=note, **options)
