@@ -62,7 +62,7 @@ SIZES: Final = tuple(map(size_of, (2, 3, 6)))
 ANY: Final = "any number of classes"
 
 
-def _of(outcomes: Iterable[Outcome], group: str) -> list[Outcome]:
+def in_group(outcomes: Iterable[Outcome], group: str) -> list[Outcome]:
     """Those of a size, of a kind of members, or all."""
     return [outcome for outcome in outcomes if group in (ANY, outcome.size, outcome.model)]
 
@@ -72,7 +72,7 @@ def summary(stored: dict[str, Any], /) -> str:
     cells = stored["cells"]
     if not cells:
         return "nothing was measured yet.\n"
-    purposes = _purposes(cells)
+    purposes = outcomes_by_purpose(cells)
     lines = [
         f"{len(cells)} runs: {len({c['table'] for c in cells})} tables, {len({c['model'] for c in cells})} kinds of members."
     ]
@@ -114,7 +114,7 @@ def _mean_over_seeds(
     return [Outcome(source, model, name, np.mean(runs, axis=0)) for (_, model, source, name), runs in found.items()]
 
 
-def _purposes(cells: Cells) -> dict[str, list[Outcome]]:
+def outcomes_by_purpose(cells: Cells) -> dict[str, list[Outcome]]:
     """AUROC of each score for each purpose; a class that is held out is one that the members do not have."""
 
     def classes(cell: dict[str, Any]) -> str:
@@ -143,7 +143,7 @@ def _enough_errors(cell: dict[str, Any]) -> bool:
     return FEWEST_ERRORS <= cell["test_errors"] <= cell["test_rows"] - FEWEST_ERRORS
 
 
-def _gaps(outcomes: Iterable[Outcome]) -> NDArray[np.float64]:
+def gaps_below_best(outcomes: Iterable[Outcome]) -> NDArray[np.float64]:
     """How far each score is below the best of its cell, (cells, scores)."""
     values = np.array([outcome.values for outcome in outcomes])
     return values.max(axis=1, keepdims=True) - values
@@ -168,9 +168,9 @@ def _score_table(scores: Sequence[str], purposes: dict[str, list[Outcome]], size
     columns: list[list[str]] = []
     head = ["score"]
     for purpose, outcomes in purposes.items():
-        if not (chosen := _of(outcomes, size)):
+        if not (chosen := in_group(outcomes, size)):
             continue
-        gaps = _gaps(chosen)
+        gaps = gaps_below_best(chosen)
         ranks = rankdata(np.round(gaps, 6), axis=1).mean(axis=0)
         head.append(f"{purpose} ({len(chosen)})")
         columns.append([f"{rank:4.1f} {100 * gap:5.1f}" for rank, gap in zip(ranks, gaps.mean(axis=0), strict=True)])
@@ -180,7 +180,7 @@ def _score_table(scores: Sequence[str], purposes: dict[str, list[Outcome]], size
 def _member_table(scores: Sequence[str], outcomes: Sequence[Outcome]) -> list[str]:
     """What the summary says for each size, for each kind of members instead."""
     models = list(dict.fromkeys(outcome.model for outcome in outcomes))
-    columns = [_gaps(_of(outcomes, model)).mean(axis=0) for model in models]
+    columns = [gaps_below_best(in_group(outcomes, model)).mean(axis=0) for model in models]
     rows = ([score, *(f"{100 * column[k]:.1f}" for column in columns)] for k, score in enumerate(scores))
     return _table(["mean AUROC below the best", *models], rows)
 
@@ -190,7 +190,7 @@ def _against_default(scores: Sequence[str], purposes: dict[str, list[Outcome]]) 
     head, columns, generator = ["score"], [], np.random.default_rng(0)
     for purpose in ("errors", "unknown"):
         for group in (*SIZES, ANY):
-            if not (chosen := _of(purposes[purpose], group)):
+            if not (chosen := in_group(purposes[purpose], group)):
                 continue
             of = np.array([outcome.source for outcome in chosen])
             values = np.array([outcome.values for outcome in chosen])
@@ -252,7 +252,7 @@ def _blind_table(scores: Sequence[str], cells: Cells) -> list[str]:
     return _table(head, sorted(rows, key=lambda row: row[1]))
 
 
-def _point_outcomes(cells: Cells) -> list[Outcome]:
+def point_outcomes(cells: Cells) -> list[Outcome]:
     """(points, metrics) of each cell; runs in which one could not be recalibrated are left out."""
     return _mean_over_seeds(
         cells,
@@ -262,7 +262,7 @@ def _point_outcomes(cells: Cells) -> list[Outcome]:
 
 
 def _point_tables(points: Sequence[str], cells: Cells) -> list[str]:
-    values = np.array([outcome.values for outcome in _point_outcomes(cells)])
+    values = np.array([outcome.values for outcome in point_outcomes(cells)])
     if not len(values):
         return ["nothing"]
     means = values.mean(axis=0)
@@ -311,7 +311,7 @@ def _recalibration_table(points: Sequence[str], cells: Cells) -> list[str]:
 
 def _check(stored: dict[str, Any], purposes: dict[str, list[Outcome]]) -> list[str]:
     """What half of the sources would choose, and by how much it misses the best of the other half."""
-    points = _point_outcomes(stored["cells"])
+    points = point_outcomes(stored["cells"])
     nll, accuracy = (
         [Outcome(one.source, one.model, one.size, sign * one.values[:, metric]) for one in points]
         for sign, metric in ((-1, 1), (1, 0))
@@ -322,7 +322,7 @@ def _check(stored: dict[str, Any], purposes: dict[str, list[Outcome]]) -> list[s
     rows = []
     for purpose, (outcomes, names, default) in (scores | ways).items():
         for group in (*SIZES, ANY, *models):
-            chosen = _of(outcomes, group)
+            chosen = in_group(outcomes, group)
             if len({outcome.source for outcome in chosen}) > 1:
                 rows.append([f"{purpose}, {group}", *_of_halves(chosen, names, default)])
     head = ["purpose", "best of all", "chosen by halves", "its gap", "best's gap", "default's gap", "no worse in"]
@@ -331,7 +331,7 @@ def _check(stored: dict[str, Any], purposes: dict[str, list[Outcome]]) -> list[s
 
 def _of_halves(outcomes: Sequence[Outcome], names: Sequence[str], default: str) -> list[str]:
     """Gaps are in points of AUROC or accuracy, or hundredths of NLL."""
-    gaps, of = _gaps(outcomes), np.array([outcome.source for outcome in outcomes])
+    gaps, of = gaps_below_best(outcomes), np.array([outcome.source for outcome in outcomes])
     sources, at = sorted(set(of)), names.index(default)
     picks: dict[str, int] = defaultdict(int)
     judged = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -162,9 +162,9 @@ TABLES: Final = {
 }
 
 
-def with_tables(page: str, /) -> str:
+def with_tables(page: str, tables: Mapping[str, Callable[[], str]] = TABLES, /) -> str:
     """The page with its tables as the result files give them."""
-    for name, make in TABLES.items():
+    for name, make in tables.items():
         pattern = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
         page = re.sub(pattern, lambda found, make=make: f"{found[1]}{make()}\n{found[2]}", page, flags=re.DOTALL)  # type: ignore[misc]
     return page

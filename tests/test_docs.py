@@ -20,6 +20,7 @@ PAGES = (
     "coming_from",
     "deciding",
     "evaluating",
+    "few_classes",
     "first_result",
     "guard",
     "index",
@@ -93,14 +94,29 @@ def labelled_logits() -> dict[str, object]:
     }  # fmt: skip
 
 
+def two_classes() -> dict[str, object]:
+    """Members that tell two classes apart, on inputs of two sites."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=1500)
+    logits = 4 * (labels - 0.5) + rng.normal(size=1500) + 0.5 * rng.normal(size=(5, 1500))
+    positive = 1 / (1 + np.exp(-2 * logits))
+    probs, sites = np.stack([1 - positive, positive], axis=-1), np.where(rng.random(1500) < 0.4, "north", "south")
+    return {
+        "calibration_probs": probs[:, :1000], "calibration_labels": labels[:1000], "calibration_sites": sites[:1000],
+        "later_probs": probs[:, 1000:], "later_labels": labels[1000:], "later_sites": sites[1000:],
+        "new_probs": probs[:, :9],
+    }  # fmt: skip
+
+
 MORE_NAMES = {
     "guard": calibration,
     "wrapping": texts,
     "recalibrating": labelled_logits,
     "evaluating": predictions,
+    "few_classes": two_classes,
     "coming_from": predictions,
 }
-NUMBERS = {"first_result": 6, "index": 2, "mathematics": 2, "coming_from": 1, "deciding": 4}
+NUMBERS = {"first_result": 6, "index": 2, "mathematics": 2, "coming_from": 1, "deciding": 4, "few_classes": 4}
 
 
 @pytest.mark.parametrize("page", PAGES)

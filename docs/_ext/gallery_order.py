@@ -13,6 +13,7 @@ ORDER = (
     "dense_prediction",
     "recalibrated_members",
     "guard_in_use",
+    "costs_and_groups",
     "drifting_stream",
     "served_networks",
     "members_one_at_a_time",
