@@ -58,7 +58,7 @@ order = unsure[np.argsort(prediction.mean[unsure, MALIGNANT])]
 figure, axes = plt.subplots(figsize=(6.2, 3.6), layout="constrained")
 for k, color in enumerate(("#B5542B", "#0B6E99", "grey")):
     at = np.flatnonzero(actions["maximality"][order] == k)
-    axes.vlines(at, lowest[order][at], highest[order][at], color=color, linewidth=2.5, label=ACTIONS[k])
+    axes.vlines(at, lowest[order][at], highest[order][at], color=color, linewidth=1.5, label=ACTIONS[k])
 for level in (0.1, 0.5):
     axes.axhline(level, color="black", linewidth=0.8, linestyle=":")
 axes.set(xlabel="tumours, from benign to malignant", ylabel="probability that it is malignant")
@@ -99,4 +99,6 @@ for columns in (None, groups):
     guard = Guard.fit(calibration, y_calibration, max_error=0.08, groups=columns, false_alarm_rate=None, point="mean")
     print(f"{guard}: accepts {guard.decide(test).accepted.mean():.0%}")
 for promise, check in zip(guard.promises, guard.check_promises(test, y_test, test_groups), strict=True):
-    print(f"  {check.name}: {promise.errors} of {promise.accepted} calibration tumours, now {check.observed:.1%} of {check.n}")
+    print(
+        f"  {check.name}: {promise.errors} of {promise.accepted} calibration tumours, now {check.observed:.1%} of {check.n}"
+    )

@@ -85,9 +85,12 @@ def test_setup_and_defaults_are_those_of_the_code():
     assert "five kinds of members, three seeds" in PROSE
     assert len({cell["model"] for cell in CELLS}) == 5
     assert least_samples(0.1) == 9
+    classes = {cell["classes"] for cell in CELLS}
+    assert (min(classes), max(classes)) == (2, 13)
+    assert "two to thirteen classes" in PROSE
     rows = re.findall(r"^\| ([a-z ]+) \| `(\w+)` \| `(\w+)` \| (.*) \|$", TEXT, flags=re.MULTILINE)
     assert [row[0] for row in rows] == ["two to five", "six to nine", "ten and more"]
-    for classes, (_, score, errors, point) in zip(((2, 5), (6, 9), (10, 99)), rows, strict=True):
-        for count in classes:
+    for ends, (_, score, errors, point) in zip(((2, 5), (6, 9), (10, 99)), rows, strict=True):
+        for count in ends:
             assert (default_score(count), default_score(count, errors=True)) == (score, errors)
             assert ("mean" in point) == (count < MANY_CLASSES)
