@@ -204,11 +204,14 @@ def root_rows(
             floor = attained
             if (m > 0) & (whole > SLACK):
                 core = tl.cast(row, tl.int64) * row_step
-                lows, highs = core_low + core, core_high + core
                 if m <= WIDTH // 2:
-                    attained, floor = _root(lows, highs, step, m, whole, attained, tolerance, WIDTH // 2)
+                    attained, floor = _root(
+                        core_low + core, core_high + core, step, m, whole, attained, tolerance, WIDTH // 2
+                    )
                 else:
-                    attained, floor = _root(lows, highs, step, m, whole, attained, tolerance, WIDTH)
+                    attained, floor = _root(
+                        core_low + core, core_high + core, step, m, whole, attained, tolerance, WIDTH
+                    )
                 if floor < attained - tolerance:
                     half = (m > WIDTH // 2).to(tl.int32)
                     place = tl.atomic_add(lengths + half, 1)
