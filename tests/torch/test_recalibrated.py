@@ -142,3 +142,15 @@ class Scale(nn.Module):
 
     def forward(self, z):
         return self.factor * z
+
+
+@pytest.mark.parametrize("kind", ["probs", "logits"])
+def test_members_on_a_gpu_are_divided_where_they_are(kind):
+    """Its tensors are the CPU's here."""
+    pytest.importorskip("triton", reason="Triton is not installed; CUDA torch brings it")
+    from credalens.cuda import GpuMembers
+
+    p = (3 * torch.randn(5, 7, 4, generator=torch.Generator().manual_seed(0))).softmax(-1)
+    members = GpuMembers(p if kind == "probs" else p.log(), (7,), kind).recalibrated(RECALIBRATION)
+    divided_p = members.tensor if kind == "probs" else members.tensor.softmax(-1)
+    torch.testing.assert_close(divided_p, RECALIBRATION.apply(p), atol=1e-6, rtol=0)
