@@ -139,3 +139,13 @@ def test_the_point_prediction_is_what_was_asked_for_and_follows_the_number_of_cl
         np.testing.assert_array_equal(model.predict(X), probs.argmax(-1))
     with pytest.raises(ValueError, match="point must be one of 'auto'"):
         CredalClassifier.from_fitted(models, point="both")
+
+
+@pytest.mark.parametrize("rule", ["maximality", "gamma_minimax", "expected_intersection", "expected_mean"])
+def test_decisions_under_costs_are_those_of_the_prediction(data, rule):
+    X, y, X_new, _ = data
+    model = CredalClassifier.from_fitted([LogisticRegression(C=10.0**k).fit(X, y) for k in (-3, 1)])
+    costs = [[0, 5, 1], [1, 0, 2], [0.4, 0.4, 0.4]]
+    np.testing.assert_array_equal(
+        model.predict_set(X_new, rule, costs), model.credal_predict(X_new).predict_set(rule, costs)
+    )

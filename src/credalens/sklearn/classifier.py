@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from credalens.arrays import top_class
 from credalens.checks.arrays import check_label_kind
 from credalens.checks.doubtful_members import warn_crude_members, warn_single_member
+from credalens.checks.intervals import read_unrepaired_intervals
 from credalens.checks.options import check_base, check_choice
 from credalens.core.classical import ClassicalUncertainty
-from credalens.core.decisions import credal_decision
+from credalens.core.decisions import decide
 from credalens.core.intervals import intersection_probability
 from credalens.core.recalibration import THROUGH, Recalibration, check_recalibration
 from credalens.core.summary import MemberSummary
@@ -338,7 +339,11 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
 
         With ``costs`` (actions, classes), columns in the order of ``classes_``, the actions that remain, (rows, actions).
         """
-        return credal_decision(*self.predict_interval(X), rule, costs=costs)
+        summary = self._summary(X)
+        point = intersection_probability(summary.lower, summary.upper)
+        mean = summary.sum_probability / summary.count
+        intervals = read_unrepaired_intervals(summary.lower, summary.upper)
+        return np.asarray(decide(intervals, rule, costs=costs, probability=point, mean=mean), np.bool_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
