@@ -100,13 +100,21 @@ def photo_images(*, split: str = "test", size: int = 8) -> ImageSet:
 
 
 def request_features(*, split: str = "test", size: int = 64) -> ImageSet:
-    """Requests with one of ten intents: three words that everybody says and two of the intent's."""
+    """Requests with one of ten intents: three words that everybody says and two of the intent's.
+
+    >>> request_features(split="train").images.shape
+    (1000, 64)
+    """
     texts, labels = _requests(split, _count(split, size))
     return ImageSet("requests", _features(texts, size), labels, tuple(_INTENTS))
 
 
 def babble_features(*, split: str = "test", size: int = 64) -> ImageSet:
-    """Three words that everybody says and two of random letters."""
+    """Three words that everybody says and two of random letters.
+
+    >>> babble_features().class_names
+    ('babble',)
+    """
     count, rng = _count(split, size), np.random.default_rng([4, split == "train"])
     texts = [" ".join((*rng.choice(_FILLERS, 3), *map("".join, rng.choice(_LETTERS, (2, 6))))) for _ in range(count)]
     return ImageSet("babble", _features(texts, size), np.zeros(count, np.int64), ("babble",))

@@ -88,7 +88,11 @@ class Preset:
         return (self.image_sizes or {}).get(backbone) or self.image_size or usual
 
     def sampled_runs(self, N: int, /) -> int:
-        """How many Bayesian networks are trained for runs of N samples."""
+        """How many Bayesian networks are trained for runs of N samples.
+
+        >>> [get_preset("fast").sampled_runs(N) for N in (5, 1000)]
+        [5, 1]
+        """
         return self.bnn_runs if self.keep >= N else self.long_runs
 
     def only(self, names: Iterable[str], /) -> Preset:

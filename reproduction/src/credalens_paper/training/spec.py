@@ -213,7 +213,11 @@ class Schedule:
         return steps if self.most_steps is None else min(steps, self.most_steps)
 
     def view(self, epoch: int, /) -> int:
-        """Which order and augmentation an epoch has."""
+        """Which order and augmentation an epoch has.
+
+        >>> [Schedule("adam", 5, 128, 1e-3, "steps", views=2).view(epoch) for epoch in range(5)]
+        [0, 1, 0, 1, 0]
+        """
         return epoch if self.views is None else epoch % self.views
 
     def lasting(self, epochs: int, /) -> Schedule:
