@@ -29,7 +29,7 @@ test: setup  ## run all tests
 # What changes of the numbers and of their promises break: no adapter, no file, no server.
 FAST_TESTS := tests/core tests/kernels tests/checks tests/guard tests/evaluation
 
-test-fast: setup  ## run the tests of the numbers alone, which start no processes: within a minute
+test-fast: setup  ## run the tests of the numbers alone, which start no processes, in about a minute
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not processes' $(FAST_TESTS)
 
 check: setup  ## lint, formatting, types

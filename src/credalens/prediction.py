@@ -32,7 +32,7 @@ from credalens.core.members import (
     read_stack,
     roughest,
 )
-from credalens.core.options import MAX_NODES, TOLERANCE, Options
+from credalens.core.options import MAX_NODES, TOLERANCE, Options, options_of
 from credalens.core.recalibration import Recalibration, check_recalibration, recalibrated, temperatures_of
 from credalens.core.scores import SCORES
 from credalens.core.summary import MemberSummary
@@ -261,7 +261,7 @@ def wrap(
     >>> prediction.probability.round(4), round(float(prediction.epistemic), 3)
     (array([0.325 , 0.2875, 0.3875]), 0.428)
     """
-    options = Options(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+    options = options_of(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
     return _predict(probs, "probs", member_axis, class_axis, options, check_recalibration(recalibration))
 
 
@@ -284,7 +284,7 @@ def wrap_logits(
     >>> wrap_logits([[[2.0, 0.0]], [[0.0, 2.0]]]).probability.tolist()
     [[0.5, 0.5]]
     """
-    options = Options(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
+    options = options_of(base=base, trim=trim, max_nodes=max_nodes, tolerance=tolerance, threads=threads)
     return _predict(logits, "logits", member_axis, class_axis, options, check_recalibration(recalibration))
 
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,19 @@ class Options:
     def unit(self) -> float:
         """One bit in the unit of the base."""
         return 1.0 / math.log2(self.base)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _made(**options: Any) -> Options:
+    return Options(**options)
+
+
+def options_of(**options: Any) -> Options:
+    """The options with these values, kept: checking them takes a tenth of the time of a prediction of one row."""
+    try:
+        return _made(**options)
+    except TypeError:  # something that cannot be kept, such as an array, or that is refused
+        return Options(**options)
 
 
 OPEN: Final = 1e-9

@@ -32,6 +32,7 @@ GIVEN: Final = "given"
 WEIGHTS: Final = "A weight says how often a labelled input counts, such as 1."
 FEW_WRONG: Final = 10
 """Of the labelled inputs: with fewer predicted wrong, half of the temperatures made NLL worse (results/recalibration.json)."""
+ROWS_AT_A_TIME: Final = 1024
 UNSURE: Final = 2.0
 """A range of the temperature whose ends are further apart than this, relatively, is worth a warning."""
 
@@ -106,10 +107,7 @@ class Recalibration:
         errors = np.array([standard_error(part, at) for part, at in zip(fitted, log_b, strict=True)])
         with np.errstate(over="ignore"):
             ranges = np.exp(-log_b[:, None] + NORMAL_95 * errors[:, None] * [-1, 1])
-        shares = np.exp(data.logs)
-        shares /= shares.sum(axis=-1, keepdims=True)
-        wrong = int((shares.mean(axis=0).argmax(axis=-1) != data.labels).sum())
-        _warn_unsure(np.exp(-log_b), ranges, len(data.labels), wrong)
+        _warn_unsure(np.exp(-log_b), ranges, len(data.labels), _some_wrong(data))
         shape = (len(members.array),)
         return cls(
             temperatures=np.broadcast_to(np.exp(-log_b), shape).copy(),
@@ -313,6 +311,19 @@ def _possible_rows(data: LabelledMembers) -> NDArray[np.bool_]:
             stacklevel=4,
         )
     return possible
+
+
+def _some_wrong(data: LabelledMembers) -> int:
+    """How many labelled inputs the mean of the members names another class for; counted until they are not few."""
+    wrong = 0
+    for start in range(0, len(data.labels), ROWS_AT_A_TIME):
+        rows = slice(start, start + ROWS_AT_A_TIME)
+        p = np.exp(data.logs[:, rows])
+        p /= p.sum(axis=-1, keepdims=True)
+        wrong += int((p.mean(axis=0).argmax(axis=-1) != data.labels[rows]).sum())
+        if wrong >= FEW_WRONG:
+            break
+    return wrong
 
 
 def _warn_unsure(temperatures: NDArray, ranges: NDArray, n: int, wrong: int) -> None:
