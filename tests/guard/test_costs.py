@@ -42,12 +42,11 @@ def test_means_that_are_clearly_below_are_seen():
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.floats(0.01, 0.98))
-def test_the_p_value_falls_as_the_tested_mean_rises(values, mean):
+def test_values_that_never_lie_below_say_nothing_and_each_of_none_says_more(values, mean):
     values = np.array(values)
-    p = mean_above(values, mean, 0.05)
-    assert 0 <= p <= 1
-    assert mean_above(values, mean, 0.05) == p
-    assert mean_above(np.zeros_like(values), mean, 0.05) <= p + 1e-12
+    assert 0 < mean_above(values, mean, 0.05) <= 1
+    assert mean_above(np.maximum(values, mean), mean, 0.05) == 1
+    assert mean_above(np.zeros(len(values) + 1), mean, 0.05) < mean_above(np.zeros(len(values)), mean, 0.05) < 1
 
 
 def made(rng, n):

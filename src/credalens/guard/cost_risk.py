@@ -88,8 +88,8 @@ class CostCheck:
 
 def cheapest_action(prediction: CredalPrediction, costs: NDArray[np.float64], point: str, /) -> NDArray[np.int64]:
     """The action of least expected cost under a point prediction, (*batch); the first of several that are equal."""
-    probs = to_numpy(prediction.probability if point == "intersection" else prediction.mean)[0].astype(np.float64)
-    return (probs @ costs.T).argmin(axis=-1)
+    chosen: NDArray[np.bool_] = to_numpy(prediction.predict_set(f"expected_{point}", costs))[0]
+    return chosen.argmax(axis=-1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -179,15 +179,16 @@ class CredalClassifier(ClassifierMixin, BaseEstimator):
         forest itself to keep its labels.
 
         Intervals reach from the lowest to the highest member. Trees with pure leaves say zero or one, so a hundred of them
-        give intervals that say nothing: ``predict`` is that of the forest, but ``predict_proba`` becomes nearly uniform.
+        give intervals that say nothing: the mean is that of the forest, but the intersection probability, which is
+        ``predict_proba`` with ten classes or more, becomes nearly uniform.
         ``groups="auto"`` therefore averages trees (and votes) in five groups, five small forests, also if all models of a
         list or of a CredalClassifier are trees; groups that a CredalClassifier has already are kept. It makes fewer groups,
         but at least two, if a group would have less than five trees, and none if there are less than four. A number sets the
         number of groups, None leaves every model a member. Models of other kinds are left alone, each a member.
 
         Why five: measured on digits, wine, iris and breast cancer (``python -m benchmarks.forests``,
-        results/forests.json), the accuracy of ``predict`` with 20, 100 or 500 trees is within 0.3 points of the
-        forest's own, on average over ten seeds, and total uncertainty finds the misclassified rows of random forests of
+        results/forests.json), the accuracy of the intersection probability with 20, 100 or 500 trees is within 0.3 points of
+        the forest's own, on average over ten seeds, and total uncertainty finds the misclassified rows of random forests of
         100 trees with an AUROC of 89 to 94 %, as does the entropy of the forest (90 to 94 %); with ten groups it is 87
         to 93 %, with single trees 69 to 81 %. Epistemic uncertainty alone finds them worse (52 to 70 %).
 
