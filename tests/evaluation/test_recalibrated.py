@@ -118,3 +118,14 @@ def test_the_page_and_the_file_have_it(evaluation, tmp_path):
     effect = evaluation.recalibration
     assert stored["recalibration"]["temperature"] == effect.temperature
     assert stored["recalibration"]["nll"]["credal"]["a"] == effect.nll.credal.a
+
+
+def test_open_rows_are_warned_of_once(monkeypatch):
+    """Flat members of many classes leave rows open; subsets of members and recalibrated ones say nothing more."""
+    rng = np.random.default_rng(0)
+    p, labels = rng.dirichlet(np.ones(40), (6, 200)), rng.integers(0, 40, 200)
+    monkeypatch.setattr(wrap, "__kwdefaults__", {**wrap.__kwdefaults__, "max_nodes": 1})
+    with pytest.warns(RuntimeWarning, match="not certified") as caught:
+        evaluation = evaluate(p, labels=labels, replicates=50)
+    assert evaluation.recalibration is not None
+    assert len([one for one in caught if "(aleatoric)" in str(one.message)]) == 1

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.core.options import collecting_open_rows
 from credalens.core.recalibration import Recalibration
 from credalens.evaluation.data_sets import score_name
 from credalens.evaluation.labelled import calibration_metrics
@@ -93,11 +94,12 @@ def members_needed(
     measured: dict[int, list[Metrics]] = {}
     for done, (size, subset) in enumerate(plan, start=1):
         own = recalibration and Recalibration.of(recalibration.temperatures[subset], classes=classes)
-        predictions = {
-            source.name: wrap_chunk(source, Chunk(0, array[subset]), recalibration=own, threads=threads)
-            for source, array in zip(sources, taken, strict=True)
-        }
-        measured.setdefault(size, []).append(_measure(predictions, truth))
+        with collecting_open_rows():  # rows that are open with all members were warned of
+            predictions = {
+                source.name: wrap_chunk(source, Chunk(0, array[subset]), recalibration=own, threads=threads)
+                for source, array in zip(sources, taken, strict=True)
+            }
+            measured.setdefault(size, []).append(_measure(predictions, truth))
         report(done, len(plan))
 
     def trend(*key: str) -> Trend:

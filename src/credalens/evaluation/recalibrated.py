@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -11,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from credalens.core.options import collecting_open_rows
 from credalens.core.recalibration import Recalibration
 from credalens.evaluation.data_sets import ScoredSet
 from credalens.evaluation.intervals import Resampling
@@ -71,15 +73,15 @@ def recalibration_effect(
     members, truth, folds = source.take(rows), labels[rows], rng.permutation(len(rows)) % FOLDS
     fit = partial(Recalibration.fit, logits=settings.logits, through=method, threads=threads)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _unwarned():
             whole = fit(members, truth)
             of_folds = [fit(members[:, folds != k], truth[folds != k]) for k in range(FOLDS)]
     except ValueError:
         return None
     names = tuple(dict.fromkeys((*SHOWN, score, rejection_score)))
     wrap = partial(wrap_members, logits=settings.logits, base=settings.base, threads=threads)
-    parts = [wrap(members[:, folds == k], recalibration=of_folds[k]) for k in range(FOLDS)]
+    with _unwarned():
+        parts = [wrap(members[:, folds == k], recalibration=of_folds[k]) for k in range(FOLDS)]
     order = np.argsort(np.concatenate([np.flatnonzero(folds == k) for k in range(FOLDS)]))
 
     def joined(arrays: Sequence[NDArray]) -> NDArray:
@@ -114,6 +116,14 @@ def recalibration_effect(
     )
 
 
+@contextmanager
+def _unwarned() -> Iterator[None]:
+    """Say nothing of inputs that were warned of when they were scored as they come."""
+    with collecting_open_rows(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def _most(source: Source) -> int:
     members, _, classes = source.shape
     return max(FEWEST, min(MOST_ROWS, MOST_VALUES // (members * classes)))
@@ -128,7 +138,8 @@ def _detection(
 ) -> dict[str, Comparison]:
     """AUROC of each score with the temperature of all labelled inputs, minus that without, on the same inputs."""
     rows = np.unique(np.linspace(0, ood_set.source.rows - 1, _most(ood_set.source)).astype(np.intp))
-    prediction = wrap(ood_set.source.take(rows))
+    with _unwarned():
+        prediction = wrap(ood_set.source.take(rows))
     return {
         name: compare_auroc(values, read_score(prediction, name), before[name], ood_set.scores[name][rows], level=level)
         for name, values in after.items()
